@@ -5,7 +5,7 @@
 import { identifier, varcharSql } from '../base/sql.ts';
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
-import { TYPES } from '../cells/types/types.ts';
+import { codecOf } from '../cells/types/types.ts';
 import { wallSql, type Zone } from '../cells/types/zone.ts';
 import { findColumn, type StoredColumn } from '../table/tables.ts';
 
@@ -24,7 +24,7 @@ export function valueSql(
   type: ColumnType,
   zone: Zone | undefined,
 ): string {
-  const typeSql = TYPES[type].duckdb(zone !== undefined);
+  const typeSql = codecOf(type, zone).duckdb;
   const column = findColumn(columns, source);
   if (column === undefined || column.type === null) return `CAST(NULL AS ${typeSql})`;
   const name = identifier(column.name);

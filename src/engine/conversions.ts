@@ -1,11 +1,12 @@
+import { castSql } from '../base/sql.ts';
 import type { ColumnType, DuckDbScalar, DuckDbType } from '../cells/types/codec.ts';
-import { TYPES } from '../cells/types/types.ts';
+import { codecOf } from '../cells/types/types.ts';
 import type { Zone } from '../cells/types/zone.ts';
 import type { Engine } from './session/engine.ts';
 
 /** SQL of a value in a column's own type, which a file of a dataset must have. */
 export const castToColumnSql = (value: string, type: ColumnType, zone: Zone | undefined): string =>
-  `CAST(${value} AS ${TYPES[type].duckdb(zone !== undefined)})`;
+  castSql(value, codecOf(type, zone).duckdb);
 
 /** The name of a described type in `cells/types`. */
 export const duckDbTypeOf = (described: unknown): string =>

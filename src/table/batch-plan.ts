@@ -10,7 +10,8 @@ import type { Logger } from '../base/log.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import type { CellForms } from '../cells/types/forms.ts';
-import { canWiden, fitsWholly, typeOf } from '../cells/types/types.ts';
+import { canWiden, codecOf, fits, typeOf } from '../cells/types/types.ts';
+import { type Zone, zoneOf } from '../cells/types/zone.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import {
@@ -126,17 +127,17 @@ export function planBatch(
   table: Table = EVENTS,
 ): PlannedBatch {
   const columns = planColumns(storedColumns, incomingColumns(batch.flatMap(({ files }) => files)), rules, isFirst);
-  const asInstants = rules.timezone !== undefined;
+  const zone = zoneOf(rules.timezone);
   // The forms of each column in all days so far.
   const formsSoFar = new Map(columns.map(({ key, storedForms }) => [key, storedForms]));
   const days = batch.map((download): PlannedDay => {
     const incoming = incomingColumns(download.files);
     for (const [key, { forms }] of incoming) formsSoFar.set(key, (formsSoFar.get(key) ?? 0) | forms);
     const readings = columns.map((column) => {
-      const typeSoFar = typeByCells(column.storedType, formsSoFar.get(column.key) ?? 0, asInstants);
+      const typeSoFar = typeByCells(column.storedType, formsSoFar.get(column.key) ?? 0, zone);
       const isNullText = (column.fixedType ?? typeSoFar) === 'string';
       const forms = incoming.get(column.key)?.forms ?? 0;
-      return [column.key, readingOf(column, forms, asInstants, isNullText)] as const;
+      return [column.key, readingOf(column, forms, zone, isNullText)] as const;
     });
     return { download, incoming, readings: new Map(readings) };
   });
@@ -150,14 +151,14 @@ export function planBatch(
 export function readingOf(
   { fixedType, type }: Pick<PlannedColumn, 'fixedType' | 'type'>,
   forms: CellForms,
-  asInstants: boolean,
+  zone: Zone | undefined,
   isNullText: boolean,
 ): CellReading {
   const common = { forms, isNullText };
   if (!hasValues(forms, isNullText) || type === null) return { ...common, readAs: null, isClean: true };
-  const cellType = fixedType ?? typeOf(forms, asInstants) ?? 'string';
-  const readAs = canWiden(cellType, type, forms, asInstants) ? cellType : type;
-  return { ...common, readAs, isClean: fitsWholly(readAs, forms, asInstants) };
+  const cellType = fixedType ?? typeOf(forms, zone) ?? 'string';
+  const readAs = canWiden(cellType, type, forms, zone) ? cellType : type;
+  return { ...common, readAs, isClean: fits(codecOf(readAs, zone), forms) };
 }
 
 /** True if no cell of the batch goes to `_rescued`. */

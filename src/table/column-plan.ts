@@ -11,7 +11,8 @@ import {
 } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
-import { acceptedBy, canWiden, typeOf, widenedType } from '../cells/types/types.ts';
+import { canWiden, codecOf, fits, typeOf, widenedType } from '../cells/types/types.ts';
+import { type Zone, zoneOf } from '../cells/types/zone.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { SpoolFile } from '../extract/checked-day.ts';
 import { assignItemNames, assignNames, RESERVED_NAMES } from './names.ts';
@@ -152,33 +153,34 @@ function planColumn(
   settingType: ColumnType | undefined,
   rules: ColumnRules,
 ): PlannedColumn {
-  const asInstants = rules.timezone !== undefined;
+  const zone = zoneOf(rules.timezone);
   const { type: storedType, forms: storedForms } = column;
   const forms = storedForms | (incoming?.forms ?? 0);
-  if (settingType !== undefined) checkFits(column, settingType, asInstants);
+  if (settingType !== undefined) checkFits(column, settingType, zone);
   const fixedType = settingType ?? fixedTypeWithoutSettings(column, incoming, rules);
   const hasValue = hasValues(incoming?.forms ?? 0, (fixedType ?? storedType) === 'string');
   // The table takes no new columns but those of settings.
   const isClosed = storedType === null && settingType === undefined && rules.schemaMode === 'freeze';
   const isInTable = storedType !== null || (!isClosed && (hasValue || isPinned(column, rules)));
-  const accepted = storedType === null ? 0 : acceptedBy(storedType, asInstants);
   return {
     ...column,
     key,
     storedType,
     storedForms,
-    type: isInTable ? (fixedType ?? typeByCells(storedType, forms, asInstants) ?? null) : null,
+    type: isInTable ? (fixedType ?? typeByCells(storedType, forms, zone) ?? null) : null,
     fixedType,
     forms,
     firstShape: column.firstShape ?? incoming?.seen[0]?.shape ?? null,
     isRefused: isClosed && hasValue,
-    misfit: incoming?.seen.find((cell) => (cell.forms & ~accepted & ~NULL_TEXT) !== 0),
+    misfit: incoming?.seen.find((cell) =>
+      storedType === null ? hasValues(cell.forms, false) : !fits(codecOf(storedType, zone), cell.forms),
+    ),
   };
 }
 
 /** The type that cells of these forms, with those of the stored type, give a column; undefined if none has a value. */
-export const typeByCells = (storedType: ColumnType | null, forms: CellForms, asInstants: boolean) =>
-  storedType === null ? typeOf(forms, asInstants) : widenedType(storedType, forms, asInstants);
+export const typeByCells = (storedType: ColumnType | null, forms: CellForms, zone: Zone | undefined) =>
+  storedType === null ? typeOf(forms, zone) : widenedType(storedType, forms, zone);
 
 /** The type that `column_types` or a pinned schema gives the column under one of these names. */
 function typeBySettings(
@@ -192,8 +194,8 @@ function typeBySettings(
 }
 
 /** Throws a configuration failure if stored values may not fit into the type that a setting names. */
-function checkFits({ source, type, forms }: StoredColumn, settingType: ColumnType, asInstants: boolean): void {
-  if (type === null || canWiden(type, settingType, forms, asInstants)) return;
+function checkFits({ source, type, forms }: StoredColumn, settingType: ColumnType, zone: Zone | undefined): void {
+  if (type === null || canWiden(type, settingType, forms, zone)) return;
   const isSoEverywhere = FIRST_COLUMNS.some((first) => first.source === source && first.type === type);
   const advice = isSoEverywhere ? 'which is the same in every place' : 'or load into another place';
   throw configError(
@@ -215,7 +217,7 @@ function fixedTypeWithoutSettings(
   const { type, forms, group } = column;
   if (group !== 'custom' && group !== 'custom_item') {
     const declared = incoming?.declared ?? type ?? undefined;
-    const holdsAll = type === null || declared === undefined || canWiden(type, declared, forms, timezone !== undefined);
+    const holdsAll = type === null || declared === undefined || canWiden(type, declared, forms, zoneOf(timezone));
     return holdsAll ? declared : type;
   }
   return schemaMode === 'freeze' && type !== null ? type : undefined;

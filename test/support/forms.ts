@@ -1,7 +1,7 @@
 import type { ColumnType } from '../../src/cells/types/codec.ts';
 import type { CellForms } from '../../src/cells/types/forms.ts';
 import * as bits from '../../src/cells/types/forms.ts';
-import { cellFits, TYPES } from '../../src/cells/types/types.ts';
+import { codecOf, fits, formsOf } from '../../src/cells/types/types.ts';
 import type { Zone } from '../../src/cells/types/zone.ts';
 
 export type FormName = keyof typeof bits;
@@ -17,20 +17,27 @@ export function formNames(forms: CellForms): FormName[] {
   return names.filter((name) => (forms & FORM_BITS[name]) !== 0);
 }
 
-/** The bytes for which a codec's `writeJson` must be given room. */
-export const jsonBound = (length: number): number => length * 8 + 40;
-
 const encoder = new TextEncoder();
 const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-export const fitsBytes = (type: ColumnType, cell: string, zone: Zone | undefined): boolean => {
-  const bytes = encoder.encode(`#${cell}#`);
-  return cellFits(type, bytes, 1, bytes.length - 1, zone);
-};
+/** Digits, dots, minus signs and brackets around a cell must never be read. */
+const [BEFORE, AFTER] = ['-9.', '.9-9:99Z]"'];
 
-export const jsonOf = (type: ColumnType, cell: string, zone: Zone | undefined): string => {
-  const bytes = encoder.encode(`#${cell}#`);
-  const out = new Uint8Array(3 + jsonBound(bytes.length - 2));
-  const end = TYPES[type].writeJson(bytes, 1, bytes.length - 1, out, 3, zone);
-  return decoder.decode(out.subarray(3, end));
-};
+/** The bytes of a cell among others, with its start and end. */
+function embedded(cell: string): [bytes: Uint8Array, start: number, end: number] {
+  const bytes = encoder.encode(`${BEFORE}${cell}${AFTER}`);
+  return [bytes, BEFORE.length, bytes.length - AFTER.length];
+}
+
+export const formsOfCell = (cell: string, zone: Zone | undefined): CellForms => formsOf(...embedded(cell), zone);
+
+export const fitsBytes = (type: ColumnType, cell: string, zone: Zone | undefined): boolean =>
+  fits(codecOf(type, zone), formsOfCell(cell, zone));
+
+/** The JSON of a cell that is absent or fits. */
+export function jsonOf(type: ColumnType, cell: string, zone: Zone | undefined): string {
+  if (cell === 'null' && type !== 'string') return 'null';
+  const [bytes, start, end] = embedded(cell);
+  const out = new Uint8Array(3 + (end - start) * 8 + 40);
+  return decoder.decode(out.subarray(3, codecOf(type, zone).writeJson(bytes, start, end, out, 3)));
+}

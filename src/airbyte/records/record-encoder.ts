@@ -1,11 +1,8 @@
 import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
 import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
-import type { ColumnCodec } from '../../cells/types/codec.ts';
-import { DATETIME_BEYOND, DATETIME_OFFSET } from '../../cells/types/forms.ts';
-import { copyBytes, writeString } from '../../cells/types/json-text.ts';
-import { cellFits, formsOf } from '../../cells/types/types.ts';
-import type { Zone } from '../../cells/types/zone.ts';
-import { CHECKED, COPY, type Encoding, OFFSETS_ONLY, type RecordColumn, type RecordPlan, TEXT } from './record-plan.ts';
+import { copyBytes, writeString } from '../../cells/types/string.ts';
+import { fits, formsOf } from '../../cells/types/types.ts';
+import { CHECKED, COPY, type RecordColumn, type RecordPlan, TEXT } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
@@ -129,8 +126,8 @@ export class RecordEncoder {
     this.#text.read(row, cells, k);
     const { bytes, start, end } = this.#text;
     if (isNull(bytes, start, end)) return false;
-    if (codec !== undefined && fits(this.#text, codec, zone, encoding)) {
-      lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at, zone);
+    if (codec !== undefined && (encoding !== CHECKED || fits(codec, formsOf(bytes, start, end, zone)))) {
+      lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at);
     } else {
       this.#mismatches.push(k);
       this.rescuedCells[cells[k] >> COLUMN_SHIFT]++;
@@ -167,11 +164,4 @@ export class RecordEncoder {
     );
     lines.append(Buffer.from(`},"meta":{"changes":[${changes.join(',')}]}}}\n`));
   }
-}
-
-function fits({ bytes, start, end }: CellText, { type }: ColumnCodec, zone: Zone | undefined, encoding: Encoding) {
-  if (encoding === CHECKED) return cellFits(type, bytes, start, end, zone);
-  if (encoding !== OFFSETS_ONLY) return true;
-  const form = formsOf(bytes, start, end, zone);
-  return (form & DATETIME_OFFSET) !== 0 && (form & DATETIME_BEYOND) === 0;
 }

@@ -1,8 +1,9 @@
 import { isObject } from '../../base/json.ts';
 import { headerColumns, LOG_ID } from '../../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
-import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
-import { fitsWholly, TYPES } from '../../cells/types/types.ts';
+import { type CellForms, DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';
+import { copyBytes } from '../../cells/types/string.ts';
+import { codecOf, fits } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
@@ -39,10 +40,8 @@ export const COPY = 2;
 const FITTING = 3;
 /** Cells of which each must be checked. */
 export const CHECKED = 4;
-/** Datetimes as instants without a configured zone: only cells with a UTC offset fit. */
-export const OFFSETS_ONLY = 5;
 
-export type Encoding = typeof TEXT | typeof COPY | typeof FITTING | typeof CHECKED | typeof OFFSETS_ONLY;
+export type Encoding = typeof TEXT | typeof COPY | typeof FITTING | typeof CHECKED;
 
 /** How the cells of one column become a property of the records. */
 export interface RecordColumn {
@@ -90,11 +89,15 @@ export function planRecords(
     if (property === undefined || !catalog.has(property.name)) return undefined;
     const { name, column } = property;
     const field = JSON.stringify(name);
-    const { type, asInstants } = propertyType(stream.properties[name]);
+    const { type, isInstant } = propertyType(stream.properties[name]);
+    const cellZone = isInstant ? (zone ?? zoneOf('UTC')) : undefined;
+    const codec = type && codecOf(type, cellZone);
+    // Without a zone only a cell with a UTC offset is an instant; the scan did not see its year in UTC.
+    const needsOffset = isInstant && zone === undefined;
     return {
-      encoding: encodingOf({ type, asInstants }, columns[i].forms, zone !== undefined),
-      codec: type && TYPES[type],
-      zone: asInstants ? (zone ?? zoneOf('UTC')) : undefined,
+      encoding: needsOffset ? CHECKED : encodingOf(codec, columns[i].forms),
+      codec: codec && needsOffset ? { ...codec, forms: DATETIME_OFFSET } : codec,
+      zone: cellZone,
       label: Buffer.from(`,${field}:`),
       field,
       rescuedAs: column.occurrence === 1 ? JSON.stringify(column.name) : field,
@@ -115,20 +118,18 @@ export function planRecords(
   };
 }
 
-function encodingOf({ type, asInstants }: PropertyType, forms: CellForms, hasZone: boolean): Encoding {
-  if (type === undefined) return CHECKED;
-  if (type === 'string') return TEXT;
-  // Only datetimes can be instants.
-  if (asInstants && !hasZone) return OFFSETS_ONLY;
-  if (!fitsWholly(type, forms, asInstants)) return CHECKED;
-  return (forms & NULL_TEXT) === 0 && TYPES[type].isJson ? COPY : FITTING;
+function encodingOf(codec: ColumnCodec | undefined, forms: CellForms): Encoding {
+  if (codec === undefined) return CHECKED;
+  if (codec.duckdb === 'VARCHAR') return TEXT;
+  if (!fits(codec, forms)) return CHECKED;
+  return (forms & NULL_TEXT) === 0 && codec.writeJson === copyBytes ? COPY : FITTING;
 }
 
-/** What a configured property asks for. `asInstants`: datetimes are instants in UTC, not wall-clock times. */
+/** What a configured property asks for. `isInstant`: datetimes are instants in UTC, not wall-clock times. */
 interface PropertyType {
   /** Undefined for a property that no cell can fill, such as an object or a time of day. */
   readonly type: ColumnType | undefined;
-  readonly asInstants: boolean;
+  readonly isInstant: boolean;
 }
 
 interface PropertySchema {
@@ -143,7 +144,7 @@ function propertyType(schema: unknown): PropertyType {
   const property: PropertySchema = isObject(schema) ? schema : {};
   const kind = kindsOf(property).find((name) => TYPE_OF_KIND.has(name));
   const type = kind === undefined ? undefined : TYPE_OF_KIND.get(kind);
-  return { type, asInstants: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
+  return { type, isInstant: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
 }
 
 const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
@@ -153,7 +154,7 @@ const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
  */
 const TYPE_OF_KIND = new Map<string, ColumnType | undefined>([
   ['string time', undefined],
-  ...COLUMN_TYPES.map((type): [string, ColumnType] => [kindsOf(TYPES[type].jsonSchema(false))[0], type]),
+  ...COLUMN_TYPES.map((type): [string, ColumnType] => [kindsOf(codecOf(type, undefined).jsonSchema)[0], type]),
 ]);
 
 /** The kinds of a schema, the narrowest first: `string date`, `string`; `array of number`. */

@@ -1,5 +1,5 @@
 import { DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, UNIFIED_ID } from '../../cells/columns/groups.ts';
-import { TYPES } from '../../cells/types/types.ts';
+import { codecOf } from '../../cells/types/types.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
 
@@ -33,11 +33,17 @@ const rescued = {
 };
 
 const keyAndRescued = (id: string) => ({
-  [KEY]: { ...TYPES.string.jsonSchema(false), description: `Key of the row: its ${id}, numbered where that repeats.` },
+  [KEY]: {
+    ...codecOf('string', undefined).jsonSchema,
+    description: `Key of the row: its ${id}, numbered where that repeats.`,
+  },
   ...rescued,
 });
 
-const position = { ...TYPES.long.jsonSchema(false), description: 'Position of the item in its event, as exported.' };
+const position = {
+  ...codecOf('long', undefined).jsonSchema,
+  description: 'Position of the item in its event, as exported.',
+};
 
 const byDays: StreamDefinition['sync'] = {
   supported_sync_modes: ['full_refresh', 'incremental'],

@@ -1,7 +1,8 @@
 import { UserError } from '../../base/errors.ts';
 import { EXTERNAL_ID, headerColumns, nfc, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
-import { TYPES } from '../../cells/types/types.ts';
+import { codecOf } from '../../cells/types/types.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { discoverColumns } from '../../extract/discover.ts';
 import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
@@ -23,12 +24,12 @@ export const discover: DiscoverVerb = async (rawConfig, context) => {
   const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
   try {
     const deps = extractDeps(config, service, context);
-    const hasZone = config.timezone !== undefined;
+    const zone = zoneOf(config.timezone);
     const columns = await discoverColumns(config, deps);
-    const streams = EVENT_STREAMS.map((name) => discoveredStream(name, columns, hasZone));
+    const streams = EVENT_STREAMS.map((name) => discoveredStream(name, columns, zone));
     if (config.userProfiles) {
       const profileColumns = await discoverProfileColumns(config, service, deps);
-      streams.push(discoveredStream(PROFILE_STREAM, profileColumns, hasZone));
+      streams.push(discoveredStream(PROFILE_STREAM, profileColumns, zone));
     }
     return { type: 'CATALOG', catalog: { streams } };
   } finally {
@@ -83,13 +84,17 @@ async function discoverProfileColumns(
   return ID_COLUMNS;
 }
 
-/** A stream of an export with these columns. `hasZone`: datetimes are instants. */
-export function discoveredStream(name: StreamName, columns: readonly TypedColumn[], hasZone: boolean): AirbyteStream {
+/** A stream of an export with these columns. With a zone datetimes are instants. */
+export function discoveredStream(
+  name: StreamName,
+  columns: readonly TypedColumn[],
+  zone: Zone | undefined,
+): AirbyteStream {
   const { ownProperties, primaryKey, sync } = STREAMS[name];
   const names = discoveredNames(name, headerColumns(columns.map((column) => column.source)));
   const properties = columns.flatMap((column, i) => {
     const property = names[i];
-    return property === undefined ? [] : [[property.name, schemaOf(column, property, hasZone)]];
+    return property === undefined ? [] : [[property.name, schemaOf(column, property, zone)]];
   });
   return {
     name,
@@ -105,8 +110,8 @@ export function discoveredStream(name: StreamName, columns: readonly TypedColumn
 }
 
 /** The schema of a property. If its name got a hash, a description names the column of the export. */
-function schemaOf({ source, type }: TypedColumn, { name, plainName }: PropertyName, hasZone: boolean): object {
-  const schema = TYPES[type].jsonSchema(hasZone);
+function schemaOf({ source, type }: TypedColumn, { name, plainName }: PropertyName, zone: Zone | undefined): object {
+  const schema = codecOf(type, zone).jsonSchema;
   if (name === plainName) return schema;
   const description = `Column ${JSON.stringify(source)} of the export: another has this name, in upper or lower case.`;
   return { ...schema, description };

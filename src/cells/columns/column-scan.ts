@@ -207,7 +207,7 @@ export class ColumnCollector {
 
   #typeOf(forms: CellForms, declared: ColumnType | undefined): ColumnType | undefined {
     if (declared !== undefined) return (forms & ~NULL_TEXT) === 0 ? undefined : declared;
-    return typeOf(forms, this.#zone !== undefined);
+    return typeOf(forms, this.#zone);
   }
 }
 

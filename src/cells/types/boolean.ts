@@ -1,7 +1,7 @@
 import { LOWER_BIT, LOWER_E, UPPER_E } from '../../base/ascii.ts';
-import { codecOf } from './codec.ts';
+import type { ScalarCodec } from './codec.ts';
 import { BOOL, type CellForms } from './forms.ts';
-import { copyBytes } from './json-text.ts';
+import { copyBytes } from './string.ts';
 
 const TRUE = Buffer.from('true');
 const FALSE = Buffer.from('false');
@@ -22,26 +22,16 @@ export function booleanForm(bytes: Uint8Array, start: number, end: number): Cell
   return (word === FALS_UPPER && last === UPPER_E) || (word === FALS_LOWER && last === LOWER_E) ? BOOL : 0;
 }
 
-const sql = (expr: string) =>
-  `CASE WHEN ${expr} IN ('TRUE', 'true') THEN true WHEN ${expr} IN ('FALSE', 'false') THEN false END`;
-const sqlText = (expr: string) => `CASE WHEN ${expr} THEN 'TRUE' WHEN NOT ${expr} THEN 'FALSE' END`;
-const acceptedForms = () => BOOL;
-
 /** `TRUE`, `FALSE`, `true`, `false`. */
-export const BOOLEAN_CODEC = codecOf({
-  type: 'boolean',
-  acceptedForms,
-  duckdb: () => 'BOOLEAN',
-  writeValue(bytes, start, _end, out, at) {
+export const BOOLEAN_CODEC: ScalarCodec = {
+  forms: BOOL,
+  castForms: BOOL,
+  duckdb: 'BOOLEAN',
+  jsonSchema: { type: ['boolean', 'null'] },
+  sql: (expr) => `CASE WHEN ${expr} IN ('TRUE', 'true') THEN true WHEN ${expr} IN ('FALSE', 'false') THEN false END`,
+  textSql: (expr) => `CASE WHEN ${expr} THEN 'TRUE' WHEN NOT ${expr} THEN 'FALSE' END`,
+  writeJson(bytes, start, _end, out, at) {
     const word = (bytes[start] | LOWER_BIT) === TRUE[0] ? TRUE : FALSE;
     return copyBytes(word, 0, word.length, out, at);
   },
-  isJson: false,
-  sql,
-  sqlValue: sql,
-  nativeForms: acceptedForms,
-  sqlText,
-  widenings: {},
-  widenedText: sqlText,
-  jsonSchema: () => ({ type: ['boolean', 'null'] }),
-});
+};

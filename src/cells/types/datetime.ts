@@ -1,15 +1,16 @@
 import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z, ZERO } from '../../base/ascii.ts';
 import { castSql, matchesSql, varcharSql } from '../../base/sql.ts';
 import { CivilTime } from './civil-time.ts';
-import { codecOf } from './codec.ts';
+import type { ScalarCodec } from './codec.ts';
 import { type CellForms, DATE, DATETIME_BEYOND, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
-import { writeString } from './json-text.ts';
+import { writeString } from './string.ts';
 import { instantSql, isInYearsSql, wallSql, type Zone } from './zone.ts';
 
 const MILLI = 1000;
 
-/** The forms of times by a wall clock. */
-const WALL_FORMS = DATE | DATETIME_DOT | DATETIME_DASH;
+/** The forms of times by a wall clock: those that `CAST` reads, and all. */
+const CAST_FORMS = DATE | DATETIME_DASH;
+const WALL_FORMS = CAST_FORMS | DATETIME_DOT;
 
 const CLOCK = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?';
 const DATE_PATTERN = '[0-9]{4}-[0-9]{2}-[0-9]{2}';
@@ -21,56 +22,26 @@ const DOT_FORMAT = "'%Y.%m.%d %H:%M'";
 
 const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
 
-/** SQL of the wall-clock TIMESTAMP of a cell without a zone; NULL for any other cell. */
-function sqlWallChecked(expr: string): string {
-  return (
-    `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
-    `WHEN ${matchesSql(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
-    `WHEN ${matchesSql(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`
-  );
-}
+/** SQL of the TIMESTAMP of a text without a zone; NULL for any other text. */
+const wallTimeSql = (expr: string): string =>
+  `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
+  `WHEN ${matchesSql(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
+  `WHEN ${matchesSql(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`;
 
-/** SQL of the wall-clock TIMESTAMP of a cell of these forms: `CAST` reads dashes, `strptime` dots. */
-function sqlWallClean(expr: string, forms: CellForms): string {
-  const cast = `CAST(${expr} AS TIMESTAMP)`;
+/** SQL of the TIMESTAMP of a text of these forms: `CAST` reads dashes, `strptime` dots. */
+function cleanWallTimeSql(expr: string, forms: CellForms): string {
+  const cast = castSql(expr, 'TIMESTAMP');
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
   if ((forms & DATETIME_DOT) === 0) return cast;
-  if ((forms & (DATE | DATETIME_DASH)) === 0) return dots;
+  if ((forms & CAST_FORMS) === 0) return dots;
   return `CASE WHEN contains(${expr}, '-') THEN ${cast} ELSE ${dots} END`;
 }
 
-const ifInYears = (instant: string): string => `CASE WHEN ${isInYearsSql(instant)} THEN ${instant} END`;
-
-/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of a cell; NULL for any other cell. */
-function sqlChecked(expr: string, zone: Zone | undefined): string {
-  const wall = sqlWallChecked(expr);
-  if (zone === undefined) return wall;
-  const zoned = `TRY_CAST(${expr} AS TIMESTAMPTZ)`;
-  return (
-    `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
-    `WHEN ${matchesSql(expr, ZONED_PATTERN)} THEN ${ifInYears(zoned)} ` +
-    `ELSE ${ifInYears(instantSql(wall, zone))} END`
-  );
-}
-
-/** SQL of the TIMESTAMP, or with a zone TIMESTAMPTZ, of cells that all fit and have the forms of `forms`. */
-function sqlValue(expr: string, forms: CellForms, zone: Zone | undefined): string {
-  const wall = sqlWallClean(expr, forms);
-  if (zone === undefined) return wall;
-  const instant = instantSql(wall, zone);
-  if ((forms & DATETIME_OFFSET) === 0) return instant;
-  const zoned = `CAST(${expr} AS TIMESTAMPTZ)`;
-  if ((forms & WALL_FORMS) === 0) return zoned;
-  return `CASE WHEN regexp_matches(${expr}, '${OFFSET_PATTERN}$') THEN ${zoned} ELSE ${instant} END`;
-}
-
-/**
- * SQL of the canonical text, `2026-01-02 03:04:00.000`, with six digits if there are micros; by the zone's wall clock.
- */
-function sqlText(expr: string, zone: Zone | undefined): string {
-  const length = `CASE WHEN epoch_us(${expr}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
-  const wall = zone === undefined ? expr : wallSql(expr, zone);
-  return `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
+/** SQL of the canonical text of a TIMESTAMP: `2026-01-02 03:04:00.000`, six digits if there are micros, or a date. */
+function wallTextSql(wall: string): string {
+  const length = `CASE WHEN epoch_us(${wall}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
+  const text = `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
+  return `regexp_replace(${text}, ' 00:00:00\\.000$', '')`;
 }
 
 /** Writes a time as `"2026-01-02T03:04:00.000"`, with six digits if there are micros. */
@@ -107,62 +78,69 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
   return at + 3;
 }
 
-/** The time of the cell that `writeValue` writes. */
+/** The time of the cell that `writeJson` writes. */
 const time = new CivilTime();
 
-/**
- * A cell of the form `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]` or `yyyy-MM-dd`; with a zone also one with a UTC
- * offset. With a zone its instant is one of the years 1 to 9999.
- */
-export const DATETIME_CODEC = codecOf({
-  type: 'datetime',
-  acceptedForms: (asInstants) => WALL_FORMS | (asInstants ? DATETIME_OFFSET : 0),
-  duckdb: (asInstants) => (asInstants ? 'TIMESTAMPTZ' : 'TIMESTAMP'),
-  writeValue(bytes, start, end, out, at, zone) {
-    const form = time.read(bytes, start, end);
-    if (zone !== undefined) {
-      const wall = time.seconds;
-      time.seconds = (form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - time.offset;
-    }
-    return writeTime(time, out, at, zone !== undefined);
+const datetimeSchema = (airbyteType: 'timestamp_with_timezone' | 'timestamp_without_timezone') =>
+  ({ type: ['string', 'null'], format: 'date-time', airbyte_type: airbyteType }) as const;
+
+/** Times by a wall clock: `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]` or `yyyy-MM-dd`. */
+export const WALL_TIME_CODEC: ScalarCodec = {
+  forms: WALL_FORMS,
+  castForms: CAST_FORMS,
+  duckdb: 'TIMESTAMP',
+  jsonSchema: datetimeSchema('timestamp_without_timezone'),
+  sql: wallTimeSql,
+  cleanSql: cleanWallTimeSql,
+  textSql: wallTextSql,
+  writeJson(bytes, start, end, out, at) {
+    time.read(bytes, start, end);
+    return writeTime(time, out, at, false);
   },
-  isJson: false,
-  sql: sqlChecked,
-  sqlValue,
-  nativeForms: (asInstants) => (asInstants ? 0 : DATE | DATETIME_DASH),
-  sqlText,
-  widenings: {},
-  widenedText: (expr, zone) => `regexp_replace(${sqlText(expr, zone)}, ' 00:00:00\\.000$', '')`,
-  jsonSchema: (asInstants) => ({
-    type: ['string', 'null'],
-    format: 'date-time',
-    airbyte_type: asInstants ? 'timestamp_with_timezone' : 'timestamp_without_timezone',
-  }),
+};
+
+/**
+ * Instants of the years 1 to 9999: cells with a UTC offset, or of the forms of wall-clock times, which are those of the
+ * zone. The canonical text is by its clock.
+ */
+export const instantCodec = (zone: Zone): ScalarCodec => ({
+  forms: WALL_FORMS | DATETIME_OFFSET,
+  castForms: DATETIME_OFFSET,
+  duckdb: 'TIMESTAMPTZ',
+  jsonSchema: datetimeSchema('timestamp_with_timezone'),
+  sql(expr) {
+    const inYears = (instant: string) => `CASE WHEN ${isInYearsSql(instant)} THEN ${instant} END`;
+    return (
+      `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
+      `WHEN ${matchesSql(expr, ZONED_PATTERN)} THEN ${inYears(`TRY_CAST(${expr} AS TIMESTAMPTZ)`)} ` +
+      `ELSE ${inYears(instantSql(wallTimeSql(expr), zone))} END`
+    );
+  },
+  cleanSql(expr, forms) {
+    const instant = instantSql(cleanWallTimeSql(expr, forms), zone);
+    if ((forms & DATETIME_OFFSET) === 0) return instant;
+    const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;
+    return `CASE WHEN ${hasOffset} THEN ${castSql(expr, 'TIMESTAMPTZ')} ELSE ${instant} END`;
+  },
+  textSql: (expr) => wallTextSql(wallSql(expr, zone)),
+  writeJson(bytes, start, end, out, at) {
+    const form = time.read(bytes, start, end);
+    const wall = time.seconds;
+    time.seconds = (form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - time.offset;
+    return writeTime(time, out, at, true);
+  },
 });
 
-/** A date has no zone, so that DATETIME_BEYOND does not concern it. */
-const dateForms = () => DATE | DATETIME_BEYOND;
-
-/** `yyyy-MM-dd`, a day of the years 1 to 9999. */
-export const DATE_CODEC = codecOf({
-  type: 'date',
-  acceptedForms: dateForms,
-  duckdb: () => 'DATE',
-  writeValue: writeString,
-  isJson: false,
+/** `yyyy-MM-dd`, a day of the years 1 to 9999. A date has no zone, so that DATETIME_BEYOND does not concern it. */
+export const DATE_CODEC: ScalarCodec = {
+  forms: DATE | DATETIME_BEYOND,
+  castForms: DATE | DATETIME_BEYOND,
+  duckdb: 'DATE',
+  jsonSchema: { type: ['string', 'null'], format: 'date' },
   // No date has the year 0000; `TRY_CAST` refuses the other days that do not exist.
   sql: (expr) =>
     `CASE WHEN ${matchesSql(expr, DATE_PATTERN)} AND NOT starts_with(${expr}, '0000') ` +
     `THEN TRY_CAST(${expr} AS DATE) END`,
-  sqlValue: (expr) => castSql(expr, 'DATE'),
-  nativeForms: dateForms,
-  sqlText: varcharSql,
-  widenings: {
-    datetime: (expr, zone) => {
-      const wall = `CAST(${expr} AS TIMESTAMP)`;
-      return zone === undefined ? wall : instantSql(wall, zone);
-    },
-  },
-  widenedText: varcharSql,
-  jsonSchema: () => ({ type: ['string', 'null'], format: 'date' }),
-});
+  textSql: varcharSql,
+  writeJson: writeString,
+};

@@ -9,8 +9,8 @@ import {
   QUOTE,
   SPACE,
 } from '../../base/ascii.ts';
-import { castSql, literal, matchesSql, varcharSql } from '../../base/sql.ts';
-import { type ColumnCodec, codecOf, type DuckDbScalar } from './codec.ts';
+import { literal, matchesSql, varcharSql } from '../../base/sql.ts';
+import type { ColumnCodec, ScalarCodec } from './codec.ts';
 import {
   type CellForms,
   DOUBLE,
@@ -22,9 +22,8 @@ import {
   LONG,
   LONG_WIDE,
 } from './forms.ts';
-import { copyBytes } from './json-text.ts';
-import { DOUBLE_CODEC, LONG_CODEC, numberForm, sqlDouble, sqlLong } from './numbers.ts';
-import { STRING_CODEC } from './string.ts';
+import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
+import { copyBytes, STRING_CODEC } from './string.ts';
 
 function skipSpace(bytes: Uint8Array, start: number, end: number): number {
   let i = start;
@@ -136,87 +135,58 @@ const STRING_PATTERN = `"([^"\\\\\\x00-\\x1f]|\\\\(["\\\\/bfnrt]|u(${UNICODE_ESC
 const listPattern = (element: string) =>
   `\\[${SPACES}((${element}|null)${SPACES}(,${SPACES}(${element}|null)${SPACES})*)?\\]`;
 
-/** SQL that is TRUE for a list of nulls and texts that look like numbers; whether they fit is decided later. */
-const sqlIsNumberList = (expr: string) => matchesSql(expr, listPattern(NUMBER_PATTERN));
-
-/** SQL that is TRUE for a list of strings and nulls. */
-const sqlIsStringList = (expr: string) => matchesSql(expr, listPattern(STRING_PATTERN));
-
-/** SQL of the texts of the elements of a list of numbers. */
-const elementTexts = (expr: string) => `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
-
 /** SQL of a list made element by element; NULL unless every element but `null` gives a value. */
-function sqlElements(expr: string, element: (text: string) => string): string {
-  const texts = elementTexts(expr);
-  const values = `list_transform(${texts}, lambda e: ${element('e')})`;
+function elementsSql(expr: string, item: ScalarCodec): string {
+  const texts = `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
+  const values = `list_transform(${texts}, lambda e: ${item.sql('e')})`;
   const nulls = `len(list_filter(${texts}, lambda e: e = 'null'))`;
   // A list of one value and a lambda over it bind `v`, so that the value is made once.
   const checked = `list_transform([${values}], lambda v: CASE WHEN len(v) - list_count(v) = ${nulls} THEN v END)[1]`;
-  return `CASE WHEN ${sqlIsNumberList(expr)} THEN ${checked} END`;
+  return `CASE WHEN ${matchesSql(expr, listPattern(NUMBER_PATTERN))} THEN ${checked} END`;
 }
 
 /** SQL that writes `[1.0,2.5,0.0]` as `[1,2.5,0]`. Zeros are replaced twice, since neighbours share a comma. */
-function withLongs(list: string): string {
+function withLongsSql(list: string): string {
   const replaced = (text: string, pattern: string) => `regexp_replace(${text}, ${literal(pattern)}, '\\1\\2', 'g')`;
   const zeros = '([\\[,]0)\\.0([,\\]])';
   return replaced(replaced(replaced(list, '([1-9][0-9]*)\\.0([,\\]])'), zeros), zeros);
 }
 
-const jsonText = (expr: string): string => varcharSql(`to_json(${expr})`);
+const jsonTextSql = (expr: string): string => varcharSql(`to_json(${expr})`);
 
-const listOfItems = (item: DuckDbScalar) => (expr: string) => `from_json(${expr}, '["${item}"]')`;
+const fromJsonSql = (expr: string, item: ScalarCodec): string => `from_json(${expr}, '["${item.duckdb}"]')`;
 
-/** What differs from one list type to another. */
-interface ListType extends Pick<ColumnCodec, 'type' | 'sql' | 'widenings' | 'widenedText'> {
-  readonly item: ColumnCodec;
-  readonly sqlItem: DuckDbScalar;
-  /** The forms of lists with a value. */
-  readonly forms: CellForms;
-}
-
-function listCodec({ item, sqlItem, forms, ...type }: ListType): ColumnCodec {
-  return codecOf({
-    ...type,
-    acceptedForms: () => LIST_EMPTY | forms,
-    duckdb: () => `${sqlItem}[]`,
-    isJson: false,
-    writeValue: writeList,
-    sqlValue: listOfItems(sqlItem),
-    nativeForms: () => 0,
-    sqlText: jsonText,
-    jsonSchema: (asInstants) => ({ type: ['array', 'null'], items: item.jsonSchema(asInstants) }),
-  });
+/** `forms`: those of lists with a value. */
+function listCodec(
+  item: ScalarCodec,
+  forms: CellForms,
+  { sql, textSql = jsonTextSql }: Pick<ColumnCodec, 'sql'> & Partial<Pick<ColumnCodec, 'textSql'>>,
+): ColumnCodec {
+  return {
+    forms: LIST_EMPTY | forms,
+    castForms: 0,
+    duckdb: `${item.duckdb}[]`,
+    jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
+    sql,
+    cleanSql: (expr) => fromJsonSql(expr, item),
+    textSql,
+    writeJson: writeList,
+  };
 }
 
 /** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */
-export const LONG_LIST_CODEC: ColumnCodec = listCodec({
-  type: 'long[]',
-  item: LONG_CODEC,
-  sqlItem: 'BIGINT',
-  forms: LIST_LONG | LIST_LONG_WIDE,
-  sql: (expr) => sqlElements(expr, sqlLong),
-  widenings: { 'double[]': (expr) => castSql(expr, 'DOUBLE[]'), 'string[]': (expr) => castSql(expr, 'VARCHAR[]') },
-  widenedText: jsonText,
+export const LONG_LIST_CODEC = listCodec(LONG_CODEC, LIST_LONG | LIST_LONG_WIDE, {
+  sql: (expr) => elementsSql(expr, LONG_CODEC),
 });
 
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
-export const DOUBLE_LIST_CODEC: ColumnCodec = listCodec({
-  type: 'double[]',
-  item: DOUBLE_CODEC,
-  sqlItem: 'DOUBLE',
-  forms: LIST_LONG | LIST_DOUBLE,
-  sql: (expr) => sqlElements(expr, sqlDouble),
-  widenings: {},
-  widenedText: (expr) => withLongs(jsonText(expr)),
+export const DOUBLE_LIST_CODEC = listCodec(DOUBLE_CODEC, LIST_LONG | LIST_DOUBLE, {
+  sql: (expr) => elementsSql(expr, DOUBLE_CODEC),
+  textSql: (expr) => withLongsSql(jsonTextSql(expr)),
 });
 
 /** A JSON list of strings and nulls. */
-export const STRING_LIST_CODEC: ColumnCodec = listCodec({
-  type: 'string[]',
-  item: STRING_CODEC,
-  sqlItem: 'VARCHAR',
-  forms: LIST_STRING,
-  sql: (expr) => `CASE WHEN ${sqlIsStringList(expr)} THEN ${listOfItems('VARCHAR')(expr)} END`,
-  widenings: {},
-  widenedText: jsonText,
+export const STRING_LIST_CODEC = listCodec(STRING_CODEC, LIST_STRING, {
+  sql: (expr) =>
+    `CASE WHEN ${matchesSql(expr, listPattern(STRING_PATTERN))} THEN ${fromJsonSql(expr, STRING_CODEC)} END`,
 });

@@ -1,8 +1,8 @@
 import { DOT, HYPHEN, NINE, PLUS, UPPER_E, ZERO } from '../../base/ascii.ts';
 import { castSql, matchesSql, varcharSql } from '../../base/sql.ts';
-import { codecOf } from './codec.ts';
+import type { ScalarCodec } from './codec.ts';
 import { type CellForms, DOUBLE, LONG, LONG_WIDE } from './forms.ts';
-import { copyBytes } from './json-text.ts';
+import { copyBytes } from './string.ts';
 
 /**
  * An integer of up to so many digits is exact as a double. A decimal of up to so many digits comes back from a double.
@@ -77,27 +77,16 @@ function latin1(bytes: Uint8Array, start: number, end: number): string {
 
 const LONG_PATTERN = '0|-?[1-9][0-9]{0,18}';
 
-/** SQL of a cell or list element as BIGINT; NULL for any other text. */
-export const sqlLong = (expr: string) =>
-  `CASE WHEN ${matchesSql(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`;
-
-const longForms = () => LONG | LONG_WIDE;
-
 /** An integer of 64 bits, without leading zeros, `+` or `-0`. JSON keeps every digit, beyond 2^53 too. */
-export const LONG_CODEC = codecOf({
-  type: 'long',
-  acceptedForms: longForms,
-  duckdb: () => 'BIGINT',
-  writeValue: copyBytes,
-  isJson: true,
-  sql: sqlLong,
-  sqlValue: (expr) => castSql(expr, 'BIGINT'),
-  nativeForms: longForms,
-  sqlText: varcharSql,
-  widenings: { double: (expr) => castSql(expr, 'DOUBLE') },
-  widenedText: varcharSql,
-  jsonSchema: () => ({ type: ['integer', 'null'] }),
-});
+export const LONG_CODEC: ScalarCodec = {
+  forms: LONG | LONG_WIDE,
+  castForms: LONG | LONG_WIDE,
+  duckdb: 'BIGINT',
+  jsonSchema: { type: ['integer', 'null'] },
+  sql: (expr) => `CASE WHEN ${matchesSql(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`,
+  textSql: varcharSql,
+  writeJson: copyBytes,
+};
 
 const DOUBLE_PATTERN = '-?(0|[1-9][0-9]*)\\.[0-9]+|-?[0-9]\\.[0-9]+E[+-]?[0-9]+';
 /** Up to this length a text with a dot has at most 15 digits; a shorter integer has no more either. */
@@ -105,48 +94,37 @@ const EXACT_LENGTH = EXACT_DIGITS + 1;
 /** -2^63 and 2^63. */
 const LONG_BOUNDS = ['CAST(-9223372036854775808 AS DOUBLE)', 'CAST(9223372036854775808 AS DOUBLE)'] as const;
 
-/**
- * SQL of a cell or list element as DOUBLE; NULL for any other text. Integers that a double holds exactly are doubles.
- */
-export function sqlDouble(expr: string): string {
+/** SQL of a text as DOUBLE; NULL for any other text. Integers that a double holds exactly are doubles. */
+function doubleSql(expr: string): string {
   const value = `TRY_CAST(${expr} AS DOUBLE)`;
   const text = varcharSql(value);
-  const sqlIsShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
-  const sqlRoundTrips = `isfinite(${value}) AND ${sqlDigits(expr)} = ${sqlDigits(text)}`;
-  const dotted = `CASE WHEN ${sqlIsShort} OR ${text} = ${expr} THEN ${value} WHEN ${sqlRoundTrips} THEN ${value} END`;
+  const isShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
+  const roundTrips = `isfinite(${value}) AND ${digitsSql(expr)} = ${digitsSql(text)}`;
+  const dotted = `CASE WHEN ${isShort} OR ${text} = ${expr} THEN ${value} WHEN ${roundTrips} THEN ${value} END`;
   const long = `TRY_CAST(${expr} AS BIGINT)`;
-  const sqlIsExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
-  const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${sqlIsExact} THEN CAST(${long} AS DOUBLE) END`;
-  const sqlIsLong = matchesSql(expr, LONG_PATTERN);
-  return `CASE WHEN ${matchesSql(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${sqlIsLong} THEN ${integer} END`;
+  const isExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
+  const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
+  const isLong = matchesSql(expr, LONG_PATTERN);
+  return `CASE WHEN ${matchesSql(expr, DOUBLE_PATTERN)} THEN ${dotted} WHEN ${isLong} THEN ${integer} END`;
 }
 
 /** SQL of the significant digits of a number's text. */
-function sqlDigits(text: string): string {
-  return `trim(replace(regexp_extract(${text}, '[0-9.]+'), '.', ''), '0')`;
-}
+const digitsSql = (text: string): string => `trim(replace(regexp_extract(${text}, '[0-9.]+'), '.', ''), '0')`;
 
 /** SQL of the text of a double; an integral value within 64 bits is written as a long. */
-function sqlLongText(expr: string): string {
+function doubleTextSql(expr: string): string {
   const text = varcharSql(expr);
-  const sqlIsLong = `${expr} >= ${LONG_BOUNDS[0]} AND ${expr} < ${LONG_BOUNDS[1]} AND trunc(${expr}) = ${expr}`;
-  return `CASE WHEN ${sqlIsLong} AND ${text} <> '-0.0' THEN ${varcharSql(castSql(expr, 'BIGINT'))} ELSE ${text} END`;
+  const isLong = `${expr} >= ${LONG_BOUNDS[0]} AND ${expr} < ${LONG_BOUNDS[1]} AND trunc(${expr}) = ${expr}`;
+  return `CASE WHEN ${isLong} AND ${text} <> '-0.0' THEN ${varcharSql(castSql(expr, 'BIGINT'))} ELSE ${text} END`;
 }
 
-const doubleForms = () => LONG | DOUBLE;
-
 /** A number with a dot and the digits of its shortest text, or an exact integer. JSON gets the cell's own text. */
-export const DOUBLE_CODEC = codecOf({
-  type: 'double',
-  acceptedForms: doubleForms,
-  duckdb: () => 'DOUBLE',
-  writeValue: copyBytes,
-  isJson: true,
-  sql: sqlDouble,
-  sqlValue: (expr) => castSql(expr, 'DOUBLE'),
-  nativeForms: doubleForms,
-  sqlText: varcharSql,
-  widenings: {},
-  widenedText: sqlLongText,
-  jsonSchema: () => ({ type: ['number', 'null'] }),
-});
+export const DOUBLE_CODEC: ScalarCodec = {
+  forms: LONG | DOUBLE,
+  castForms: LONG | DOUBLE,
+  duckdb: 'DOUBLE',
+  jsonSchema: { type: ['number', 'null'] },
+  sql: doubleSql,
+  textSql: doubleTextSql,
+  writeJson: copyBytes,
+};

@@ -2,30 +2,36 @@
 
 import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { systemError } from '../../base/errors.ts';
+import { castSql } from '../../base/sql.ts';
 import { BOOLEAN_CODEC, booleanForm } from './boolean.ts';
 import { CivilTime, DATE_LENGTH } from './civil-time.ts';
-import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from './codec.ts';
-import { DATE_CODEC, DATETIME_CODEC } from './datetime.ts';
+import { COLUMN_TYPES, type ColumnCodec, type ColumnType, WIDER_TYPES } from './codec.ts';
+import { DATE_CODEC, instantCodec, WALL_TIME_CODEC } from './datetime.ts';
 import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } from './forms.ts';
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listForms, STRING_LIST_CODEC } from './lists.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
-import { isInstant, type Zone } from './zone.ts';
+import { instantSql, isInstant, type Zone } from './zone.ts';
 
 /** A date or datetime begins with so many digits, then a dash or dot. */
 const YEAR_DIGITS = 4;
 
-export const TYPES: Readonly<Record<ColumnType, ColumnCodec>> = {
+/** The types; a datetime by a wall clock. */
+const CODECS: Readonly<Record<ColumnType, ColumnCodec>> = {
   boolean: BOOLEAN_CODEC,
   long: LONG_CODEC,
   double: DOUBLE_CODEC,
   date: DATE_CODEC,
-  datetime: DATETIME_CODEC,
+  datetime: WALL_TIME_CODEC,
   'long[]': LONG_LIST_CODEC,
   'double[]': DOUBLE_LIST_CODEC,
   'string[]': STRING_LIST_CODEC,
   string: STRING_CODEC,
 };
+
+/** What a type means. With the zone of a place its datetimes are instants; nothing else depends on a zone. */
+export const codecOf = (type: ColumnType, zone: Zone | undefined): ColumnCodec =>
+  type === 'datetime' && zone !== undefined ? instantCodec(zone) : CODECS[type];
 
 /**
  * The forms of one cell: usually one, STRING if there is no other. The cell's bytes are valid UTF-8, without quotes, and
@@ -57,47 +63,45 @@ function zoneForms(form: CellForms, time: CivilTime, zone: Zone): CellForms {
   return isInstant(utc) ? 0 : DATETIME_BEYOND;
 }
 
-/** The types that `from` can widen to, the nearest first. */
-export function widenings(from: ColumnType): ColumnType[] {
-  const types = Object.keys(TYPES[from].widenings) as ColumnType[];
-  return from === 'string' ? types : [...types, 'string'];
-}
+/** True if all cells of these forms fit; the text `null` is a value or absent, and fits. */
+export const fits = (codec: ColumnCodec, forms: CellForms): boolean => (forms & ~codec.forms & ~NULL_TEXT) === 0;
 
-/** SQL that converts a typed expression to a wider type, as `ALTER … SET DATA TYPE … USING` needs it. */
-export function widenSql(expr: string, from: ColumnType, to: ColumnType, zone?: Zone): string {
-  if (from === to) return expr;
-  const convert = to === 'string' ? TYPES[from].widenedText : TYPES[from].widenings[to];
-  if (convert === undefined) throw systemError(`A column of type ${from} cannot become ${to}.`);
-  return convert(expr, zone);
-}
+/** SQL that is TRUE if a text fits or is absent, else FALSE; never NULL. */
+export const fitsSql = (codec: ColumnCodec, expr: string): string =>
+  `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.sql(expr)} IS NOT NULL)`;
 
-/** The forms of the cells that fit into `type`. The text `null` is absent and fits. */
-export function acceptedBy(type: ColumnType, asInstants: boolean): CellForms {
-  return TYPES[type].acceptedForms(asInstants) | NULL_TEXT;
-}
+/** True if `CAST` makes the values of cells of these forms: then `read_csv` itself reads them. */
+export const isCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean => (forms & ~castForms) === 0;
 
-/** True if all values of a column of type `from` with these cells can become values of type `to`. */
-export function canWiden(from: ColumnType, to: ColumnType, forms: CellForms, asInstants: boolean): boolean {
-  return from === to || (widenings(from).includes(to) && fitsWholly(to, forms, asInstants));
-}
-
-/** True when every cell behind `forms` fits into `type`. */
-export function fitsWholly(type: ColumnType, forms: CellForms, asInstants: boolean): boolean {
-  return (forms & ~acceptedBy(type, asInstants)) === 0;
-}
-
-/** True when the cell [start, end) of `bytes` fits into `type` (or is absent). */
-export function cellFits(type: ColumnType, bytes: Uint8Array, start: number, end: number, zone?: Zone): boolean {
-  return start === end || fitsWholly(type, formsOf(bytes, start, end, zone), zone !== undefined);
+/** Cheaper SQL of the value of a text, NULL if that is NULL; wrong unless all texts fit, and have these forms. */
+export function cleanSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
+  const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
+  if (codec.cleanSql === undefined || isCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
+  return codec.cleanSql(text, forms);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */
-export function typeOf(forms: CellForms, asInstants: boolean): ColumnType | undefined {
+export function typeOf(forms: CellForms, zone: Zone | undefined): ColumnType | undefined {
   if ((forms & ~NULL_TEXT) === 0) return undefined;
-  return COLUMN_TYPES.find((type) => fitsWholly(type, forms, asInstants));
+  return COLUMN_TYPES.find((type) => fits(codecOf(type, zone), forms));
 }
 
 /** The first type that holds all these cells among `from` and the types that it can widen to. */
-export function widenedType(from: ColumnType, forms: CellForms, asInstants: boolean): ColumnType {
-  return [from, ...widenings(from)].find((type) => fitsWholly(type, forms, asInstants)) ?? 'string';
+export const widenedType = (from: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType =>
+  [from, ...WIDER_TYPES[from]].find((type) => fits(codecOf(type, zone), forms)) ?? 'string';
+
+/** True if all values of a column of type `from` with these cells can become values of type `to`. */
+export function canWiden(from: ColumnType, to: ColumnType, forms: CellForms, zone: Zone | undefined): boolean {
+  return from === to || (isWider(to, from) && fits(codecOf(to, zone), forms));
+}
+
+const isWider = (to: ColumnType, from: ColumnType): boolean => WIDER_TYPES[from].some((type) => type === to);
+
+/** SQL that converts a value to a wider type, as `ALTER … SET DATA TYPE … USING` needs it. */
+export function widenSql(expr: string, from: ColumnType, to: ColumnType, zone: Zone | undefined): string {
+  if (from === to) return expr;
+  if (!isWider(to, from)) throw systemError(`A column of type ${from} cannot become ${to}.`);
+  if (to === 'string') return codecOf(from, zone).textSql(expr);
+  const value = castSql(expr, CODECS[to].duckdb);
+  return to === 'datetime' && zone !== undefined ? instantSql(value, zone) : value;
 }

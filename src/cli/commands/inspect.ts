@@ -6,7 +6,8 @@ import { type ColumnGroup, missingColumns, nfc } from '../../cells/columns/group
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
-import { fitsWholly } from '../../cells/types/types.ts';
+import { codecOf, fits } from '../../cells/types/types.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { editsOf } from '../../extract/extract-deps.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
@@ -38,7 +39,7 @@ export const command = defineCommand({
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
     const typeOf = (source: string) => columnTypes.get(nfc(source)) ?? pinned?.get(source);
-    const columns = inspectedColumns(scan, typeOf, timezone !== undefined);
+    const columns = inspectedColumns(scan, typeOf, zoneOf(timezone));
     const result = {
       v: 1,
       file,
@@ -86,11 +87,11 @@ interface InspectedColumn {
 function inspectedColumns(
   { columns }: Pick<ScanResult, 'columns'>,
   givenType: (source: string) => ColumnType | undefined,
-  asInstants: boolean,
+  zone: Zone | undefined,
 ): InspectedColumn[] {
   return columns.map(({ name: source, group, type: seen, forms, filled }) => {
     const type = givenType(source) ?? seen ?? null;
-    return { source, group, type, filled, fits: type === null || fitsWholly(type, forms, asInstants) };
+    return { source, group, type, filled, fits: type === null || fits(codecOf(type, zone), forms) };
   });
 }
 

@@ -2,7 +2,8 @@ import { configError, systemError } from '../../base/errors.ts';
 import { identifier, listSql, literal } from '../../base/sql.ts';
 import { nfc } from '../../cells/columns/groups.ts';
 import type { HashKey } from '../../cells/columns/hash-key.ts';
-import { TYPES } from '../../cells/types/types.ts';
+import type { ColumnCodec } from '../../cells/types/codec.ts';
+import { codecOf } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { HashedColumns } from '../../extract/column-hashing.ts';
 import { hashedIn } from '../../extract/export-state.ts';
@@ -62,7 +63,7 @@ export class IdColumn {
     this.isMixed = this.#hashings.length > 0 && this.#hashings.length < hashed.length;
     this.cellTexts = columns.flatMap((column) => textsOf(column, zone));
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
-    const plain = ['text', ...Array.from(types, (type) => canonicalSql(type, zone))];
+    const plain = ['text', ...Array.from(types, (type) => canonicalSql(codecOf(type, zone)))];
     this.keysOfId = this.pads === undefined ? plain : [...plain, ...plain.map(hmacSql)];
   }
 
@@ -104,9 +105,9 @@ export class IdColumn {
 function textsOf(column: Typed, zone: Zone | undefined): string[] {
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
   const rescued = `json_extract_string(_rescued, ${literal(pointer)})`;
-  return [TYPES[column.type].sqlText(identifier(column.name), zone), rescued];
+  return [codecOf(column.type, zone).textSql(identifier(column.name)), rescued];
 }
 
 /** SQL of the canonical text of the value that `text` has in a type; NULL if it has none. The list casts once. */
-const canonicalSql = (type: Typed['type'], zone: Zone | undefined): string =>
-  `list_transform([${TYPES[type].sql('text', zone)}], lambda v0: ${TYPES[type].sqlText('v0', zone)})[1]`;
+const canonicalSql = ({ sql, textSql }: ColumnCodec): string =>
+  `list_transform([${sql('text')}], lambda v0: ${textSql('v0')})[1]`;

@@ -1,6 +1,6 @@
 import { anyOfSql, literal, pathLiteral } from '../../base/sql.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
-import { TYPES, widenSql } from '../../cells/types/types.ts';
+import { cleanSql, codecOf, fitsSql, isCast, widenSql } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { CellReading } from '../../table/batch-plan.ts';
@@ -29,19 +29,18 @@ export function cellSql(
   if (isRefused)
     return { column, readerType: 'VARCHAR', value: undefined, rescue: rescueAll(column, isNullText, expr) };
   if (readAs === null || type === null) return { column, readerType: 'VARCHAR', value: undefined, rescue: undefined };
-  const codec = TYPES[readAs];
-  const asInstants = zone !== undefined;
+  const codec = codecOf(readAs, zone);
   const keepsNull = isNullText && readAs !== 'string' && (forms & NULL_TEXT) !== 0;
-  if (isClean && !wantsText && !keepsNull && codec.native(forms, asInstants)) {
+  if (isClean && !wantsText && !keepsNull && isCast(codec, forms)) {
     return {
       column,
-      readerType: codec.duckdb(asInstants),
+      readerType: codec.duckdb,
       value: widenSql(expr, readAs, type, zone),
       rescue: undefined,
     };
   }
-  const typedSql = isClean ? codec.sqlClean(expr, forms, zone) : codec.sql(expr, zone);
-  const condition = `NOT ${codec.sqlFits(expr, zone)}`;
+  const typedSql = isClean ? cleanSql(codec, expr, forms) : codec.sql(expr);
+  const condition = `NOT ${fitsSql(codec, expr)}`;
   const wideSql = widenSql(typedSql, readAs, type, zone);
   return {
     column,

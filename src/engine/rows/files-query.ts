@@ -98,14 +98,14 @@ function cellsOf(
   options: { readonly zone: Zone | undefined; readonly wantsText: boolean },
 ): CellSql | undefined {
   if (planned === undefined) return undefined;
-  return cellSql(planned, readingOfFiles(files, planned, options.zone !== undefined), cellName(index), options);
+  return cellSql(planned, readingOfFiles(files, planned, options.zone), cellName(index), options);
 }
 
 /** The reading of a column in alike files. A text has the same in all; else it follows from the forms of all. */
-function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, asInstants: boolean): CellReading {
+function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, zone: Zone | undefined): CellReading {
   const readings = files.flatMap(({ day }) => day.readings.get(column.key) ?? []);
   const forms = readings.reduce((union, reading) => union | reading.forms, 0);
-  if (!isReadAlike(column)) return readingOf(column, forms, asInstants, false);
+  if (!isReadAlike(column)) return readingOf(column, forms, zone, false);
   return { ...readings[0], forms, isClean: readings.every(({ isClean }) => isClean) };
 }
 

@@ -1,4 +1,5 @@
-import { TYPES } from '../../cells/types/types.ts';
+import { codecOf } from '../../cells/types/types.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { typedColumns } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
@@ -29,7 +30,7 @@ export async function withNumberedRows(
 ): Promise<void> {
   await engine.keepOrder();
   const columns = typedColumns(batch.columns).filter(({ key }) => day.readings.get(key)?.readAs != null);
-  const types = columns.map((c) => `t${c.position} ${TYPES[c.type].duckdb(batch.timezone !== undefined)}`);
+  const types = columns.map((c) => `t${c.position} ${codecOf(c.type, zoneOf(batch.timezone)).duckdb}`);
   const stageColumns = ['base VARCHAR', 'rescued VARCHAR', ...types].join(', ');
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} (${stageColumns})`);
   for (const file of filesOf(day)) {

@@ -2,7 +2,8 @@ import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
 import { DUCKDB_SCALARS, type DuckDbType } from '../../cells/types/codec.ts';
-import { TYPES } from '../../cells/types/types.ts';
+import { codecOf } from '../../cells/types/types.ts';
+import type { Zone } from '../../cells/types/zone.ts';
 import { type DescribedColumn, scalarOf } from '../../engine/conversions.ts';
 import type { Typed } from '../../table/tables.ts';
 
@@ -15,9 +16,9 @@ export const OWN_IN_ARROW: readonly DescribedColumn[] = [
 ];
 
 /** The schema of a stream: the program's own columns, then those of the export in their order. */
-export function streamSchema(columns: readonly Typed[], asInstants: boolean, version: string): Schema {
+export function streamSchema(columns: readonly Typed[], zone: Zone | undefined, version: string): Schema {
   const fields = columns.map(({ name, source, group, type }) =>
-    fieldOf(name, TYPES[type].duckdb(asInstants), { source, group, type }),
+    fieldOf(name, codecOf(type, zone).duckdb, { source, group, type }),
   );
   const ownFields = OWN_IN_ARROW.map(({ name, type }) => fieldOf(name, type));
   return new Schema([...ownFields, ...fields], new Map([['dfinery.version', version]]));

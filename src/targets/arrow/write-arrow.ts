@@ -10,6 +10,7 @@ import { DAY_MS } from '../../base/durations.ts';
 import { codeOf, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import type { DayDownload, SpoolFile } from '../../extract/checked-day.ts';
 import { moveFile, removeOldTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -148,7 +149,7 @@ async function sendDays(
   out: Writable,
   { timezone, logger, signal, onSent }: OpenOptions & { readonly onSent: OnSent },
 ): Promise<Sent> {
-  const stream = new IpcStream(out, streamSchema(columns, timezone !== undefined, VERSION), signal);
+  const stream = new IpcStream(out, streamSchema(columns, zoneOf(timezone), VERSION), signal);
   const rescued = new Map<string, number>();
   let daysTaken = 0;
   let readerLeft = false;

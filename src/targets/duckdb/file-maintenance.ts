@@ -1,7 +1,7 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
-import { TYPES } from '../../cells/types/types.ts';
+import { codecOf } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { duckDbTypeOf } from '../../engine/conversions.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
@@ -123,7 +123,7 @@ async function columnDifferences(
   const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), duckDbTypeOf(type)]));
   const expected = new Map<string, string>([
     ...ownColumns.map((name): [string, string] => [name, OWN_TYPES_IN_DUCKDB[name]]),
-    ...typedColumns(columns).map(({ name, type }): [string, string] => [name, TYPES[type].duckdb(timezone !== null)]),
+    ...typedColumns(columns).map(({ name, type }): [string, string] => [name, codecOf(type, zoneOf(timezone)).duckdb]),
   ]);
   const differences = new Map<string, Difference>();
   for (const name of [...expected.keys(), ...actual.keys()]) {

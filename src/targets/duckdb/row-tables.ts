@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { identifier, literal } from '../../base/sql.ts';
-import { TYPES, widenSql } from '../../cells/types/types.ts';
+import { codecOf, widenSql } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { dateSql, type TypedRows } from '../../engine/rows/files-query.ts';
@@ -43,7 +43,7 @@ export const VIEWS = {
   event_items: { queryOf: eventItems, comment: 'An item each, with the short names of item columns.' },
 };
 
-const typeSql = ({ type }: Typed, timezone: string | null): string => TYPES[type].duckdb(timezone !== null);
+const typeSql = ({ type }: Typed, timezone: string | null): string => codecOf(type, zoneOf(timezone)).duckdb;
 
 /** Makes a table for these columns. */
 export async function makeTable(

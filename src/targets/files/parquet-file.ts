@@ -4,8 +4,8 @@ import { type Day, isDay } from '../../base/days.ts';
 import { identifier, literal, pathLiteral } from '../../base/sql.ts';
 import { VERSION } from '../../base/version.ts';
 import { COLUMN_TYPES, type ColumnType, type DuckDbType } from '../../cells/types/codec.ts';
-import { TYPES, widenSql } from '../../cells/types/types.ts';
-import { zoneOf } from '../../cells/types/zone.ts';
+import { codecOf, widenSql } from '../../cells/types/types.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { castToColumnSql, type DescribedColumn, describe } from '../../engine/conversions.ts';
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import type { StoredProfiles, TableState } from '../../table/place-state.ts';
@@ -53,7 +53,7 @@ export const parquetColumns = (
   { name: '_key', type: 'VARCHAR' },
   { name: '_rescued', type: 'VARCHAR' },
   { name: '_loaded_at', type: loadedAt },
-  ...typedColumns(columns).map(({ name, type }) => ({ name, type: TYPES[type].duckdb(timezone !== null) })),
+  ...typedColumns(columns).map(({ name, type }) => ({ name, type: codecOf(type, zoneOf(timezone)).duckdb })),
 ];
 
 /** The columns of a Parquet file, as they are in it. */
@@ -186,7 +186,7 @@ export function selectConformed(
   { columns, timezone }: Columns,
 ): string {
   const zone = zoneOf(timezone);
-  const stored = new Map(inFile.map(({ name, type }) => [name, columnTypeOf(type)]));
+  const stored = new Map(inFile.map((column) => [column.name, columnTypeOf(column.type, zone)]));
   const values = typedColumns(columns).map(({ name, type }) => {
     const before = stored.get(name);
     const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
@@ -196,8 +196,8 @@ export function selectConformed(
 }
 
 /** The type of a column by its type in a file. */
-const columnTypeOf = (inFile: DuckDbType): ColumnType | undefined =>
-  COLUMN_TYPES.find((type) => [true, false].some((asInstants) => TYPES[type].duckdb(asInstants) === inFile));
+const columnTypeOf = (inFile: DuckDbType, zone: Zone | undefined): ColumnType | undefined =>
+  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdb === inFile);
 
 /** What a file says of itself, as texts; undefined what it lacks. Throws for what is no Parquet file. */
 export async function readMetadata(engine: Engine, path: string) {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { COLUMN_TYPES } from '../../../src/cells/types/codec.ts';
-import { TYPES } from '../../../src/cells/types/types.ts';
+import { codecOf, fitsSql } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cells, exactJson, sqlText } from '../../support/column-types.ts';
 import { fitsBytes, jsonOf } from '../../support/forms.ts';
@@ -23,9 +23,9 @@ describe('the SQL and the bytes of a codec', () => {
         fc.asyncProperty(fc.array(cells, { minLength: 150, maxLength: 200 }), async (batch) => {
           await duck.load(batch);
           for (const type of name === undefined ? COLUMN_TYPES : (['datetime'] as const)) {
-            const codec = TYPES[type];
-            const fits = await duck.column(codec.sqlFits('c', zone));
-            const values = await duck.column(sqlText(type, codec.sql('c', zone), zone !== undefined));
+            const codec = codecOf(type, zone);
+            const fits = await duck.column(fitsSql(codec, 'c'));
+            const values = await duck.column(sqlText(type, codec.sql('c'), zone !== undefined));
             batch.forEach((cell, i) => {
               const isFit = fitsBytes(type, cell, zone);
               const expected = isFit ? canonical(type, exactJson(jsonOf(type, cell, zone))) : null;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COLUMN_TYPES } from '../../../src/cells/types/codec.ts';
-import { TYPES, widenings, widenSql } from '../../../src/cells/types/types.ts';
+import { COLUMN_TYPES, WIDER_TYPES } from '../../../src/cells/types/codec.ts';
+import { codecOf, widenSql } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { WIDENINGS } from '../../support/column-types.ts';
 import { Duck } from './duck.ts';
@@ -15,21 +15,21 @@ describe('widening a stored column', () => {
   for (const { from, to, cells, texts } of WIDENINGS) {
     it(`${from} becomes ${to} by its canonical text`, async () => {
       await duck.load(cells);
-      const sql = widenSql(TYPES[from].sql('c'), from, to);
+      const sql = widenSql(codecOf(from, undefined).sql('c'), from, to, undefined);
       expect(await duck.column(`CAST(${sql} AS VARCHAR)`)).toEqual(texts);
     });
   }
 
   it('is shown by a case for each type and each that it widens to', () => {
-    const all = COLUMN_TYPES.flatMap((from) => widenings(from).map((to) => `${from} ${to}`));
+    const all = COLUMN_TYPES.flatMap((from) => WIDER_TYPES[from].map((to) => `${from} ${to}`));
     expect(WIDENINGS.map(({ from, to }) => `${from} ${to}`).sort()).toEqual(all.sort());
   });
 
   it('every widening yields the declared type in a table with rows', async () => {
     for (const zone of [undefined, new Zone('Asia/Seoul')]) {
       for (const from of COLUMN_TYPES) {
-        for (const to of widenings(from)) {
-          const [old, wide] = [from, to].map((type) => TYPES[type].duckdb(zone !== undefined));
+        for (const to of WIDER_TYPES[from]) {
+          const [old, wide] = [from, to].map((type) => codecOf(type, zone).duckdb);
           await duck.run(`CREATE OR REPLACE TABLE t AS SELECT CAST(NULL AS ${old}) AS x FROM range(3)`);
           await duck.run(`ALTER TABLE t ALTER x SET DATA TYPE ${wide} USING ${widenSql('x', from, to, zone)}`);
           expect(await duck.rows('SELECT typeof(any_value(x)), count(*) FROM t')).toEqual([
@@ -43,16 +43,16 @@ describe('widening a stored column', () => {
   it('writes an instant in local time', async () => {
     const zone = new Zone('America/New_York');
     await duck.load(['2024-07-01 12:00:00', '2024-07-01T12:00:00Z']);
-    expect(await duck.column(widenSql(TYPES.datetime.sql('c', zone), 'datetime', 'string', zone))).toEqual([
+    expect(await duck.column(widenSql(codecOf('datetime', zone).sql('c'), 'datetime', 'string', zone))).toEqual([
       '2024-07-01 12:00:00.000',
       '2024-07-01 08:00:00.000',
     ]);
     await duck.load(['2024-07-01']);
-    const widened = widenSql(TYPES.date.sql('c'), 'date', 'datetime', zone);
+    const widened = widenSql(codecOf('date', zone).sql('c'), 'date', 'datetime', zone);
     expect(await duck.column(`epoch_us(${widened})`)).toEqual([String(Date.UTC(2024, 6, 1, 4) * 1000)]);
   });
 
   it('never narrows', () => {
-    expect(() => widenSql('x', 'string', 'long')).toThrow(/string cannot become long/);
+    expect(() => widenSql('x', 'string', 'long', undefined)).toThrow(/string cannot become long/);
   });
 });

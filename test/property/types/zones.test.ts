@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TYPES } from '../../../src/cells/types/types.ts';
+import { codecOf } from '../../../src/cells/types/types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { jsonOf } from '../../support/forms.ts';
 import { Duck } from './duck.ts';
@@ -48,7 +48,7 @@ describe('a local time', () => {
     const zone = new Zone(name);
     const cells = times(zone);
     await duck.load(cells);
-    expect(await instants(TYPES.datetime.sql('c', zone))).toEqual(
+    expect(await instants(codecOf('datetime', zone).sql('c'))).toEqual(
       cells.map((cell) => JSON.parse(jsonOf('datetime', cell, zone))),
     );
   });
@@ -61,7 +61,7 @@ describe('a local time', () => {
   ])('in %s that is skipped moves forward, one that occurs twice is the later: %s', async (name, cell, instant) => {
     const zone = new Zone(name);
     await duck.load([cell]);
-    expect(await instants(TYPES.datetime.sql('c', zone))).toEqual([instant]);
+    expect(await instants(codecOf('datetime', zone).sql('c'))).toEqual([instant]);
     expect(JSON.parse(jsonOf('datetime', cell, zone))).toBe(instant);
   });
 });

@@ -7,7 +7,8 @@ import { identifier, literal } from '../../../src/base/sql.ts';
 import { headerColumns } from '../../../src/cells/columns/groups.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
-import { TYPES } from '../../../src/cells/types/types.ts';
+import { codecOf } from '../../../src/cells/types/types.ts';
+import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { DayDownload } from '../../../src/extract/checked-day.ts';
 import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
 import { canonical, exactJson, sqlText } from '../column-types.ts';
@@ -121,7 +122,7 @@ export class AgreementFixture extends DuckDbFixture {
     const names = discoveredNames('events', headerColumns(header)).map((column) => String(column?.name));
     const typed = names.map((name, i): Column => ({ name, type: columns[i].type ?? null }));
     const properties: Record<string, unknown> = Object.create(null);
-    for (const { name, type } of typed) properties[name] = TYPES[type ?? 'string'].jsonSchema(timezone !== undefined);
+    for (const { name, type } of typed) properties[name] = codecOf(type ?? 'string', zoneOf(timezone)).jsonSchema;
     Object.assign(properties, { _key: propertyOf('string'), _rescued: propertyOf('object') });
     const parts: Buffer[] = [];
     const keep = async (bytes: Uint8Array) => {

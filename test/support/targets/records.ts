@@ -6,7 +6,8 @@ import { type WrittenRecords, writeRecords } from '../../../src/airbyte/records/
 import type { StreamName } from '../../../src/airbyte/records/streams.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
-import { TYPES } from '../../../src/cells/types/types.ts';
+import { codecOf } from '../../../src/cells/types/types.ts';
+import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { SpoolFile } from '../../../src/extract/checked-day.ts';
 import { scanIn } from '../scan.ts';
 
@@ -87,7 +88,7 @@ export type PropertyKind = ColumnType | 'instant' | 'object';
 /** A property of the catalog as `discover` describes it. */
 export function propertyOf(kind: PropertyKind): object {
   if (kind === 'object') return { type: ['object', 'null'] };
-  return kind === 'instant' ? TYPES.datetime.jsonSchema(true) : TYPES[kind].jsonSchema(false);
+  return kind === 'instant' ? codecOf('datetime', zoneOf('UTC')).jsonSchema : codecOf(kind, undefined).jsonSchema;
 }
 
 /** A stream whose properties are given by short names. */

@@ -1,7 +1,8 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import { planRecords } from '../../../src/airbyte/records/record-plan.ts';
 import { COLUMN_TYPES } from '../../../src/cells/types/codec.ts';
-import { TYPES } from '../../../src/cells/types/types.ts';
+import { codecOf } from '../../../src/cells/types/types.ts';
+import { zoneOf } from '../../../src/cells/types/zone.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
@@ -25,11 +26,10 @@ describe('a column of records', () => {
   });
 
   it.each(COLUMN_TYPES)('that discover describes as %s is read back as that type', (type) => {
-    for (const asInstants of [false, true]) {
-      const stream = { name: 'events', properties: { a: TYPES[type].jsonSchema(asInstants) }, keys: [] } as const;
-      const plan = planRecords(stream, { header: ['a'], columns: [NO_CELLS] }, asInstants ? 'UTC' : undefined);
-      const [column] = plan.columns;
-      expect([column?.codec?.type, column?.zone !== undefined]).toEqual([type, type === 'datetime' && asInstants]);
+    for (const zone of [undefined, zoneOf('UTC')]) {
+      const stream = { name: 'events', properties: { a: codecOf(type, zone).jsonSchema }, keys: [] } as const;
+      const plan = planRecords(stream, { header: ['a'], columns: [NO_CELLS] }, zone?.name);
+      expect(plan.columns[0]?.codec?.duckdb).toBe(codecOf(type, zone).duckdb);
     }
   });
 

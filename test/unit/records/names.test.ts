@@ -15,7 +15,7 @@ const withHash = (name: string): string => nameWithHash(name, name);
 /** The properties of a stream in the catalog that `discover` prints for these columns. */
 function propertiesOf(stream: StreamName, columns: readonly string[]): string[] {
   const typed = columns.map((source) => ({ source, type: 'string' }) as const);
-  return Object.keys(discoveredStream(stream, typed, false).json_schema.properties ?? {});
+  return Object.keys(discoveredStream(stream, typed, undefined).json_schema.properties ?? {});
 }
 
 describe('the properties of a discovered catalog', () => {

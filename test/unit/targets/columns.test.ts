@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
-import { TYPES } from '../../../src/cells/types/types.ts';
+import { codecOf } from '../../../src/cells/types/types.ts';
+import { zoneOf } from '../../../src/cells/types/zone.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { VECTORS } from '../../support/vectors.ts';
@@ -53,7 +54,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     };
     place.timezone = timezone;
     await place.load([[place.of(D1, rows)]]);
-    expect(await types()).toEqual(columns.map(({ type }) => TYPES[type].duckdb(timezone !== undefined)));
+    expect(await types()).toEqual(columns.map(({ type }) => codecOf(type, zoneOf(timezone)).duckdb));
     const text = { id: 'text', ...Object.fromEntries(columns.map((column) => [column.name, 'a text'])) };
     await place.load([[place.of(D2, [text])]]);
     expect(await types()).toEqual(columns.map(() => 'VARCHAR'));

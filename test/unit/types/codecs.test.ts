@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import filesState from '../../../schemas/files-state.json' with { type: 'json' };
 import sourceConfig from '../../../schemas/source-config.json' with { type: 'json' };
 import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
-import { TYPES } from '../../../src/cells/types/types.ts';
+import { codecOf } from '../../../src/cells/types/types.ts';
+import { type Zone, zoneOf } from '../../../src/cells/types/zone.ts';
 import { FIRST_COLUMNS } from '../../../src/table/tables.ts';
 import { streamSchema } from '../../../src/targets/arrow/ipc-stream.ts';
 import { contractOf } from '../../support/column-types.ts';
@@ -12,20 +13,20 @@ const page = readFileSync(new URL('../../../docs/days-and-types.md', import.meta
 const rows = [...page.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row.split(' | '));
 
 /** The type of a column in an Arrow stream. */
-const arrowType = (type: ColumnType, asInstants: boolean): string =>
-  String(streamSchema([{ ...FIRST_COLUMNS[0], type }], asInstants, '').fields.at(-1)?.type);
+const arrowType = (type: ColumnType, zone: Zone | undefined): string =>
+  String(streamSchema([{ ...FIRST_COLUMNS[0], type }], zone, '').fields.at(-1)?.type);
+const SEOUL = zoneOf('Asia/Seoul');
 
 describe('the codec of a type', () => {
   it.each(COLUMN_TYPES)('of %s has its JSON schema, DuckDB type and Arrow type', (type) => {
-    const codec = TYPES[type];
-    expect(codec.type).toBe(type);
+    const codec = codecOf(type, undefined);
     const { jsonSchema, duckdb, arrow } = contractOf(type);
-    expect([codec.jsonSchema(false), codec.duckdb(false), arrowType(type, false)]).toEqual([jsonSchema, duckdb, arrow]);
+    expect([codec.jsonSchema, codec.duckdb, arrowType(type, undefined)]).toEqual([jsonSchema, duckdb, arrow]);
   });
 
   it.each(COLUMN_TYPES)('of %s stands in docs/days-and-types.md with its DuckDB types', (type) => {
     const row = rows.find(([types]) => types.split(' ').includes(type)) ?? [];
-    const duckdb = [false, true].map((asInstants) => TYPES[type].duckdb(asInstants));
+    const duckdb = [undefined, SEOUL].map((zone) => codecOf(type, zone).duckdb);
     expect(row.at(-1)?.split(/,? /) ?? []).toEqual(expect.arrayContaining(duckdb));
   });
 
@@ -38,8 +39,8 @@ describe('the codec of a type', () => {
   });
 
   it('reads a datetime with a zone as an instant', () => {
-    expect(TYPES.datetime.jsonSchema(true).airbyte_type).toBe('timestamp_with_timezone');
-    expect(TYPES.datetime.duckdb(true)).toBe('TIMESTAMPTZ');
-    expect(arrowType('datetime', true)).toBe('Timestamp<MICROSECOND, UTC>');
+    expect(codecOf('datetime', SEOUL).jsonSchema.airbyte_type).toBe('timestamp_with_timezone');
+    expect(codecOf('datetime', SEOUL).duckdb).toBe('TIMESTAMPTZ');
+    expect(arrowType('datetime', SEOUL)).toBe('Timestamp<MICROSECOND, UTC>');
   });
 });

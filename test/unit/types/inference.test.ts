@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
+import { COLUMN_TYPES, type ColumnType, WIDER_TYPES } from '../../../src/cells/types/codec.ts';
 import { NULL_TEXT } from '../../../src/cells/types/forms.ts';
-import { fitsWholly, typeOf, widenings } from '../../../src/cells/types/types.ts';
+import { codecOf, fits, typeOf } from '../../../src/cells/types/types.ts';
+import { zoneOf } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, formNames } from '../../support/forms.ts';
 
 /** The bits that decide a type. */
@@ -9,22 +10,22 @@ const CLASSES = Object.values(FORM_BITS).filter((bit) => bit !== NULL_TEXT);
 const SETS = CLASSES.reduce<number[]>((sets, bit) => sets.concat(sets.map((set) => set | bit)), [0]);
 
 const widensTo = (from: ColumnType, to: ColumnType | undefined) =>
-  from === to || (to !== undefined && widenings(from).includes(to));
+  from === to || WIDER_TYPES[from].some((type) => type === to);
 
 describe.each([
-  ['without a timezone', false],
-  ['with a timezone', true],
-])('the type of a column, %s', (_, hasZone) => {
+  ['without a timezone', undefined],
+  ['with a timezone', zoneOf('UTC')],
+])('the type of a column, %s', (_, zone) => {
   it('is one that holds all cells seen', () => {
     const wrong = SETS.slice(1).filter((set) => {
-      const type = typeOf(set, hasZone);
-      return type === undefined || !fitsWholly(type, set, hasZone);
+      const type = typeOf(set, zone);
+      return type === undefined || !fits(codecOf(type, zone), set);
     });
     expect(wrong.map(formNames)).toEqual([]);
   });
 
   it('stays or widens with each further class of cells, so that the order of days does not matter', () => {
-    const types = new Map(SETS.map((set) => [set, typeOf(set, hasZone)]));
+    const types = new Map(SETS.map((set) => [set, typeOf(set, zone)]));
     const wrong = SETS.flatMap((set) => {
       const type = types.get(set);
       if (type === undefined) return [];
@@ -40,10 +41,8 @@ describe.each([
 describe('widening', () => {
   it('is the same after one widening or several', () => {
     const further = COLUMN_TYPES.flatMap((from) =>
-      widenings(from).flatMap((to) =>
-        widenings(to)
-          .filter((last) => !widensTo(from, last))
-          .map((last) => [from, to, last]),
+      WIDER_TYPES[from].flatMap((to) =>
+        WIDER_TYPES[to].filter((last) => !widensTo(from, last)).map((last) => [from, to, last]),
       ),
     );
     expect(further).toEqual([]);
