@@ -4,7 +4,6 @@ import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { nearest } from '../base/nearest.ts';
 import type { Context } from './context.ts';
-import type { Failure } from './failure.ts';
 import { LOG_FORMATS, type Stream } from './terminal.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {
@@ -18,11 +17,11 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly docsPage: string;
   run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult | ExitCode>;
   /**
-   * Tells of the failure of a run, or of a command line that was refused. After a refusal `values` holds what could be
-   * read. The default is one JSON object for scripts.
+   * Tells of what `run` threw, or of a command line that was refused; `values` then holds what could be read. The
+   * default is a line of the log, and one JSON object for scripts.
    */
   failed?(
-    failure: Failure,
+    error: unknown,
     values: Partial<OptionValues<O & typeof GLOBAL_OPTIONS>>,
     context: Context,
   ): Promise<CommandResult>;

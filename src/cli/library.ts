@@ -8,6 +8,7 @@ import { planSync } from './commands/plan.ts';
 import { readStatus } from './commands/status.ts';
 import { verificationOf } from './commands/verify.ts';
 import { EXPORT_KEYS, openOptions, readConfiguration, requireKeys } from './configuration.ts';
+import { RunFailed } from './failure.ts';
 import { optionalPlaceOf, placeOf } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
@@ -93,9 +94,10 @@ export async function sync(options: SyncOptions): Promise<Summary> {
   const { target, place } = placeOf('sync', options, TARGETS, incomplete);
   const config = requireKeys(incomplete, ...EXPORT_KEYS);
   const run = { config, days: dayRange(options), maxWaitMs: options.maxWaitMs };
-  const { summary, failure } = await runSync(run, () => target.open(place, openOptions(config, context)), context);
-  if (failure !== undefined) throw failure.error;
-  return summary;
+  const sink = await target.open(place, openOptions(config, context));
+  return await runSync(run, sink, context).catch((error: unknown) => {
+    throw error instanceof RunFailed ? error.cause : error;
+  });
 }
 
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */

@@ -2,7 +2,7 @@ import { configError, type UserError } from '../base/errors.ts';
 import type { Target } from '../targets/contract.ts';
 import { TARGETS, targetAt } from '../targets/targets.ts';
 import { argument, type OptionValues, text, unknownName } from './command.ts';
-import { type CommandConfig, readConfiguration } from './configuration.ts';
+import { CONFIG_FILE, type CommandConfig, readConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
@@ -51,9 +51,9 @@ export function optionalPlaceOf<T extends Target>(
   command: string,
   words: PlaceWords,
   targets: readonly T[],
-  config: CommandConfig,
+  config: CommandConfig | undefined,
 ): NamedPlace<T> | undefined {
-  const { target: word, place } = words.target === undefined ? config : words;
+  const { target: word, place } = words.target === undefined ? (config ?? {}) : words;
   if (word === undefined) return undefined;
   // The word may be the place alone, and no known one.
   if (place === undefined) throw missingPlace(command, targets, config);
@@ -62,7 +62,8 @@ export function optionalPlaceOf<T extends Target>(
   return { target, place };
 }
 
-function missingPlace(command: string, targets: readonly Target[], { shownFile }: CommandConfig): UserError {
+function missingPlace(command: string, targets: readonly Target[], config: CommandConfig | undefined): UserError {
+  const { shownFile = CONFIG_FILE } = config ?? {};
   const forms = placeWords(targets);
   return configError(`TARGET PLACE is missing: write ${command} ${forms}, or set target and place in ${shownFile}.`);
 }

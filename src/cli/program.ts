@@ -7,7 +7,7 @@ import { refuseUnknownNames } from '../config/environment.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
-import { contextOf, type Io } from './context.ts';
+import { type Context, contextOf, type Io } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
 import { type CommandLine, type CommandValues, parseCommandLine } from './parse.ts';
@@ -57,11 +57,7 @@ async function runCommand({ command, values, problem }: CommandLine, io: Io): Pr
     refuseUnknownNames(io.env, Object.values(CONFIG_SCHEMAS));
     outcome = (await command?.run(values as CommandValues, context)) ?? EXIT.done;
   } catch (error) {
-    const failure = failureOf(error, context.signal);
-    failure.log(context.logger);
-    const { exit } = failure;
-    const result = { v: 1, kind: 'failure', exit, error: context.redactor.mask(failure.message) };
-    outcome = (await command?.failed?.(failure, values, context)) ?? { result, lines: [], exit };
+    outcome = await (command?.failed ?? tellFailure)(error, values, context);
   }
   const folder = folderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
@@ -71,4 +67,12 @@ async function runCommand({ command, values, problem }: CommandLine, io: Io): Pr
   if (values.json === true) await io.clock.sleep(APART_MS);
   for (const line of values.json === true ? [JSON.stringify(result)] : lines) terminal.result(line, stream);
   return exit;
+}
+
+async function tellFailure(error: unknown, _values: unknown, context: Context): Promise<CommandResult> {
+  const { logger, redactor, signal } = context;
+  const failure = failureOf(error, signal);
+  failure.log(logger);
+  const { exit, message } = failure;
+  return { result: { v: 1, kind: 'failure', exit, error: redactor.mask(message) }, lines: [], exit };
 }

@@ -101,9 +101,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
     };
     const config = requireKeys(readConfiguration(keys, context), ...EXPORT_KEYS);
     const run = { config, days: { from: undefined, to: undefined, fullRefresh: false }, maxWaitMs: undefined };
-    const { summary, failure } = await runSync(run, () => duckdb.open(file, openOptions(config, context)), context);
-    if (failure !== undefined) throw failure.error;
-    return summary;
+    return await runSync(run, await duckdb.open(file, openOptions(config, context)), context);
   } finally {
     await simulator.close();
   }

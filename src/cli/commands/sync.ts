@@ -4,14 +4,9 @@ import { TARGETS } from '../../targets/targets.ts';
 import { type CommandResult, DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
 import { EXPORT_KEYS, openOptions, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
+import { failureOf, RunFailed } from '../failure.ts';
 import { pinnedTypes } from '../pinned-schema.ts';
-import {
-  configuredPlace,
-  type NamedPlace,
-  optionalPlaceOf,
-  type PlaceWords,
-  placeArguments,
-} from '../place-arguments.ts';
+import { configuredPlace, type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { notify, notifyAddress } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
@@ -30,48 +25,41 @@ export const command = defineCommand({
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'targets.md',
   async run(values, context) {
-    const { config: incomplete, target, place } = configuredPlace('sync', values, TARGETS, context);
-    if (values.dryRun) return await planSync({ target, place }, values, incomplete, context);
+    const { config: incomplete, ...named } = configuredPlace('sync', values, TARGETS, context);
+    if (values.dryRun) return await planSync(named, values, incomplete, context);
     const url = notifyAddress(values.notify, context);
     const config = requireKeys(incomplete, ...EXPORT_KEYS);
-    const { from, to, fullRefresh, schema, maxWait: maxWaitMs } = values;
-    const options = { ...openOptions(config, context), pinned: pinnedTypes(schema) };
-    const run = { config, days: { from, to, fullRefresh }, maxWaitMs };
-    const { summary, failure } = await runSync(run, () => target.open(place, options), context);
-    const named = { target, place };
-    if (failure === undefined || summary.days > 0)
-      context.logger.info('run.summary', describeSummary(summary, shownPlace(named)));
-    failure?.log(context.logger);
+    const pinned = pinnedTypes(values.schema);
+    const sink = await named.target.open(named.place, { ...openOptions(config, context), pinned });
+    const summary = await runSync({ config, days: values, maxWaitMs: values.maxWait }, sink, context);
+    context.logger.info('run.summary', describeSummary(summary, shownPlace(named)));
     return await notifyAndAnswer({ named, url, summary, historyDays: config.historyDays }, context);
   },
-  async failed({ exit, message }, values, context) {
-    const named = namedPlaceIfReadable(values, context);
-    const summary = { ...EMPTY_SUMMARY, exit, error: context.redactor.mask(message) };
-    let url: Secret | undefined;
-    try {
-      if (values.dryRun !== true) url = notifyAddress(values.notify, context);
-    } catch {
-      // The failure that is told came before that of the address, or is the same.
-    }
-    return await notifyAndAnswer({ named, url, summary, historyDays: DEFAULT_HISTORY_DAYS }, context);
+  async failed(error, values, context) {
+    const { summary } = error instanceof RunFailed ? error : new RunFailed(EMPTY_SUMMARY, error, context);
+    const config = ifReadable(() => readConfiguration(values.config, context));
+    const named = ifReadable(() => optionalPlaceOf('sync', values, TARGETS, config));
+    const url = values.dryRun ? undefined : ifReadable(() => notifyAddress(values.notify, context));
+    if (summary.days > 0) context.logger.info('run.summary', describeSummary(summary, shownPlace(named)));
+    failureOf(error, context.signal).log(context.logger);
+    const { historyDays = DEFAULT_HISTORY_DAYS } = config ?? {};
+    return await notifyAndAnswer({ named, url, summary, historyDays }, context);
   },
 });
 
-/** The place of a refused command line; undefined where the words and the configuration do not name it. */
-function namedPlaceIfReadable(
-  { config, ...words }: PlaceWords & { readonly config?: string | undefined },
-  context: Context,
-): NamedPlace | undefined {
+/** What `read` gives; undefined where it throws: after a refusal that failure is told already, or a later one. */
+function ifReadable<T>(read: () => T): T | undefined {
   try {
-    return optionalPlaceOf('sync', words, TARGETS, readConfiguration(config, context));
+    return read();
   } catch {
     return undefined;
   }
 }
 
-const isStdout = ({ target, place }: NamedPlace): boolean => target.isStdout?.(place) === true;
+const isStdout = (named: NamedPlace | undefined): boolean => named?.target.isStdout?.(named.place) === true;
 
-const shownPlace = (named: NamedPlace): string => (isStdout(named) ? 'the stream' : named.place);
+const shownPlace = (named: NamedPlace | undefined): string =>
+  isStdout(named) ? 'the stream' : (named?.place ?? 'any place');
 
 /** A run that is over, or a command line that was refused, whose place may not be known. */
 interface FinishedRun {
@@ -86,8 +74,6 @@ interface FinishedRun {
 async function notifyAndAnswer(run: FinishedRun, context: Context): Promise<CommandResult> {
   const { named, url, summary, historyDays } = run;
   const command = named === undefined ? 'sync' : `sync ${named.target.name} ${named.place}`;
-  const place = named === undefined ? 'any place' : shownPlace(named);
-  if (url !== undefined) await notify(url, { summary, command, place, historyDays }, context);
-  const stream = named !== undefined && isStdout(named) ? 'stderr' : 'stdout';
-  return { result: summary, lines: [], exit: summary.exit, stream };
+  if (url !== undefined) await notify(url, { summary, command, place: shownPlace(named), historyDays }, context);
+  return { result: summary, lines: [], exit: summary.exit, stream: isStdout(named) ? 'stderr' : 'stdout' };
 }

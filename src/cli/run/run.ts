@@ -1,8 +1,7 @@
-// This folder: the run behind `sync` with its record, its progress, its summary and its notification.
+// This folder: the run behind `sync` with its record, its summary and its notification.
 
 import type { Day } from '../../base/days.ts';
 import { messageOf } from '../../base/errors.ts';
-import type { Logger } from '../../base/log.ts';
 import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
@@ -12,10 +11,9 @@ import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
 import type { Context } from '../context.ts';
-import { type Failure, failureOf } from '../failure.ts';
-import { withProgress } from '../progress.ts';
+import { RunFailed } from '../failure.ts';
+import { progressOf, withProgress } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
-import { progressOf } from './progress.ts';
 import { summaryOf } from './summary.ts';
 
 export interface SyncRun {
@@ -25,81 +23,51 @@ export interface SyncRun {
   readonly maxWaitMs: number | undefined;
 }
 
-export interface RunResult {
-  /** With the exit code and the sentence of the failure, if there is one. */
-  readonly summary: Summary;
-  readonly failure?: Failure;
-}
-
-/** Plans, exports and commits; records the run in its place, and closes it in any case. Never throws. */
-export async function runSync(
-  run: SyncRun,
-  open: () => Promise<Sink | StreamSink>,
-  context: Context,
-): Promise<RunResult> {
-  let sink: Sink | StreamSink;
-  try {
-    sink = await open();
-  } catch (error) {
-    return resultOf({ summary: EMPTY_SUMMARY, error }, context);
-  }
+/** Plans, exports and commits into an open place; records the run there and closes it. Throws RunFailed. */
+export async function runSync(run: SyncRun, sink: Sink | StreamSink, context: Context): Promise<Summary> {
   const work = () => loadInto(sink, run, context);
-  if ('commit' in sink) return await runAndRecord(sink, work, context);
-  const { summary, error } = await settled(work);
-  // An Arrow stream has no cursor.
-  return resultOf({ summary: { ...summary, next_from_date: null }, error }, context);
+  return 'commit' in sink ? await recorded(sink, work, context) : await work();
 }
 
-/** Does the work of a run on an open place, records there how it ended, and closes the place. Never throws. */
-export async function runAndRecord(
+/** Does the work of a run on an open place, records there how it ended, and closes the place. Throws RunFailed. */
+export async function recorded(
   sink: Pick<Sink, 'recordRun' | 'close'>,
-  work: () => Promise<WorkDone>,
+  work: () => Promise<Summary>,
   context: Context,
-): Promise<RunResult> {
+): Promise<Summary> {
   const { clock, logger } = context;
-  const began = new Date(clock.now()).toISOString();
-  const result = resultOf(await settled(work), context);
-  const { rows, days, exports, bytes, exit: exitCode, error: cause } = result.summary;
-  const ended = new Date(clock.now()).toISOString();
-  const record = { began, ended, exitCode, cause, version: VERSION, rows, days, exports, bytes };
-  const recordError = await errorOf(sink.recordRun(record));
-  if (result.failure !== undefined && recordError !== undefined)
-    logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
-  const closeError = await errorOf(sink.close());
-  if (closeError !== undefined && (result.failure !== undefined || recordError !== undefined))
-    logger.warn('run.close', `The place could not be closed: ${messageOf(closeError)}`);
-  return result.failure ? result : resultOf({ summary: result.summary, error: recordError ?? closeError }, context);
+  const now = () => new Date(clock.now()).toISOString();
+  const began = now();
+  let summary: Summary;
+  let failed: RunFailed | undefined;
+  try {
+    summary = await work();
+  } catch (error) {
+    failed = error instanceof RunFailed ? error : new RunFailed(EMPTY_SUMMARY, error, context);
+    summary = failed.summary;
+  }
+  const { rows, days, exports, bytes, exit: exitCode, error: cause } = summary;
+  try {
+    await sink.recordRun({ began, ended: now(), exitCode, cause, version: VERSION, rows, days, exports, bytes });
+  } catch (error) {
+    if (failed !== undefined) logger.warn('run.record', `This run could not be recorded: ${messageOf(error)}`);
+    failed ??= new RunFailed(summary, error, context);
+  }
+  // What is committed and recorded stays, whatever becomes of the lock.
+  await sink.close().catch((error: unknown) => {
+    logger.warn('run.close', `The place could not be closed: ${messageOf(error)}`);
+  });
+  if (failed !== undefined) throw failed;
+  return summary;
 }
 
-/** What the work of a run came to: what was done, and what it threw in the end. */
-interface WorkDone {
-  readonly summary: Summary;
-  readonly error?: unknown;
-}
-
-const settled = (work: () => Promise<WorkDone>): Promise<WorkDone> =>
-  work().catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
-
-function resultOf({ summary, error }: WorkDone, { signal, redactor }: Context): RunResult {
-  if (error === undefined) return { summary };
-  const failure = failureOf(error, signal);
-  return { summary: { ...summary, exit: failure.exit, error: redactor.mask(failure.message) }, failure };
-}
-
-/** What a step throws; undefined if it succeeds. */
-const errorOf = (step: Promise<void>): Promise<unknown> =>
-  step.then(
-    () => undefined,
-    (error: unknown) => error,
-  );
-
-/** Does the work of a run. Throws what is wrong before the first request. */
+/** Does the work of a run. Throws RunFailed; what is wrong before the first request is thrown as it is. */
 async function loadInto(
   sink: Sink | StreamSink,
   { config, days, maxWaitMs }: SyncRun,
   context: Context,
-): Promise<WorkDone> {
-  const { clock, logger } = context;
+): Promise<Summary> {
+  const { clock } = context;
   const began = clock.now();
   const stateful = 'commit' in sink ? sink : undefined;
   const suppression = suppressionOf(config);
@@ -112,27 +80,37 @@ async function loadInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  const loading = () => loadAll(load, plan, sink, config.userProfiles ? config : undefined, logger);
-  const error = await errorOf(withProgress(progress, loading, context));
-  const closeError = await errorOf(service.close());
-  return { summary: summaryOf(plan, load.counts, (clock.now() - began) / 1_000), error: error ?? closeError };
+  const summary = (): Summary => {
+    const done = summaryOf(plan, load.counts, (clock.now() - began) / 1_000);
+    // A stream has no cursor.
+    return stateful === undefined ? { ...done, next_from_date: null } : done;
+  };
+  try {
+    await withProgress(progress, () => loadAll(load, plan, sink, config, context), context);
+  } catch (error) {
+    throw new RunFailed(summary(), error, context);
+  } finally {
+    await service.close();
+  }
+  return summary();
 }
 
-/**
- * Loads the profiles if there are settings for them, then the days, also where the profiles failed. Throws the failure
- * of the days, else that of the profiles.
- */
+/** Loads the profiles, then the days, also where the profiles failed. Throws the failure of the days first. */
 async function loadAll(
   load: Load,
   plan: Plan,
   sink: Sink | StreamSink,
-  profileSettings: SourceConfig | undefined,
-  logger: Logger,
+  config: SourceConfig,
+  { logger }: Context,
 ): Promise<void> {
   const stores = 'commit' in sink;
-  if (profileSettings && !stores) logger.warn('profiles.none', 'This target has no table of user profiles.');
-  const profilesError = profileSettings && stores ? await load.loadProfiles(sink, profileSettings) : undefined;
-  const daysError = await errorOf(load.loadDays(plan, sink));
-  if (daysError !== undefined && profilesError !== undefined) logger.error('profiles.failed', messageOf(profilesError));
-  if (daysError !== undefined || profilesError !== undefined) throw daysError ?? profilesError;
+  if (config.userProfiles && !stores) logger.warn('profiles.none', 'This target has no table of user profiles.');
+  const profilesError = config.userProfiles && stores ? await load.loadProfiles(sink, config) : undefined;
+  try {
+    await load.loadDays(plan, sink);
+  } catch (error) {
+    if (profilesError !== undefined) logger.error('profiles.failed', messageOf(profilesError));
+    throw error;
+  }
+  if (profilesError !== undefined) throw profilesError;
 }

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { StatusLine, terminalColumns } from '../../../src/cli/process-terminal.ts';
-import { progressOf } from '../../../src/cli/run/progress.ts';
+import { progressOf } from '../../../src/cli/progress.ts';
 import { newDaysReport, newDownloadCounts } from '../../../src/extract/extract-deps.ts';
 import { NOTHING_LOADED } from '../../../src/targets/load.ts';
 

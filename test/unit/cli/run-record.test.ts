@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { configError } from '../../../src/base/errors.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
-import { runAndRecord } from '../../../src/cli/run/run.ts';
+import { recorded } from '../../../src/cli/run/run.ts';
 import { envOf } from '../../support/env.ts';
 
 const terminal = { result() {}, note() {}, status() {}, interactive: false, columns: 80 };
@@ -12,8 +12,17 @@ it('a record that cannot be written fails a run that was good, and never hides w
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
   const signal = new AbortController().signal;
   const context = contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, 'info', 'text');
-  const summary = EMPTY_SUMMARY;
-  expect(await runAndRecord(sink, async () => ({ summary }), context)).toMatchObject({ failure: { error: full } });
+  await expect(recorded(sink, async () => EMPTY_SUMMARY, context)).rejects.toMatchObject({ cause: full });
   const error = configError('The token is wrong.');
-  expect(await runAndRecord(sink, async () => ({ summary, error }), context)).toMatchObject({ failure: { error } });
+  await expect(recorded(sink, () => Promise.reject(error), context)).rejects.toMatchObject({ cause: error });
+});
+
+it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
+  const notes: string[] = [];
+  const noting = { ...terminal, note: (line: string) => notes.push(line) };
+  const signal = new AbortController().signal;
+  const context = contextOf({ terminal: noting, clock: systemClock, env: envOf({}), signal }, 'info', 'text');
+  const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
+  expect(await recorded(sink, async () => EMPTY_SUMMARY, context)).toBe(EMPTY_SUMMARY);
+  expect(notes).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);
 });
