@@ -1,31 +1,22 @@
 // This folder: what a place holds beside its rows, and what a batch of days makes of it. It knows no DuckDB and no disk.
 //
 // For each batch a sink calls `splitBatch` and `planBatch` of this file, stores the rows, and calls `finishBatch` of
-// `commit.ts`. `column-plan.ts` decides the types of columns, `names.ts` their names; `changes.ts` records what became
-// of them. `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored. `differences.ts` and `place-warnings.ts`
+// `commit.ts`. `column-type.ts` decides the types of columns, `column-plan.ts` which are new, `names.ts` their names;
+// `changes.ts` records what became of them. `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored. `differences.ts` and `place-warnings.ts`
 // have the sentences about a place that is not as it should be.
 
 import { type Day, nameDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
-import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
-import type { CellForms } from '../cells/types/forms.ts';
-import { canWiden, codecOf, fits, typeOf } from '../cells/types/types.ts';
-import { type Zone, zoneOf } from '../cells/types/zone.ts';
+import { columnKey, EVENT_NAME, EVENT_NAME_ALTERNATIVE, EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
+import { zoneOf } from '../cells/types/zone.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
 import type { RunProgress } from '../extract/export-state.ts';
-import {
-  type ColumnRules,
-  hasValues,
-  type IncomingColumns,
-  incomingColumns,
-  type PlannedColumn,
-  planColumns,
-  typeByCells,
-} from './column-plan.ts';
-import type { StoredProfiles, TableState } from './place-state.ts';
+import { changesOf, type PlannedChange } from './changes.ts';
+import { addedColumns, type ColumnRules, type PlannedColumn, scannedColumns } from './column-plan.ts';
+import { type ColumnCells, cellsOfDay, decideType, settingOf } from './column-type.ts';
+import type { StoredProfiles } from './place-state.ts';
 import type { Receipts, StoredReceipt } from './receipts.ts';
-import { EVENTS, type Table, USER_PROFILES } from './tables.ts';
+import { EVENTS, type StoredColumn, type Table, USER_PROFILES } from './tables.ts';
 
 /** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
 interface BatchDays {
@@ -81,104 +72,71 @@ function rowsToHold({ receipt, mayShareRows }: DayDownload, stored: StoredReceip
 export const isSuperseded = (stored: StoredProfiles | undefined, { receipt }: DayDownload): boolean =>
   stored !== undefined && stored.receipt.requested_at > receipt.requested_at;
 
-/** How the cells of a column, in files with these forms, become values. */
-export interface CellReading {
-  readonly forms: CellForms;
-  /** The type that cells are read as before they become that of the column; null if none of them is stored. */
-  readonly readAs: ColumnType | null;
-  /** True when every cell fits `readAs`. */
-  readonly isClean: boolean;
-  /**
-   * True if the cell `null` is a text, and not an absent value: the column is a string. A setting says so, or the cells
-   * up to this day.
-   */
-  readonly isNullText: boolean;
-}
-
-/** A day of a batch, and how its cells become values. */
+/** A day of a batch. */
 export interface PlannedDay {
   readonly download: DayDownload;
-  readonly incoming: IncomingColumns;
-  /** The reading of each column of the place, by its key. */
-  readonly readings: ReadonlyMap<string, CellReading>;
+  /** Its cells in each column of the place, by `columnKey`. */
+  readonly cells: ReadonlyMap<string, ColumnCells>;
 }
 
-/** The days of a commit: the columns of the place after it, and how the cells of each day are read. */
+/** The days of a commit, and the columns of the place after it. */
 export interface PlannedBatch {
-  /** True if nothing was committed before. */
-  readonly isFirst: boolean;
   /** All columns of the place after the batch, by position. */
   readonly columns: readonly PlannedColumn[];
+  readonly changes: readonly PlannedChange[];
   readonly days: readonly PlannedDay[];
   readonly timezone: string | undefined;
   readonly table: Table;
 }
 
-/** The columns of a table before a batch. `isFirst`: nothing was committed to it. */
-interface TableBefore extends Pick<TableState, 'columns'> {
-  readonly isFirst: boolean;
-}
-
-/** Plans the columns of a batch once. Each day is read as if the days were committed one by one. */
+/** Plans a batch. `storedColumns`: those of the table; undefined if nothing was committed to it. */
 export function planBatch(
-  { columns: storedColumns, isFirst }: TableBefore,
+  storedColumns: readonly StoredColumn[] | undefined,
   batch: readonly DayDownload[],
   rules: ColumnRules,
   table: Table = EVENTS,
 ): PlannedBatch {
-  const columns = planColumns(storedColumns, incomingColumns(batch.flatMap(({ files }) => files)), rules, isFirst);
-  const zone = zoneOf(rules.timezone);
-  // The forms of each column in all days so far.
-  const formsSoFar = new Map(columns.map(({ key, storedForms }) => [key, storedForms]));
-  const days = batch.map((download): PlannedDay => {
-    const incoming = incomingColumns(download.files);
-    for (const [key, { forms }] of incoming) formsSoFar.set(key, (formsSoFar.get(key) ?? 0) | forms);
-    const readings = columns.map((column) => {
-      const typeSoFar = typeByCells(column.storedType, formsSoFar.get(column.key) ?? 0, zone);
-      const isNullText = (column.fixedType ?? typeSoFar) === 'string';
-      const forms = incoming.get(column.key)?.forms ?? 0;
-      return [column.key, readingOf(column, forms, zone, isNullText)] as const;
-    });
-    return { download, incoming, readings: new Map(readings) };
+  const { timezone, pinned } = rules;
+  const zone = zoneOf(timezone);
+  const isFirst = storedColumns === undefined;
+  // Without a pinned schema the first commit gives `freeze` its columns.
+  const isFrozen = rules.schemaMode === 'freeze' && !(isFirst && pinned === undefined);
+  const scansByDay = batch.map(({ files }) => scannedColumns(files));
+  const scanned = scannedColumns(batch.flatMap(({ files }) => files));
+  const columnsBefore = storedColumns ?? table.firstColumns;
+  const allColumns = [...columnsBefore, ...addedColumns(columnsBefore, scanned, rules)];
+  // A setting for `event_name` is one for the event name, unless that is a column beside it.
+  const isBeside = allColumns.some(({ source }) => source === EVENT_NAME_ALTERNATIVE);
+  const eventNames = isBeside ? [EVENT_NAME] : [EVENT_NAME, EVENT_NAME_ALTERNATIVE];
+  const days = batch.map((download) => ({ download, cells: new Map<string, ColumnCells>() }));
+  const columns = allColumns.map((stored): PlannedColumn => {
+    const { source, occurrence, type: storedType } = stored;
+    const key = columnKey(source, occurrence);
+    const setting = settingOf(stored, source === EVENT_NAME ? eventNames : [source], rules);
+    const isPinned = occurrence === 1 && pinned?.has(source) === true;
+    const { declared, seen: [firstCell] = [] } = scanned.get(key) ?? {};
+    const typeRules = { stored, setting, declared, isPinned, isFrozen, zone };
+    let forms = 0;
+    // Each day is read as if the days were committed one by one.
+    for (const [i, scan] of scansByDay.entries()) {
+      const formsOfDay = scan.get(key)?.forms ?? 0;
+      forms |= formsOfDay;
+      days[i].cells.set(key, cellsOfDay(formsOfDay, decideType(forms, typeRules)));
+    }
+    const { type } = decideType(forms, typeRules);
+    const firstShape = stored.firstShape ?? firstCell?.shape ?? null;
+    return { ...stored, type, forms: stored.forms | forms, firstShape, storedType };
   });
-  return { isFirst, columns, days, timezone: rules.timezone, table };
+  const scans = batch.map(({ receipt: { day } }, i) => ({ day, scanned: scansByDay[i] }));
+  return { columns, changes: changesOf(columns, scans, { isFirst, zone }), days, timezone, table };
 }
-
-/**
- * The reading of cells with these forms. They are read as their own type if its conversion to the column's type loses
- * no value. So a batch of days gives the same texts as each day alone.
- */
-export function readingOf(
-  { fixedType, type }: Pick<PlannedColumn, 'fixedType' | 'type'>,
-  forms: CellForms,
-  zone: Zone | undefined,
-  isNullText: boolean,
-): CellReading {
-  const common = { forms, isNullText };
-  if (!hasValues(forms, isNullText) || type === null) return { ...common, readAs: null, isClean: true };
-  const cellType = fixedType ?? typeOf(forms, zone) ?? 'string';
-  const readAs = canWiden(cellType, type, forms, zone) ? cellType : type;
-  return { ...common, readAs, isClean: fits(codecOf(readAs, zone), forms) };
-}
-
-/** True if no cell of the batch goes to `_rescued`. */
-export const rescuesNothing = ({ columns, days }: PlannedBatch): boolean =>
-  columns.every(({ isRefused }) => !isRefused) &&
-  days.every(({ readings }) => [...readings.values()].every(({ isClean }) => isClean));
 
 /** Plans a snapshot of user profiles: columns and types join with those of the snapshot before. Both ids are texts. */
-export const planSnapshot = (
+export function planSnapshot(
   before: StoredProfiles | undefined,
   snapshot: DayDownload,
   rules: ColumnRules,
-): PlannedBatch =>
-  planBatch(
-    { columns: before?.columns ?? USER_PROFILES.firstColumns, isFirst: before === undefined },
-    [snapshot],
-    {
-      ...rules,
-      columnTypes: new Map([...rules.columnTypes, [UNIFIED_ID, 'string'], [EXTERNAL_ID, 'string']]),
-      pinned: undefined,
-    },
-    USER_PROFILES,
-  );
+): PlannedBatch {
+  const columnTypes = new Map([...rules.columnTypes, [UNIFIED_ID, 'string'], [EXTERNAL_ID, 'string']] as const);
+  return planBatch(before?.columns, [snapshot], { ...rules, columnTypes, pinned: undefined }, USER_PROFILES);
+}

@@ -1,70 +1,76 @@
+import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
-import type { PlannedBatch, PlannedDay } from './batch-plan.ts';
-import { isWidened, type PlannedColumn } from './column-plan.ts';
+import { columnKey } from '../cells/columns/groups.ts';
+import { codecOf, fits } from '../cells/types/types.ts';
+import type { Zone } from '../cells/types/zone.ts';
+import { isWidened, type PlannedColumn, type ScannedColumns } from './column-plan.ts';
 import type { ColumnChange } from './place-state.ts';
 
-/** True if the batch adds the column to the table. */
-const isAdded = ({ type, storedType }: PlannedColumn, isFirst: boolean) =>
-  type !== null && (storedType === null || isFirst);
+/** A column that a batch adds or widens, or that a day of it lacks. */
+export interface PlannedChange extends Pick<ColumnChange, 'change' | 'day' | 'shape'> {
+  readonly column: PlannedColumn;
+}
 
-/**
- * The changes that a batch makes in the columns of a place, each with the first day that makes it. A missing column is
- * recorded once a name: `earlier` are the changes of earlier batches.
- */
-export function columnChanges(
-  { columns, days, isFirst }: PlannedBatch,
+/** The scan of a day of a batch. */
+interface DayScan {
+  readonly day: Day;
+  readonly scanned: ScannedColumns;
+}
+
+/** The changes that a batch makes in the columns of a place, each with the first day that makes it. */
+export function changesOf(
+  columns: readonly PlannedColumn[],
+  scans: readonly DayScan[],
+  { isFirst, zone }: { readonly isFirst: boolean; readonly zone: Zone | undefined },
+): PlannedChange[] {
+  if (scans.length === 0) return [];
+  return columns.flatMap((column): PlannedChange[] => {
+    if (column.type === null) return [];
+    const key = columnKey(column.source, column.occurrence);
+    const { day: firstDay } = scans.find(({ scanned }) => scanned.has(key)) ?? scans[0];
+    if (isFirst || column.storedType === null) {
+      return [{ column, change: 'added', day: firstDay, shape: column.firstShape }];
+    }
+    if (isWidened(column)) {
+      const codec = codecOf(column.storedType, zone);
+      const misfits = scans.flatMap(({ day, scanned }) =>
+        (scanned.get(key)?.seen ?? []).filter(({ forms }) => !fits(codec, forms)).map(({ shape }) => ({ day, shape })),
+      );
+      return [{ column, change: 'widened', ...(misfits[0] ?? { day: firstDay, shape: null }) }];
+    }
+    const without = scans.find(({ scanned }) => scanned.size > 0 && !scanned.has(key));
+    return without === undefined ? [] : [{ column, change: 'missing', day: without.day, shape: null }];
+  });
+}
+
+/** The records of changes. A missing column is recorded once a name: `earlier` are those of earlier batches. */
+export function recordChanges(
+  changes: readonly PlannedChange[],
   earlier: readonly ColumnChange[],
   changedAt: string,
 ): ColumnChange[] {
   const knownMissing = new Set(
     earlier.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName),
   );
-  return columns.flatMap((column): ColumnChange[] => {
-    const { source, key, storedType, type, misfit, firstShape } = column;
-    const daysWithColumn = days.filter(({ incoming }) => incoming.has(key));
-    const record = (day: PlannedDay, change: Pick<ColumnChange, 'change' | 'fromType' | 'toType' | 'shape'>) => [
-      { changedAt, sourceName: source, day: day.download.receipt.day, ...change },
-    ];
-    if (isAdded(column, isFirst)) {
-      return record(daysWithColumn[0] ?? days[0], { change: 'added', fromType: null, toType: type, shape: firstShape });
-    }
-    if (isWidened(column)) {
-      const cause = misfit && daysWithColumn.find(({ incoming }) => incoming.get(key)?.seen.includes(misfit));
-      const shape = misfit?.shape ?? null;
-      return record(cause ?? daysWithColumn[0] ?? days[0], {
-        change: 'widened',
-        fromType: storedType,
-        toType: type,
-        shape,
-      });
-    }
-    const firstDayWithout = days.find(({ incoming }) => incoming.size > 0 && !incoming.has(key));
-    if (type === null || firstDayWithout === undefined || knownMissing.has(source)) return [];
-    return record(firstDayWithout, { change: 'missing', fromType: type, toType: null, shape: null });
-  });
-}
-
-/** Columns that a batch adds and widens, by their names in the table. */
-export interface AddedAndWidened {
-  readonly columnsAdded: readonly string[];
-  readonly columnsWidened: readonly { readonly name: string; readonly from: ColumnType; readonly to: ColumnType }[];
-}
-
-export function addedAndWidened({ columns, isFirst }: PlannedBatch): AddedAndWidened {
-  return {
-    columnsAdded: columns.filter((column) => isAdded(column, isFirst)).map(({ name }) => name),
-    columnsWidened: columns
-      .filter(isWidened)
-      .map(({ name, storedType, type }) => ({ name, from: storedType, to: type })),
-  };
+  return changes
+    .filter(({ change, column }) => change !== 'missing' || !knownMissing.has(column.source))
+    .map(({ column, change, day, shape }) => ({
+      changedAt,
+      sourceName: column.source,
+      change,
+      fromType: change === 'added' ? null : column.storedType,
+      toType: change === 'missing' ? null : column.type,
+      day,
+      shape,
+    }));
 }
 
 /** Logs which columns change their type, and the cells that did not fit. `rescued`: cells by source column. */
-export function logChanges(logger: Logger, columns: readonly PlannedColumn[], rescued: ReadonlyMap<string, number>) {
-  for (const { source, storedType, type, misfit } of columns.filter(isWidened)) {
-    const shape = misfit?.shape ?? null;
+export function logChanges(logger: Logger, changes: readonly PlannedChange[], rescued: ReadonlyMap<string, number>) {
+  for (const { column, change, shape } of changes) {
+    if (change !== 'widened') continue;
+    const { source, storedType, type } = column;
     const because = shape === null ? '' : `: first such cell has the shape ${shape}`;
     const message = `column ${source} changes from ${storedType} to ${type}${because}`;
     logger.info('schema.changed', message, { column: source, from: storedType, to: type, shape });

@@ -1,12 +1,14 @@
 import type { Day } from '../base/days.ts';
+import type { ColumnType } from '../cells/types/codec.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
 import type { HashedColumns } from '../extract/column-hashing.ts';
 import { type RunProgress, stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
-import { type AddedAndWidened, addedAndWidened, columnChanges } from './changes.ts';
+import { recordChanges } from './changes.ts';
+import { isWidened, type PlannedColumn } from './column-plan.ts';
 import type { PlaceState, StoredProfiles } from './place-state.ts';
 import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRows, withUnchanged } from './receipts.ts';
-import { withoutPlan } from './tables.ts';
+import type { StoredColumn } from './tables.ts';
 
 /** What the commit of a batch has stored. */
 interface BatchOutcome {
@@ -24,7 +26,7 @@ interface BatchOutcome {
 }
 
 /** The result of a commit. */
-export interface Commit extends AddedAndWidened {
+export interface Commit {
   /** The days of the batch whose rows were written. */
   readonly days: readonly Day[];
   /** Rows of these days that are stored. */
@@ -33,6 +35,9 @@ export interface Commit extends AddedAndWidened {
   readonly daysUnchanged: readonly Day[];
   /** The days of which rows were added, replaced, widened or removed: beside those of the batch perhaps others. */
   readonly daysChanged: readonly Day[];
+  /** Columns that it added and widened, by their names in the table. */
+  readonly columnsAdded: readonly string[];
+  readonly columnsWidened: readonly { readonly name: string; readonly from: ColumnType; readonly to: ColumnType }[];
   /** Number of cells put into `_rescued`, by source column name. */
   readonly rescued: ReadonlyMap<string, number>;
 }
@@ -69,7 +74,7 @@ export function finishBatch(
   planned: PlannedBatch,
   { unchanged, widenedDays, rowsByDay, rescued, progress, changedAt: changed_at }: BatchOutcome,
 ): StateAndCommit {
-  const { columns, days } = planned;
+  const { columns, changes, days } = planned;
   const written = days.map(({ download: { receipt } }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at };
   });
@@ -80,14 +85,17 @@ export function finishBatch(
     columns: columns.map(withoutPlan),
     receipts,
     exportState: stateAfter(before.exportState, receipts, progress),
-    changes: [...before.changes, ...columnChanges(planned, before.changes, changed_at)],
+    changes: [...before.changes, ...recordChanges(changes, before.changes, changed_at)],
   };
   const commit = {
     days: written.map(({ day }) => day),
     rows: countStoredRows(written),
     daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changed_at).map(({ day }) => day),
-    ...addedAndWidened(planned),
+    columnsAdded: changes.filter(({ change }) => change === 'added').map(({ column }) => column.name),
+    columnsWidened: columns
+      .filter(isWidened)
+      .map(({ name, storedType, type }) => ({ name, from: storedType, to: type })),
     rescued,
   };
   return { state, commit };
@@ -101,3 +109,5 @@ export function profilesAfter(
   const receipt: StoredReceipt = { ...download.receipt, rows_stored: rows, changed_at: changedAt };
   return { columns: columns.map(withoutPlan), receipt, hashing };
 }
+
+const withoutPlan = ({ storedType: _storedType, ...column }: PlannedColumn): StoredColumn => column;

@@ -61,12 +61,6 @@ export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()
   .filter((column) => column.required)
   .map(({ name, group, type }, position) => newColumn(name, position, group, type));
 
-/** Copies a column without the fields that only a plan has. */
-export function withoutPlan(column: StoredColumn): StoredColumn {
-  const { source, occurrence, name, itemName, group, type, forms, position, firstShape } = column;
-  return { source, occurrence, name, itemName, group, type, forms, position, firstShape };
-}
-
 export const isItemGroup = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';
 
 /** A table of a place. Its unit, which a commit replaces whole, is a day, or the one snapshot that it holds. */

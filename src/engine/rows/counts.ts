@@ -1,5 +1,4 @@
 import type { Day } from '../../base/days.ts';
-import { type PlannedBatch, rescuesNothing } from '../../table/batch-plan.ts';
 import type { KeyFaults } from '../../table/differences.ts';
 import type { Engine } from '../session/engine.ts';
 
@@ -30,15 +29,6 @@ export async function countKeyFaults(engine: Engine, from: string): Promise<KeyF
       (SELECT count(*) FROM keyed WHERE n > 1 AND _key IS NOT NULL) AS repeated,
       (SELECT count(*) FROM (SELECT _key FROM keyed WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS shared`);
   return { absent: Number(absent), repeated: Number(repeated), shared: Number(shared) };
-}
-
-/** Counts the cells that a batch put into `_rescued`, by their key there; `from` has its rows. */
-export async function countRescuedOfBatch(
-  engine: Engine,
-  batch: PlannedBatch,
-  from: string,
-): Promise<ReadonlyMap<string, number>> {
-  return rescuesNothing(batch) ? new Map() : countRescuedByKey(engine, from);
 }
 
 /** Counts cells in `_rescued` by their key: the source of the column, or its name if that source repeats. */

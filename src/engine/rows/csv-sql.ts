@@ -1,59 +1,55 @@
 import { anyOfSql, literal, pathLiteral } from '../../base/sql.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
-import { cleanSql, codecOf, fitsSql, isCast, widenSql } from '../../cells/types/types.ts';
+import { cleanSql, codecOf, fits, fitsSql, isCast, widenSql } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
-import type { CellReading } from '../../table/batch-plan.ts';
-import type { PlannedColumn } from '../../table/column-plan.ts';
+import { type ColumnCells, readType } from '../../table/column-type.ts';
+import type { StoredColumn } from '../../table/tables.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 
-/** The SQL that turns the cells of one column of one file into values. */
+/** The SQL that turns the cells of one column of some files into values. */
 export interface CellSql {
-  readonly column: PlannedColumn;
+  readonly column: StoredColumn;
   /** The type that the reader gives the column. */
   readonly readerType: string;
-  /** SQL of the value in the column's own type; undefined if the table stores nothing of it. */
-  readonly value: string | undefined;
+  /** SQL of the value in the column's own type; undefined if the table does not have the column. */
+  readonly value?: string;
   /** SQL of a member of `_rescued`, NULL for a cell that fits; undefined if every cell fits. */
-  readonly rescue: { readonly condition: string; readonly member: string } | undefined;
+  readonly rescue?: { readonly condition: string; readonly member: string };
 }
 
-/** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs the cells as text. */
+/** The SQL for a column that is read as `expr`; undefined without a value. `wantsText`: other SQL needs its texts. */
 export function cellSql(
-  column: PlannedColumn,
-  { readAs, isClean, isNullText, forms }: CellReading,
+  column: StoredColumn,
+  { forms, isNullText }: ColumnCells,
   expr: string,
   { zone, wantsText }: { readonly zone: Zone | undefined; readonly wantsText: boolean },
-): CellSql {
-  const { type, isRefused } = column;
-  if (isRefused)
-    return { column, readerType: 'VARCHAR', value: undefined, rescue: rescueAll(column, isNullText, expr) };
-  if (readAs === null || type === null) return { column, readerType: 'VARCHAR', value: undefined, rescue: undefined };
-  const codec = codecOf(readAs, zone);
-  const keepsNull = isNullText && readAs !== 'string' && (forms & NULL_TEXT) !== 0;
-  if (isClean && !wantsText && !keepsNull && isCast(codec, forms)) {
-    return {
-      column,
-      readerType: codec.duckdb,
-      value: widenSql(expr, readAs, type, zone),
-      rescue: undefined,
-    };
+): CellSql | undefined {
+  const { type } = column;
+  if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return undefined;
+  const text = { column, readerType: 'VARCHAR' };
+  const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
+  if (type === null) {
+    // The table does not take the column.
+    return { ...text, rescue: rescueIf(isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`) };
   }
-  const typedSql = isClean ? cleanSql(codec, expr, forms) : codec.sql(expr);
-  const condition = `NOT ${fitsSql(codec, expr)}`;
-  const wideSql = widenSql(typedSql, readAs, type, zone);
-  return {
-    column,
-    readerType: 'VARCHAR',
-    value: keepsNull ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${wideSql} END` : wideSql,
-    rescue: isClean ? undefined : { condition, member: jsonMemberSql(rescueKey(column), expr, condition) },
-  };
+  const cellType = readType(type, forms, zone);
+  const codec = codecOf(cellType, zone);
+  const isClean = fits(codec, forms);
+  const keepsNull = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
+  const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
+  if (isClean && !wantsText && !keepsNull && isCast(codec, forms)) {
+    return { column, readerType: codec.duckdb, value: widen(expr) };
+  }
+  if (!isClean) return { ...text, value: widen(codec.sql(expr)), rescue: rescueIf(`NOT ${fitsSql(codec, expr)}`) };
+  const value = widen(cleanSql(codec, expr, forms));
+  return { ...text, value: keepsNull ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END` : value };
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
 export function rescuedSql(cells: readonly CellSql[]): string {
   const rescues = cells.flatMap((cell) => cell.rescue ?? []);
-  if (rescues.length === 0) return 'NULL';
+  if (rescues.length === 0) return 'CAST(NULL AS VARCHAR)';
   const members = rescues.map((rescue) => rescue.member).join(', ');
   return `CASE WHEN ${anyOfSql(rescues.map((r) => r.condition))} THEN '{' || concat_ws(',', ${members}) || '}' END`;
 }
@@ -61,12 +57,6 @@ export function rescuedSql(cells: readonly CellSql[]): string {
 /** The name of a column's cells in `_rescued`: its source name, unless the header has that name twice. */
 export function rescueKey(column: { source: string; occurrence: number; name: string }): string {
   return column.occurrence === 1 ? column.source : column.name;
-}
-
-/** The rescue of every cell of a column that the table does not take. */
-function rescueAll(column: PlannedColumn, isNullText: boolean, expr: string): CellSql['rescue'] {
-  const condition = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
-  return { condition, member: jsonMemberSql(rescueKey(column), expr, condition) };
 }
 
 /** Maximum length of a line with which DuckDB reads, unless a row is longer. */

@@ -1,113 +1,92 @@
 import type { Day } from '../../base/days.ts';
-import { groupBy } from '../../base/group.ts';
-import { literal } from '../../base/sql.ts';
+import { identifier, literal } from '../../base/sql.ts';
 import { columnKey, compareBytes, headerColumns } from '../../cells/columns/groups.ts';
-import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
-import { type CellReading, type PlannedBatch, type PlannedDay, readingOf } from '../../table/batch-plan.ts';
-import type { PlannedColumn } from '../../table/column-plan.ts';
+import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
+import type { ColumnCells } from '../../table/column-type.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
+import type { StoredColumn } from '../../table/tables.ts';
 import { type CellSql, cellName, cellSql, PATH_COLUMN, readCsvSql, rescuedSql } from './csv-sql.ts';
 
-/** Typed rows of days; the expressions are over `from`. */
-export interface TypedRows {
-  readonly from: string;
-  /** SQL of this program's own columns: `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC. */
-  readonly ownSql: Readonly<Record<(typeof OWN_COLUMNS)[number], string>>;
-  /** The columns that have a value in these days. */
-  readonly columns: readonly PlannedColumn[];
-  /** SQL of a value for each of `columns`, in its type. */
-  readonly values: readonly string[];
-  readonly days: readonly PlannedDay[];
+/** A query of typed rows. */
+export interface RowsQuery {
+  /**
+   * A SELECT of this program's own columns that the table has, and of each of `columns` in its type, by their names in
+   * the table. `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
+   */
+  readonly sql: string;
+  /** The columns of the table that have a value in these rows. */
+  readonly columns: readonly StoredColumn[];
 }
 
-export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
-
 /** A file, and the day that it is of. */
-interface FileOfDay {
+export interface FileOfDay {
   readonly file: SpoolFile;
   readonly day: PlannedDay;
 }
-
-export const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, day }));
-
-/** Groups of files with one header and one reading of each text column: one query reads a group. */
-export function groupAlike(batch: PlannedBatch, files: readonly FileOfDay[]): FileOfDay[][] {
-  const keys = batch.columns.filter(isReadAlike).map(({ key }) => key);
-  const readingsOf = ({ readings }: PlannedDay) =>
-    keys.map((key) => [readings.get(key)?.readAs, readings.get(key)?.isNullText]);
-  return [...groupBy(files, ({ file, day }) => JSON.stringify([file.header, readingsOf(day)])).values()];
-}
-
-/** True for a column whose cells one query reads in one way: their texts are kept in the table, or in `_rescued`. */
-const isReadAlike = ({ type, isRefused }: PlannedColumn): boolean =>
-  type === 'string' || type === 'string[]' || isRefused;
 
 /** A column of files with one header. */
 interface FileColumn {
   readonly key: string;
   readonly source: string;
   readonly index: number;
-  /** The column of the batch; undefined if no cell of it is stored. */
-  readonly planned: PlannedColumn | undefined;
   /** Number of its filled cells in all files. */
   readonly filledCells: number;
 }
 
-/** The SQL that reads alike files in one pass. The key of a row is its id, or without one its hash. */
-export function filesQuery(batch: PlannedBatch, files: readonly FileOfDay[]): TypedRows {
+/** The query of files with one header, whose texts are read in one way. The key of a row is its id, or else its hash. */
+export function filesQuery({ columns, timezone, table }: PlannedBatch, files: readonly FileOfDay[]): RowsQuery {
   const spoolFiles = files.map(({ file }) => file);
-  const columnsByKey = new Map(batch.columns.map((column) => [column.key, column]));
   const fileColumns = headerColumns(spoolFiles[0].header).map(({ key, source }, index): FileColumn => {
     const filledCells = spoolFiles.reduce((sum, file) => sum + file.columns[index].filled, 0);
-    return { key, source, index, filledCells, planned: filledCells === 0 ? undefined : columnsByKey.get(key) };
+    return { key, source, index, filledCells };
   });
-  const idKey = columnKey(batch.table.idColumn, 1);
+  const idKey = columnKey(table.idColumn, 1);
   const id = fileColumns.find(({ key }) => key === idKey);
   const everyRowHasId = id?.filledCells === sumRows(spoolFiles);
-  const zone = zoneOf(batch.timezone);
-  // Hashes, and the key, are made of texts.
-  const wantsText = (column: FileColumn) => !everyRowHasId || column === id;
-  const cells = fileColumns.map((column) => cellsOf(files, column, { zone, wantsText: wantsText(column) }));
-  const storedCells = cells.filter((c): c is CellSql & { value: string } => c?.value !== undefined);
+  const zone = zoneOf(timezone);
+  const columnsByKey = new Map(columns.map((column) => [columnKey(column.source, column.occurrence), column]));
+  const cells = fileColumns.map((fileColumn): CellSql | undefined => {
+    const { key, index, filledCells } = fileColumn;
+    const column = columnsByKey.get(key);
+    if (filledCells === 0 || column === undefined) return undefined;
+    // Hashes, and the key, are made of texts.
+    const wantsText = !everyRowHasId || fileColumn === id;
+    return cellSql(column, cellsOfFiles(files, key), cellName(index), { zone, wantsText });
+  });
   const keyParts = [
     ...(id === undefined ? [] : [cellName(id.index)]),
     ...(everyRowHasId ? [] : [hashKeySql(fileColumns)]),
   ];
+  const ownSql: Readonly<Record<(typeof OWN_COLUMNS)[number], string>> = {
+    _key: keyParts.length === 1 ? keyParts[0] : `coalesce(${keyParts.join(', ')})`,
+    event_date: byFileSql(files, ({ day }) => dateSql(day)),
+    _rescued: rescuedSql(cells.filter((cell) => cell !== undefined)),
+    _loaded_at: byFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
+  };
+  const values = cells.flatMap((cell) => (cell?.value === undefined ? [] : { column: cell.column, value: cell.value }));
+  const select = [
+    ...table.ownColumns.map((name) => `${ownSql[name]} AS ${name}`),
+    ...values.map(({ column, value }) => `${value} AS ${identifier(column.name)}`),
+  ];
+  const readerTypes = cells.map((cell) => cell?.readerType ?? 'VARCHAR');
   return {
-    from: readCsvSql(
-      spoolFiles,
-      cells.map((c) => c?.readerType ?? 'VARCHAR'),
-    ),
-    ownSql: {
-      _key: keyParts.length === 1 ? keyParts[0] : `coalesce(${keyParts.join(', ')})`,
-      event_date: byFileSql(files, (day) => dateSql(day.download.receipt.day)),
-      _rescued: rescuedSql(cells.filter((c) => c !== undefined)),
-      _loaded_at: byFileSql(files, requestedAtSql),
-    },
-    columns: storedCells.map((c) => c.column),
-    values: storedCells.map((c) => c.value),
-    days: [...new Set(files.map(({ day }) => day))],
+    sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(spoolFiles, readerTypes)}`,
+    columns: values.map(({ column }) => column),
   };
 }
 
-/** The SQL of the cells of a column of alike files; undefined if none of them is stored. */
-function cellsOf(
-  files: readonly FileOfDay[],
-  { planned, index }: FileColumn,
-  options: { readonly zone: Zone | undefined; readonly wantsText: boolean },
-): CellSql | undefined {
-  if (planned === undefined) return undefined;
-  return cellSql(planned, readingOfFiles(files, planned, options.zone), cellName(index), options);
+/** The cells of a column in all these files. */
+function cellsOfFiles(files: readonly FileOfDay[], key: string): ColumnCells {
+  const cells = files.flatMap(({ day }) => day.cells.get(key) ?? []).filter(({ forms }) => forms !== 0);
+  return {
+    forms: cells.reduce((union, { forms }) => union | forms, 0),
+    isNullText: cells.some(({ isNullText }) => isNullText),
+  };
 }
 
-/** The reading of a column in alike files. A text has the same in all; else it follows from the forms of all. */
-function readingOfFiles(files: readonly FileOfDay[], column: PlannedColumn, zone: Zone | undefined): CellReading {
-  const readings = files.flatMap(({ day }) => day.readings.get(column.key) ?? []);
-  const forms = readings.reduce((union, reading) => union | reading.forms, 0);
-  if (!isReadAlike(column)) return readingOf(column, forms, zone, false);
-  return { ...readings[0], forms, isClean: readings.every(({ isClean }) => isClean) };
-}
+export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
 
 /**
  * SQL of the key of a row without an id: `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
@@ -124,11 +103,9 @@ function hashKeySql(columns: readonly FileColumn[]): string {
 
 export const dateSql = (day: Day): string => `DATE ${literal(day)}`;
 
-export const requestedAtSql = ({ download }: PlannedDay): string =>
-  `TIMESTAMP ${literal(download.receipt.requested_at.replace('Z', ''))}`;
-
 /** SQL of what is the same for all rows of a day, in rows of files. */
-function byFileSql(files: readonly FileOfDay[], sqlOf: (day: PlannedDay) => string): string {
-  if (files.length === 1) return sqlOf(files[0].day);
-  return `CASE ${PATH_COLUMN} ${files.map(({ file, day }) => `WHEN ${literal(file.path)} THEN ${sqlOf(day)}`).join(' ')} END`;
+function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: PlannedDay['download']['receipt']) => string): string {
+  const values = files.map(({ file, day }) => [literal(file.path), sqlOf(day.download.receipt)]);
+  if (values.length === 1) return values[0][1];
+  return `CASE ${PATH_COLUMN} ${values.map(([path, value]) => `WHEN ${path} THEN ${value}`).join(' ')} END`;
 }

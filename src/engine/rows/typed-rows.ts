@@ -1,18 +1,25 @@
 // This folder: from the CSV files of days to typed rows with keys, as SQL, and counts of stored rows. All targets store
-// what `withTypedRows` of this file gives. `files-query.ts` reads files with one header, `numbered-rows.ts` a day whose
-// rows have to be numbered first. `csv-sql.ts` has the SQL of a file and of a cell.
+// what `withTypedRows` of this file gives. `files-query.ts` has the query of files with one header, `csv-sql.ts` the SQL
+// of a file and of a cell.
 
-import { identifier, varcharSql } from '../../base/sql.ts';
+import { groupBy } from '../../base/group.ts';
+import { identifier } from '../../base/sql.ts';
+import { columnKey } from '../../cells/columns/groups.ts';
+import { STRING } from '../../cells/types/forms.ts';
+import { typeOf } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
-import { OWN_COLUMNS } from '../../table/names.ts';
 import { typedColumns } from '../../table/tables.ts';
 import { castToColumnSql, type DescribedColumn } from '../conversions.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFile } from '../session/faults.ts';
-import { filesOf, filesQuery, groupAlike, sumRows, type TypedRows } from './files-query.ts';
-import { withNumberedRows } from './numbered-rows.ts';
+import { type FileOfDay, filesQuery, type RowsQuery, sumRows } from './files-query.ts';
+
+/** The typed rows of some days. */
+export interface TypedRows extends RowsQuery {
+  readonly days: readonly PlannedDay[];
+}
 
 /** Rows that the files of these days have. */
 export const rowsIn = (days: readonly PlannedDay[]): number => sumRows(days.flatMap(({ download }) => download.files));
@@ -42,49 +49,84 @@ export async function withTypedRows(
 ): Promise<void> {
   const daysWithRows = days.filter((day) => rowsIn([day]) > 0);
   const needsNumbers = ({ download }: PlannedDay) => mayHaveDuplicateIds(download);
-  const files = daysWithRows.filter((day) => !needsNumbers(day)).flatMap(filesOf);
-  const queries = groupAlike(batch, files).map((alike) => filesQuery(batch, alike));
-  if (queries.length > 0) await store(unionOf(queries));
+  const daysWithIds = daysWithRows.filter((day) => !needsNumbers(day));
+  if (daysWithIds.length > 0) {
+    const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => readingOf(batch, file)).values();
+    await store({ ...unionOf([...filesAlike].map((files) => filesQuery(batch, files))), days: daysWithIds });
+  }
   for (const day of daysWithRows.filter(needsNumbers)) await withNumberedRows(engine, batch, day, store);
+}
+
+const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, day }));
+
+/** What files that one query reads have in common: the header, and how cells become those texts that are stored. */
+function readingOf({ columns, timezone }: PlannedBatch, { file, day }: FileOfDay): string {
+  const zone = zoneOf(timezone);
+  const readings = columns
+    .filter(({ type }) => type === 'string' || type === null)
+    .map(({ source, occurrence, position }) => {
+      const { forms, isNullText } = day.cells.get(columnKey(source, occurrence)) ?? { forms: 0, isNullText: false };
+      // No cells, and texts as they are, go with each other.
+      const isAsWritten = forms === 0 || (forms & STRING) !== 0;
+      return isAsWritten ? [] : [position, typeOf(forms, zone), isNullText];
+    });
+  return JSON.stringify([file.header, readings.flat()]);
+}
+
+function unionOf(queries: readonly RowsQuery[]): RowsQuery {
+  const columns = new Map(queries.flatMap((query) => query.columns).map((column) => [column.position, column]));
+  return { sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '), columns: [...columns.values()] };
+}
+
+/** Temporary table: the rows of a day in their order, with their ids as keys. */
+const STAGE = '_dfinery_stage';
+/**
+ * Temporary table: the keys of the rows whose id an earlier row has. `ref` is the `rowid` in the stage.
+ *
+ *     ref  key
+ *     23   a#2
+ */
+const KEYS = '_dfinery_keys';
+
+/** Reads a day into temporary tables, where its repeated ids are numbered in the order of its rows. */
+async function withNumberedRows(
+  engine: Engine,
+  batch: PlannedBatch,
+  day: PlannedDay,
+  store: (rows: TypedRows) => Promise<void>,
+): Promise<void> {
+  await engine.keepOrder();
+  const { sql, columns } = unionOf(filesOf(day).map((file) => filesQuery(batch, [file])));
+  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} AS ${sql}`);
+  await engine.run(`
+    CREATE OR REPLACE TEMP TABLE ${KEYS} AS
+    SELECT rowid AS ref, _key || '#' || row_number() OVER (PARTITION BY _key ORDER BY rowid) AS key
+    FROM ${STAGE}
+    WHERE _key IN (SELECT _key FROM ${STAGE} GROUP BY _key HAVING count(*) > 1)
+    QUALIFY row_number() OVER (PARTITION BY _key ORDER BY rowid) > 1`);
+  const numbered = `
+    SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
+    FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref
+    ORDER BY s.rowid`;
+  await store({ sql: numbered, columns, days: [day] });
+  for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
 }
 
 /** The SELECT of typed rows: own columns as asked for, then each typed column of the batch in its type. */
 export function selectRowsSql(
-  { from, ownSql, columns, values }: TypedRows,
-  batch: PlannedBatch,
+  { sql, columns }: TypedRows,
+  batch: Pick<PlannedBatch, 'columns' | 'timezone'>,
   ownColumns: readonly DescribedColumn[],
 ): string {
   const zone = zoneOf(batch.timezone);
-  const sqlOf: Readonly<Record<string, string>> = { ...ownSql, _rescued: varcharSql(ownSql._rescued) };
-  const valueByKey = new Map(columns.map((column, i) => [column.key, values[i]]));
+  const filled = new Set(columns.map(({ position }) => position));
   const select = [
-    ...ownColumns.map(({ name, type }) => {
-      // A TIMESTAMP in UTC where the place has instants.
-      const value = type === 'TIMESTAMPTZ' ? `timezone('UTC', ${sqlOf[name]})` : sqlOf[name];
-      return `${value} AS ${name}`;
-    }),
-    ...typedColumns(batch.columns).map((column) => {
-      const value = castToColumnSql(valueByKey.get(column.key) ?? 'NULL', column.type, zone);
-      return `${value} AS ${identifier(column.name)}`;
+    // A TIMESTAMP in UTC where the place has instants.
+    ...ownColumns.map(({ name, type }) => (type === 'TIMESTAMPTZ' ? `timezone('UTC', ${name}) AS ${name}` : name)),
+    ...typedColumns(batch.columns).map(({ name, position, type }) => {
+      const value = filled.has(position) ? identifier(name) : 'NULL';
+      return `${castToColumnSql(value, type, zone)} AS ${identifier(name)}`;
     }),
   ];
-  return `SELECT ${select.join(', ')} FROM ${from}`;
-}
-
-/** The typed rows of several queries as those of one. */
-function unionOf(queries: readonly TypedRows[]): TypedRows {
-  if (queries.length === 1) return queries[0];
-  const columns = [...new Map(queries.flatMap((rows) => rows.columns).map((column) => [column.key, column])).values()];
-  const selects = queries.map((rows) => {
-    const valueColumns = rows.columns.map(({ name }, i) => `${rows.values[i]} AS ${identifier(name)}`);
-    const ownColumns = OWN_COLUMNS.map((name) => `${rows.ownSql[name]} AS ${name}`);
-    return `SELECT ${[...ownColumns, ...valueColumns].join(', ')} FROM ${rows.from}`;
-  });
-  return {
-    from: `(${selects.join(' UNION ALL BY NAME ')})`,
-    ownSql: { _key: '_key', event_date: 'event_date', _rescued: '_rescued', _loaded_at: '_loaded_at' },
-    columns,
-    values: columns.map(({ name }) => identifier(name)),
-    days: queries.flatMap(({ days }) => days),
-  };
+  return `SELECT ${select.join(', ')} FROM (${sql})`;
 }

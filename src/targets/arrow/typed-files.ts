@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { literal, pathLiteral } from '../../base/sql.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
-import { countRescuedOfBatch } from '../../engine/rows/counts.ts';
+import { countRescuedByKey } from '../../engine/rows/counts.ts';
 import { checkRowCount, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
@@ -71,7 +71,7 @@ export class TypedFiles {
   /** Writes the next day that has rows; `columns` are all of the stream, which no longer change. */
   async write(day: DayDownload, columns: readonly StoredColumn[]): Promise<TypedFile> {
     const { signal } = this.#options;
-    const batch = planBatch({ columns, isFirst: false }, [day], this.#options);
+    const batch = planBatch(columns, [day], this.#options);
     try {
       const file = await this.#engine.transaction(() => this.#writeDay(day, batch));
       this.#mayShareRows = day.mayShareRows;
@@ -92,7 +92,7 @@ export class TypedFiles {
     const allRows = await this.#writeRows(batch, batchRows);
     const path = this.#mayShareRows ? await this.#withoutSentRows(allRows, batch, batchRows) : allRows;
     if (mayShareRows) await this.#rememberSent(path, batch);
-    const rescued = await countRescuedOfBatch(this.#engine, batch, readFile(path));
+    const rescued = await countRescuedByKey(this.#engine, readFile(path));
     return { path, batchRows, rescued };
   }
 

@@ -17,8 +17,8 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
+import { planBatch } from '../../table/batch-plan.ts';
 import { logChanges } from '../../table/changes.ts';
-import { incomingColumns, planColumns } from '../../table/column-plan.ts';
 import { FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, Streamed } from '../contract.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
@@ -114,15 +114,14 @@ async function planStream(
   options: OpenOptions,
 ): Promise<PlannedStream> {
   if (options.pinned !== undefined) {
-    return { days, columns: planColumns(FIRST_COLUMNS, new Map(), options, true) };
+    return { days, columns: planBatch(undefined, [], options).columns };
   }
   const waitingDays: DayDownload[] = [];
-  let columns: readonly StoredColumn[] = FIRST_COLUMNS;
+  let columns: readonly StoredColumn[] | undefined;
   for await (const day of days) {
-    const isFirst = waitingDays.length === 0;
-    const plan = planColumns(columns, incomingColumns(day.files), options, isFirst);
-    logChanges(options.logger, isFirst ? [] : plan, new Map());
-    columns = plan;
+    const planned = planBatch(columns, [day], options);
+    logChanges(options.logger, planned.changes, new Map());
+    columns = planned.columns;
     const files: SpoolFile[] = [];
     for (const [i, file] of day.files.entries()) {
       const path = join(folder, `${waitingDays.length}-${i}.csv`);
@@ -131,7 +130,7 @@ async function planStream(
     }
     waitingDays.push({ ...day, files });
   }
-  return { days: removingFiles(waitingDays), columns };
+  return { days: removingFiles(waitingDays), columns: columns ?? FIRST_COLUMNS };
 }
 
 /** Yields days, and removes the files of each once the next one is requested. */

@@ -3,8 +3,8 @@ import { identifier, literal } from '../../base/sql.ts';
 import { codecOf, widenSql } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
-import { dateSql, type TypedRows } from '../../engine/rows/files-query.ts';
-import { checkRowCount } from '../../engine/rows/typed-rows.ts';
+import { dateSql } from '../../engine/rows/files-query.ts';
+import { checkRowCount, type TypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
@@ -104,14 +104,8 @@ async function commentColumn(engine: Engine, table: Table['name'], column: strin
 }
 
 /** Inserts typed rows into a table. Throws unless it takes all of them. */
-export async function insertRows(engine: Engine, { name, ownColumns }: Table, rows: TypedRows): Promise<void> {
-  const { ownSql, columns, values, from, days } = rows;
-  const names = [...ownColumns, ...columns.map((column) => column.name)].map(identifier).join(', ');
-  const inserted = await engine.run(`
-    INSERT INTO ${name} (${names})
-    SELECT ${[...ownColumns.map((column) => ownSql[column]), ...values].join(', ')}
-    FROM ${from}`);
-  checkRowCount(days, inserted, engine.file);
+export async function insertRows(engine: Engine, { name }: Table, rows: TypedRows): Promise<void> {
+  checkRowCount(rows.days, await engine.run(`INSERT INTO ${name} BY NAME ${rows.sql}`), engine.file);
 }
 
 /** `events` with a condition: the rows of these days. */

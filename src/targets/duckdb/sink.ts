@@ -11,7 +11,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
-import { countRescuedOfBatch, rowsByDay } from '../../engine/rows/counts.ts';
+import { countRescuedByKey, rowsByDay } from '../../engine/rows/counts.ts';
 import { dateSql } from '../../engine/rows/files-query.ts';
 import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
@@ -103,10 +103,11 @@ class DuckDbSink implements Sink {
         countRows: (days) => countRowsOfDays(engine, days),
       });
       if (toWrite.length === 0) return this.#commitUnchanged(engine, before, unchanged, progress);
-      const planned = planBatch({ ...state, isFirst: state.receipts.size === 0 }, toWrite, this.#options);
+      const storedColumns = state.receipts.size === 0 ? undefined : state.columns;
+      const planned = planBatch(storedColumns, toWrite, this.#options);
       const after = await transactionOn(EVENTS, engine, () => storeBatch(engine, before, planned, unchanged, progress));
       this.#state = after.state;
-      logChanges(this.#options.logger, planned.columns, after.commit.rescued);
+      logChanges(this.#options.logger, planned.changes, after.commit.rescued);
       return after.commit;
     });
   }
@@ -133,7 +134,7 @@ class DuckDbSink implements Sink {
       if (isSuperseded(profiles, snapshot)) return undefined;
       const planned = planSnapshot(profiles, snapshot, this.#options);
       this.#state = await transactionOn(USER_PROFILES, engine, () => storeSnapshot(engine, before, planned, hashing));
-      logChanges(this.#options.logger, planned.columns, await countRescuedOfBatch(engine, planned, USER_PROFILES.name));
+      logChanges(this.#options.logger, planned.changes, await countRescuedByKey(engine, USER_PROFILES.name));
       return this.#state.profiles?.receipt.rows_stored;
     });
   }
@@ -195,7 +196,7 @@ async function storeBatch(
     unchanged,
     widenedDays,
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
-    rescued: await countRescuedOfBatch(engine, planned, `(FROM ${rowsOfDaysSql(days)})`),
+    rescued: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(days)})`),
     progress,
     changedAt: nextChangedAt(state.receipts, engine.options.clock.now()),
   });

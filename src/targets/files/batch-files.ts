@@ -2,7 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
 import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
-import { countRescuedOfBatch, rowsByDay } from '../../engine/rows/counts.ts';
+import { countRescuedByKey, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
@@ -62,8 +62,8 @@ export class BatchFiles {
     const rows = rowsIn([plannedDay]);
     let file: NewFile | undefined;
     await withTypedRows(engine, this.#planned, [plannedDay], async (typed) => {
-      const filled = new Set(typed.columns.map(({ key }) => key));
-      const isInFile = ({ key, group }: PlannedColumn) => format.isUniform || group === 'system' || filled.has(key);
+      const filled = new Set(typed.columns.map(({ name }) => name));
+      const isInFile = ({ name, group }: PlannedColumn) => format.isUniform || group === 'system' || filled.has(name);
       const ownColumns = format.columnsOf({ columns: [], timezone });
       const query = selectRowsSql(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
       file = await this.#place.write(query, rows, this.#receiptOf(plannedDay, rows), profiles);
@@ -122,7 +122,7 @@ export class BatchFiles {
   async #countRescued(files: ReadonlyMap<Day, NewFile | undefined>): Promise<ReadonlyMap<string, number>> {
     const paths = this.#planned.days.flatMap(({ download }) => files.get(download.receipt.day)?.local ?? []);
     if (paths.length === 0) return new Map();
-    return countRescuedOfBatch(this.#place.engine, this.#planned, readParquet(paths));
+    return countRescuedByKey(this.#place.engine, readParquet(paths));
   }
 
   /**

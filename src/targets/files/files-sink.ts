@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { countRescuedOfBatch } from '../../engine/rows/counts.ts';
+import { countRescuedByKey } from '../../engine/rows/counts.ts';
 import { rowsIn } from '../../engine/rows/typed-rows.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
@@ -56,15 +56,15 @@ class FilesSink implements Sink {
   }
 
   async commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit> {
-    const { commit, columns } = await this.#commit(() => this.#changeOfDays(batch, progress));
-    logChanges(this.#options.logger, columns, commit.rescued);
+    const { commit, changes } = await this.#commit(() => this.#changeOfDays(batch, progress));
+    logChanges(this.#options.logger, changes, commit.rescued);
     return commit;
   }
 
   async replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined> {
     const stored = await this.#commit(() => this.#changeOfProfiles(snapshot, hashing));
     if (stored === undefined) return undefined;
-    logChanges(this.#options.logger, stored.columns, stored.rescued);
+    logChanges(this.#options.logger, stored.changes, stored.rescued);
     return stored.rows;
   }
 
@@ -93,12 +93,13 @@ class FilesSink implements Sink {
       countRows: (days) => place.countRows(days),
     });
     if (toWrite.length === 0) return this.#changeOfReceipts(before, unchanged, progress);
-    const planned = planBatch({ ...before, isFirst: before.receipts.size === 0 }, toWrite, this.#options);
+    const storedColumns = before.receipts.size === 0 ? undefined : before.columns;
+    const planned = planBatch(storedColumns, toWrite, this.#options);
     const files = new BatchFiles(place, planned, changedAt);
     const { events, ...stored } = await place.engine.transaction(() => files.write(before.receipts));
     const { state, commit } = finishBatch(before, planned, { ...stored, unchanged, progress, changedAt });
     const change: Change = { kind: 'load', state, events };
-    return { change, report: { commit, columns: planned.columns } };
+    return { change, report: { commit, changes: planned.changes } };
   }
 
   /** The change after a batch whose rows are all there: none, if nothing else is to be stored either. */
@@ -107,7 +108,7 @@ class FilesSink implements Sink {
     const isStored = unchanged.length === 0 || isDeepStrictEqual(state, this.state);
     const change: Change = { kind: 'load', state, events: { removed: [], added: [] } };
     const hasMissingFiles = this.#place.log.version?.hasMissingFiles === true;
-    return { change: isStored && !hasMissingFiles ? undefined : change, report: { commit, columns: [] } };
+    return { change: isStored && !hasMissingFiles ? undefined : change, report: { commit, changes: [] } };
   }
 
   /** The change that replaces the table of profiles; none if a later snapshot is there. */
@@ -122,13 +123,11 @@ class FilesSink implements Sink {
     const files = new BatchFiles(this.#place, planned, changedAt);
     const file = await engine.transaction(() => files.writeDay(plannedDay, profiles));
     const rescued =
-      file === undefined
-        ? new Map<string, number>()
-        : await countRescuedOfBatch(engine, planned, readParquet([file.local]));
+      file === undefined ? new Map<string, number>() : await countRescuedByKey(engine, readParquet([file.local]));
     const stored = log.version?.profiles;
     const replaced = { removed: stored === undefined ? [] : [stored.day], added: file === undefined ? [] : [file] };
     const change: Change = { kind: 'load', state: { ...before, profiles }, profiles: replaced };
-    return { change, report: { rows, rescued, columns: planned.columns } };
+    return { change, report: { rows, rescued, changes: planned.changes } };
   }
 
   /** The state to which a commit adds, and its instant. Throws if people were purged since the place was opened. */

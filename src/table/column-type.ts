@@ -1,0 +1,101 @@
+// From cells to a type: the scan of an export says which forms the cells of a column have. `decideType` makes a type of
+// them, `cellsOfDay` says what they are in a column of this type, and `readType` as what they are read.
+
+import { configError } from '../base/errors.ts';
+import { nfc } from '../cells/columns/groups.ts';
+import type { ColumnType } from '../cells/types/codec.ts';
+import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
+import { canWiden, typeOf, widenedType } from '../cells/types/types.ts';
+import { type Zone, zoneOf } from '../cells/types/zone.ts';
+import type { ColumnRules } from './column-plan.ts';
+import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
+
+/** What decides the type of a column beside its new cells. */
+interface TypeRules {
+  /** The column before the batch; its type is null if it was no column of the table. */
+  readonly stored: StoredColumn;
+  /** The type that the settings name. */
+  readonly setting: ColumnType | undefined;
+  /** The type that the service fixes, or the string of hashes; undefined if the batch lacks the column. */
+  readonly declared: ColumnType | undefined;
+  /** True if a pinned schema has the column: it is one of the table before it has a value. */
+  readonly isPinned: boolean;
+  /** True if the table takes no new columns but those of settings, and no other types. */
+  readonly isFrozen: boolean;
+  readonly zone: Zone | undefined;
+}
+
+/** The type of a column, null if the table does not have it. `isFixed`: no cell changes it. */
+interface DecidedType {
+  readonly type: ColumnType | null;
+  readonly isFixed: boolean;
+}
+
+/** The type of a column once cells of these forms have come. */
+export function decideType(forms: CellForms, rules: TypeRules): DecidedType {
+  const { stored, setting, isPinned, isFrozen, zone } = rules;
+  const fixedType = setting ?? declaredType(rules) ?? (isFrozen ? stored.type : null);
+  if (stored.type === null && !isPinned) {
+    const hasValue = (fixedType === 'string' ? forms : forms & ~NULL_TEXT) !== 0;
+    if (!hasValue || (isFrozen && setting === undefined)) return { type: null, isFixed: false };
+  }
+  if (fixedType !== null) return { type: fixedType, isFixed: true };
+  const allForms = stored.forms | forms;
+  const type = stored.type === null ? typeOf(allForms, zone) : widenedType(stored.type, allForms, zone);
+  return { type: type ?? null, isFixed: false };
+}
+
+/** The type of a declared group, unless stored values may not fit into it. */
+function declaredType({ stored, declared, zone }: TypeRules): ColumnType | null {
+  const { type, forms, group } = stored;
+  if (group === 'custom' || group === 'custom_item') return null;
+  if (type === null || declared === undefined) return declared ?? type;
+  return canWiden(type, declared, forms, zone) ? declared : type;
+}
+
+/**
+ * The type that `column_types` or a pinned schema gives a column under one of these names. Throws a configuration
+ * failure if stored values may not fit into it.
+ */
+export function settingOf(
+  { source, occurrence, type, forms }: StoredColumn,
+  names: readonly string[],
+  { columnTypes, pinned, timezone }: ColumnRules,
+): ColumnType | undefined {
+  const configuredTypes = names.flatMap((name) => columnTypes.get(nfc(name)) ?? []);
+  const pinnedTypes = occurrence === 1 ? names.flatMap((name) => pinned?.get(name) ?? []) : [];
+  const setting = [...configuredTypes, ...pinnedTypes].at(0);
+  if (setting === undefined || type === null || canWiden(type, setting, forms, zoneOf(timezone))) return setting;
+  const isSoEverywhere = FIRST_COLUMNS.some((first) => first.source === source && first.type === type);
+  const advice = isSoEverywhere ? 'which is the same in every place' : 'or load into another place';
+  throw configError(
+    `column ${source} is stored as ${type}, and its values may not fit into ${setting}, which the settings name: ` +
+      `keep its type, ${advice}.`,
+    { where: { column: source } },
+  );
+}
+
+/** The cells of a column in a day, or in some files. */
+export interface ColumnCells {
+  readonly forms: CellForms;
+  /** True if the cell `null` is a text, and not an absent value. */
+  readonly isNullText: boolean;
+}
+
+/** The cells of a day, with the type that the column has after this day. */
+export function cellsOfDay(forms: CellForms, { type, isFixed }: DecidedType): ColumnCells {
+  // A column that is always a string has each cell as it was written.
+  const isVerbatim = type === 'string' && isFixed && forms !== 0;
+  // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
+  const isNullText = type === 'string' || (type === null && (forms & STRING) !== 0);
+  return { forms: isVerbatim ? forms | STRING : forms, isNullText };
+}
+
+/**
+ * The type that cells are read as before they become that of their column: their own, if the conversion loses no value.
+ * So a batch of days gives the same texts as each day alone.
+ */
+export function readType(type: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType {
+  const cellType = typeOf(forms, zone) ?? type;
+  return canWiden(cellType, type, forms, zone) ? cellType : type;
+}
