@@ -2,9 +2,10 @@ import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from './checked-day.ts';
+import { hashedColumnsOf } from './column-hashing.ts';
 import { implausible } from './doubtful-days.ts';
 import type { DayResult, ServiceBehaviour } from './download/day.ts';
-import type { RunProgress } from './export-state.ts';
+import { type RunProgress, wasWanted } from './export-state.ts';
 import { type DaysReport, type ExtractDeps, newDaysReport } from './extract-deps.ts';
 import { hasOtherFilters, type PriorReceipt, type Receipt } from './receipt.ts';
 import type { Plan } from './which-days.ts';
@@ -83,12 +84,12 @@ export class DaysOutcome {
   #loaded(download: DayDownload): DayDownload {
     const { day, rows, to_date, is_over, requested_at } = download.receipt;
     const { logger, unseenColumns } = this.#deps;
-    const { isNamed, lookedBackTo } = this.#plan;
+    const { mode, lookedBackTo } = this.#plan;
     this.#hasLoaded = true;
     if (day === lookedBackTo) this.#warnOfLateRows(download.receipt, this.receipts.get(day));
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
     for (const { foundNames } of download.files) for (const name of foundNames ?? []) unseenColumns.delete(name);
-    if (isNamed && !is_over) this.#report.openDays.push(day);
+    if (mode === 'named' && !is_over) this.#report.openDays.push(day);
     if (is_over && rows === 0) this.#empty.push(day);
     const doubt = implausible(day, this.receipts);
     if (doubt === undefined) return download;
@@ -110,9 +111,9 @@ export class DaysOutcome {
   }
 
   #gone(day: Day): void {
-    const { isNamed, gapFrom, state } = this.#plan;
-    const isLost = isNamed || (gapFrom !== undefined && day >= gapFrom && this.receipts.get(day)?.is_over !== true);
-    if (isLost) {
+    const { mode, state } = this.#plan;
+    const isGap = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
+    if (isGap || mode === 'named') {
       this.#report.gaps.push(day);
       return;
     }
@@ -123,7 +124,7 @@ export class DaysOutcome {
 
   /** What is to be stored with the days that were loaded so far. */
   progress({ includesEnd, finalNewline }: ServiceBehaviour, now: number): RunProgress {
-    const { fingerprints, hashedColumns, appends, rewrites } = this.#plan;
+    const { settings, fingerprints, appends, mode } = this.#plan;
     const gaps = this.#failsAtGap ? [] : this.#report.gaps;
     // What the plan knew comes from the state, or from the configuration, and is not to be stored.
     const proved = this.#plan.includesEnd === undefined ? includesEnd : undefined;
@@ -131,9 +132,9 @@ export class DaysOutcome {
       now,
       start: this.#start,
       fingerprints,
-      hashedColumns,
+      hashedColumns: hashedColumnsOf(settings),
       appends,
-      rewrites,
+      rewrites: mode !== 'sync',
       gaps,
       includesEnd: proved,
       finalNewline,
@@ -141,12 +142,13 @@ export class DaysOutcome {
   }
 
   get #failsAtGap(): boolean {
-    return this.#plan.isNamed || this.#plan.onGap === 'fail';
+    const { mode, settings } = this.#plan;
+    return mode === 'named' || settings.onGap === 'fail';
   }
 
   /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
-    if (this.#report.gaps.length > 0 && this.#failsAtGap) return gapError(this.#report.gaps, this.#plan.isNamed);
+    if (this.#report.gaps.length > 0 && this.#failsAtGap) return gapError(this.#report.gaps, this.#plan.mode);
     return this.#failures[0];
   }
 
@@ -191,10 +193,11 @@ export class DaysOutcome {
 }
 
 /** The failure for lost days (exit 4). */
-function gapError(days: readonly Day[], isNamed: boolean): UserError {
+function gapError(days: readonly Day[], mode: Plan['mode']): UserError {
   const what = `${plainCount(days.length, 'day')} can no longer be exported`;
   const { lost: exitCode } = EXIT;
-  if (isNamed) return configError(`${what}: ${nameDays(days)}. Name later days with --from and --to.`, { exitCode });
+  if (mode === 'named')
+    return configError(`${what}: ${nameDays(days)}. Name later days with --from and --to.`, { exitCode });
   const isLost = `${what} and would be lost: ${nameDays(days)}.`;
   const message =
     `${isLost} Load a CSV file of each from the provider: load … --day ${days[0]}. ` +

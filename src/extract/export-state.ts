@@ -88,9 +88,11 @@ export function stateAfter(
   };
 }
 
-/** True for a state with which nothing was read yet. */
-export const isUnread = ({ start_date, days }: ExportState): boolean =>
-  start_date === undefined && isObject(days) && Object.keys(days).length === 0;
+/** True for a day at or after the cursor of an earlier run; a state without start and days is that of none. */
+export function wasWanted(day: Day, state: ExportState | undefined): boolean {
+  if (state === undefined || day < state.from_date) return false;
+  return state.start_date !== undefined || !isObject(state.days) || Object.keys(state.days).length > 0;
+}
 
 /** Whether an export includes its `to_date`: as the setting says, else as a run has proved; undefined: not known. */
 export const includesEndOf = (

@@ -2,14 +2,14 @@
 
 import { addDays, type Day, daysOf, earlierOf, laterOf, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
+import { groupBy } from '../base/group.ts';
+import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
-import type { Filters } from '../service/export/protocol.ts';
 import { lastDayOver, lastDayOverFor, latestToday, oldestDay, todayIn } from './calendar.ts';
-import { type HashedColumns, hashedColumnsOf } from './column-hashing.ts';
 import { doubtfulDays } from './doubtful-days.ts';
-import { filtersOf, fingerprintsOf, type RequestFingerprints, type RequestSettings } from './export-request.ts';
-import { checkState, type ExportState, includesEndOf, isComplete, isUnread, parseState } from './export-state.ts';
-import { hasOtherFilters, type PriorLoads, type PriorReceipts } from './receipt.ts';
+import { fingerprintsOf, type RequestFingerprints, type RequestSettings } from './export-request.ts';
+import { checkState, type ExportState, includesEndOf, isComplete, parseState } from './export-state.ts';
+import { hasOtherFilters, type PriorLoads, type PriorReceipt, type PriorReceipts } from './receipt.ts';
 
 export type PlanSettings = RequestSettings &
   Pick<
@@ -32,60 +32,53 @@ export interface PlanInput {
   readonly now: number;
 }
 
-/** A warning for the user, given before anything is sent. */
-interface PlanWarning {
+/** What the user is told of a plan before anything is sent. */
+interface PlanNote {
+  readonly level: 'info' | 'warn';
   readonly event: string;
   readonly message: string;
 }
 
 /** The decisions of a run, made before the first request. */
-export interface Plan extends Pick<PlanSettings, 'onGap'> {
-  readonly filters: Filters;
+export interface Plan {
+  readonly settings: PlanSettings;
   readonly fingerprints: RequestFingerprints;
-  readonly hashedColumns: HashedColumns;
   readonly appends: boolean;
+  /** `named`: the caller named the days (`--from`). `refresh`: all days are read again (`--full-refresh`). */
+  readonly mode: 'sync' | 'named' | 'refresh';
   /** The state before the run; undefined before the first commit. */
   readonly state: ExportState | undefined;
   /** The receipts before the run. */
   readonly receipts: PriorReceipts;
+  /** The start: that of the state, if it has one. */
+  readonly start: Day;
+  /** Whether an export includes its `to_date`; undefined: the run finds it out. */
+  readonly includesEnd: boolean | undefined;
   /** The days to read, in order. */
   readonly days: readonly Day[];
-  /** Those of them that are read again: they are empty, implausible, or of other filters. */
-  readonly readAgain: readonly Day[];
   /** The oldest day that is read for late events alone; undefined: none is. */
-  readonly lookedBackTo: Day | undefined;
-  /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
-  readonly rewrites: boolean;
-  /** True if the caller named the days (`--from`): a lost one ends the run with exit 4. */
-  readonly isNamed: boolean;
-  /** A day from here on that is over and no longer exported is a gap; undefined: none is. */
-  readonly gapFrom: Day | undefined;
-  /** The oldest day that the service most likely still exports. */
-  readonly oldest: Day;
-  /** The start, if the state has none. */
-  readonly start: Day;
-  readonly cursor: Day;
-  /** Whether an export includes its `to_date`; undefined: not known. */
-  readonly includesEnd: boolean | undefined;
-  /** The day on which the run finds that out; undefined: it does not. */
-  readonly findEndDayOn: Day | undefined;
-  readonly warnings: readonly PlanWarning[];
+  readonly lookedBackTo?: Day | undefined;
+  readonly notes: readonly PlanNote[];
 }
 
 /** The part of a plan that the downloads need. */
-export type DownloadPlan = Pick<
-  Plan,
-  'filters' | 'fingerprints' | 'oldest' | 'state' | 'receipts' | 'days' | 'includesEnd' | 'findEndDayOn'
->;
+export type DownloadPlan = Pick<Plan, 'settings' | 'fingerprints' | 'state' | 'receipts' | 'days' | 'includesEnd'>;
+
+/** The cursor before the run. */
+export const cursorOf = ({ state, start }: Pick<Plan, 'state' | 'start'>): Day => state?.from_date ?? start;
+
+export function logNotes({ notes }: Plan, logger: Logger): void {
+  for (const { level, event, message } of notes) logger[level](event, message);
+}
 
 /**
  * Decides which days are read. Pure. Throws a StateError when the stored state must not be used, and a configuration
  * failure for impossible days.
  *
- *   run            reads
- *   --from D       every day from D on
- *   full refresh   every day from the start on that is still exported
- *   any other      the days from the cursor on that are not complete; `lookback_days` before the first of them; and
+ *   mode           reads
+ *   named          every day from `--from` on
+ *   refresh        every day from the start on that is still exported
+ *   sync           the days from the cursor on that are not complete; `lookback_days` before the first of them; and
  *                  the days that are read again
  */
 export function planRun(input: PlanInput): Plan {
@@ -93,41 +86,20 @@ export function planRun(input: PlanInput): Plan {
   const fingerprints = fingerprintsOf(settings);
   const state = parseState(prior.state);
   checkState(state, fingerprints, { now, fullRefresh });
-  const isNamed = from !== undefined;
-  if (fullRefresh && (isNamed || to !== undefined))
+  if (fullRefresh && (from !== undefined || to !== undefined))
     throw configError('--full-refresh reads all days: leave --from and --to out.');
   checkBegun('--from', from, now);
   if (state === undefined) checkBegun('start_date', settings.startDate, now);
   const oldest = oldestDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldest);
-  const cursor = state?.from_date ?? start;
-  const basis = { ...input, appends, state, fingerprints, start, cursor, oldest, last: lastDayOf(input) };
-  const chosenDays = isNamed ? namedDays(from, basis) : fullRefresh ? refreshDays(basis) : incrementalDays(basis);
+  const { receipts } = prior;
   const includesEnd = includesEndOf(settings, state);
-  const newestOver = chosenDays.days.findLast((day) => day <= lastDayOver(now));
-  return {
-    filters: filtersOf(settings),
-    fingerprints,
-    hashedColumns: hashedColumnsOf(settings),
-    oldest,
-    onGap: settings.onGap,
-    appends,
-    state,
-    receipts: prior.receipts,
-    ...chosenDays,
-    rewrites: fullRefresh || isNamed,
-    isNamed,
-    gapFrom: fullRefresh || isNamed ? undefined : gapFromOf(state),
-    start,
-    cursor,
-    includesEnd,
-    findEndDayOn: includesEnd === undefined ? newestOver : undefined,
-  };
+  const basis = { settings, fingerprints, appends, state, receipts, start, includesEnd };
+  const range = { oldest, last: lastDayOf(input), now };
+  if (from !== undefined) return { ...basis, mode: 'named', ...namedDays(from, to, settings, range) };
+  if (fullRefresh) return { ...basis, mode: 'refresh', ...refreshDays(basis, range) };
+  return { ...basis, mode: 'sync', ...syncDays(basis, range) };
 }
-
-/** Gaps begin at the cursor of an earlier run. */
-const gapFromOf = (state: ExportState | undefined): Day | undefined =>
-  state === undefined || isUnread(state) ? undefined : state.from_date;
 
 /** A day that has not begun anywhere is a typing error: a run would read nothing, for a year perhaps. */
 function checkBegun(name: string, day: Day | undefined, now: number): void {
@@ -153,96 +125,95 @@ function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
 }
 
 /** What the days are chosen from. */
-interface PlanBasis extends PlanInput, Pick<Plan, 'state' | 'fingerprints' | 'start' | 'cursor' | 'oldest'> {
-  readonly appends: boolean;
-  /** The last day that may be read. */
+type PlanBasis = Omit<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
+
+/** The oldest day that the service most likely still exports, the last that may be read, and this instant (ms). */
+interface DayRange {
+  readonly oldest: Day;
   readonly last: Day;
+  readonly now: number;
 }
 
-type ChosenDays = Pick<Plan, 'days' | 'readAgain' | 'lookedBackTo' | 'warnings'>;
+type ChosenDays = Pick<Plan, 'days' | 'lookedBackTo' | 'notes'>;
 
-const NO_OTHER_REASON = { readAgain: [], lookedBackTo: undefined };
+const warning = (event: string, message: string): PlanNote => ({ level: 'warn', event, message });
 
-function namedDays(from: Day, { settings, to, last, now }: PlanBasis): ChosenDays {
-  if (from > last) throw configError(`--from ${from} is after ${last}, today in ${settings.timezone ?? 'UTC'}.`);
-  const message = `${last} is not over everywhere yet: what is loaded of it may not be all.`;
+function namedDays(from: Day, to: Day | undefined, { timezone = 'UTC' }: PlanSettings, range: DayRange): ChosenDays {
+  const { last, now } = range;
+  if (from > last) throw configError(`--from ${from} is after ${last}, today in ${timezone}.`);
   const isOpen = to !== undefined && last > lastDayOver(now);
-  return {
-    ...NO_OTHER_REASON,
-    days: daysOf(from, last),
-    warnings: isOpen ? [{ event: 'plan.open_day', message }] : [],
-  };
+  const message = `${last} is not over everywhere yet: what is loaded of it may not be all.`;
+  return { days: daysOf(from, last), notes: isOpen ? [warning('plan.open_day', message)] : [] };
 }
 
-function refreshDays({ prior: { receipts }, start, oldest, state, fingerprints, last }: PlanBasis): ChosenDays {
+function refreshDays({ receipts, start, state, fingerprints }: PlanBasis, { oldest, last }: DayRange): ChosenDays {
   const first = laterOf(start, oldest);
+  const notes = start < first && state === undefined ? [shortenedWarning(start, first)] : [];
   const older = [...receipts.keys()].filter((day) => day < first).sort();
-  const isOther = (day: Day) => hasOtherFilters(receipts.get(day), fingerprints);
-  const sameFilters = older.filter((day) => !isOther(day));
-  const otherFilters = older.filter(isOther);
-  const withOthers = ', with other filters: columns_drop and columns_hash do not change them';
-  return {
-    ...NO_OTHER_REASON,
-    days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true),
-    warnings: [
-      ...(start < first && state === undefined ? [shortenedWarning(start, first)] : []),
-      ...(sameFilters.length > 0 ? [olderDays(first, sameFilters, '')] : []),
-      ...(otherFilters.length > 0 ? [olderDays(first, otherFilters, withOthers)] : []),
-    ],
-  };
+  for (const [isOther, days] of groupBy(older, (day) => hasOtherFilters(receipts.get(day), fingerprints))) {
+    const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
+    const message = `Days before ${first} can no longer be exported: ${nameDays(days)} stay as they are${how}.`;
+    notes.push(warning('plan.older_days', message));
+  }
+  return { days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true), notes };
 }
 
-const olderDays = (first: Day, days: readonly Day[], how: string): PlanWarning => ({
-  event: 'plan.older_days',
-  message: `Days before ${first} can no longer be exported: ${nameDays(days)} stay as they are${how}.`,
-});
-
-function incrementalDays(basis: PlanBasis): ChosenDays {
-  const { settings, prior, appends, state, start, cursor, oldest, last } = basis;
+function syncDays(basis: PlanBasis, range: DayRange): ChosenDays {
+  const { settings, receipts, appends, state, start, fingerprints } = basis;
+  const { oldest, last, now } = range;
   const gaps = new Set(state?.gaps);
-  const incompleteDays = daysOf(cursor, last).filter((day) => !isComplete(day, prior.receipts, gaps));
+  const incompleteDays = daysOf(cursorOf(basis), last).filter((day) => !isComplete(day, receipts, gaps));
+  // Only `--from` reads a day that was lost, or whose rows were removed.
+  const mayBeReadAgain = (day: Day) => !gaps.has(day) && receipts.get(day)?.pruned !== true;
+  const otherFilters = [...receipts.keys()].filter(
+    (day) => day >= oldest && hasOtherFilters(receipts.get(day), fingerprints) && mayBeReadAgain(day),
+  );
+  const readAgain = union(doubtfulDays(receipts, { now, appends }), otherFilters).filter(
+    (day) => day >= start && day <= last,
+  );
+  const notes = [...startWarnings(basis, range), ...readAgainNotes(readAgain, basis)];
   const [firstIncomplete] = incompleteDays;
-  const readAgain = daysReadAgain(basis);
-  const warnings = incrementalWarnings(basis);
-  if (appends || firstIncomplete === undefined) {
-    return { days: union(readAgain, incompleteDays), readAgain, lookedBackTo: undefined, warnings };
-  }
+  if (appends || firstIncomplete === undefined) return { days: union(readAgain, incompleteDays), notes };
   const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
-  const lookback = daysOf(laterOf(lookbackStart, laterOf(start, oldest)), addDays(firstIncomplete, -1)).filter((day) =>
-    mayBeReadAgain(day, basis),
+  const lookback = daysOf(laterOf(lookbackStart, laterOf(start, oldest)), addDays(firstIncomplete, -1)).filter(
+    mayBeReadAgain,
   );
   const isWhole = lookback[0] === lookbackStart && !readAgain.includes(lookbackStart);
   const lookedBackTo = isWhole ? lookbackStart : undefined;
-  return { days: union(lookback, readAgain, incompleteDays), readAgain, lookedBackTo, warnings };
+  return { days: union(lookback, readAgain, incompleteDays), lookedBackTo, notes };
 }
 
 const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();
 
-/** The days that are empty, implausible, or of other filters. */
-function daysReadAgain(basis: PlanBasis): Day[] {
-  const { prior, appends, now, fingerprints, start, oldest, last } = basis;
-  const { receipts } = prior;
-  const otherFilters = [...receipts.keys()].filter((day) => hasOtherFilters(receipts.get(day), fingerprints));
-  const exported = otherFilters.filter((day) => day >= oldest && mayBeReadAgain(day, basis));
-  return union(doubtfulDays(receipts, { now, appends }), exported).filter((day) => day >= start && day <= last);
+/** Why days are read again that are over. */
+function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBasis): PlanNote[] {
+  const why = (stored: PriorReceipt | undefined) => {
+    if (hasOtherFilters(stored, fingerprints)) return 'they were loaded with other filters or columns';
+    return stored?.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
+  };
+  return [...groupBy(days, (day) => why(receipts.get(day)))].map(([reason, daysOfReason]) => {
+    return {
+      level: 'info',
+      event: 'plan.read_again',
+      message: `Read again, since ${reason}: ${nameDays(daysOfReason)}.`,
+    };
+  });
 }
 
-/** False for a day that was lost, or whose rows were removed: only `--from` reads it. */
-const mayBeReadAgain = (day: Day, { prior, state }: PlanBasis): boolean =>
-  state?.gaps?.includes(day) !== true && prior.receipts.get(day)?.pruned !== true;
-
-function incrementalWarnings({ settings, prior, state, start, oldest }: PlanBasis): PlanWarning[] {
+/** Warns if days after `start_date` are not read. */
+function startWarnings({ settings, receipts, state, start }: PlanBasis, { oldest }: DayRange): PlanNote[] {
   const { startDate = start } = settings;
   if (state === undefined) return startDate < start ? [shortenedWarning(startDate, start)] : [];
-  const unreadDays = daysOf(laterOf(startDate, oldest), addDays(start, -1)).filter((day) => !prior.receipts.has(day));
+  const unreadDays = daysOf(laterOf(startDate, oldest), addDays(start, -1)).filter((day) => !receipts.has(day));
   if (unreadDays.length === 0) return [];
   const message =
     `start_date is before ${start}, the start of the first load, and ${nameDays(unreadDays)} can still be exported. ` +
     `Read them with sync … --from ${unreadDays[0]} --to ${unreadDays.at(-1)}; under Airbyte, clear the stream.`;
-  return [{ event: 'plan.earlier_start', message }];
+  return [warning('plan.earlier_start', message)];
 }
 
-const shortenedWarning = (startDate: Day, first: Day): PlanWarning => ({
-  event: 'plan.shortened',
-  message: `Days before ${first} can no longer be exported: reading from ${first} instead of ${startDate}.`,
-});
+const shortenedWarning = (startDate: Day, first: Day): PlanNote =>
+  warning(
+    'plan.shortened',
+    `Days before ${first} can no longer be exported: reading from ${first} instead of ${startDate}.`,
+  );

@@ -4,7 +4,7 @@ import { DaysOutcome } from '../../extract/days-outcome.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import type { ExportState } from '../../extract/export-state.ts';
 import type { Receipt } from '../../extract/receipt.ts';
-import type { Plan } from '../../extract/which-days.ts';
+import { cursorOf, type Plan } from '../../extract/which-days.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
 import type { WrittenRecords } from '../records/record-writer.ts';
 import type { StreamName } from '../records/streams.ts';
@@ -46,7 +46,7 @@ export class EventStream {
   /** Writes STARTED, the state before the first record, and RUNNING; without a day to read also COMPLETE. */
   async start(): Promise<void> {
     await this.output.writeStatus('STARTED');
-    await this.output.writeState(this.#state ?? firstState(this.plan.cursor, this.#refresh), 0);
+    await this.output.writeState(this.#state ?? firstState(cursorOf(this.plan), this.#refresh), 0);
     await this.output.writeStatus('RUNNING');
     if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
   }

@@ -1,7 +1,8 @@
 import type { Logger, LogLevel } from '../../base/log.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
-import { Downloads, logPlan } from '../../extract/extract.ts';
+import { Downloads } from '../../extract/download/downloads.ts';
 import { removeFiles } from '../../extract/spool.ts';
+import { logNotes } from '../../extract/which-days.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
 import { hasRescued } from '../records/record-plan.ts';
 import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
@@ -18,7 +19,7 @@ export async function readEvents(outputs: readonly StreamOutput[], saved: SavedS
   const logger = loggedOnce(deps.logger);
   const streams = await planStreams(outputs, saved, { ...deps, logger });
   for (const stream of streams) await stream.start();
-  for (const { plan } of streams) logPlan(plan, { logger });
+  for (const { plan } of streams) logNotes(plan, logger);
   const running = () => streams.filter(({ output }) => output.isRunning);
   if (running().length === 0) return;
   try {

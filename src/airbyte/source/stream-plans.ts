@@ -94,15 +94,14 @@ function startAgain(name: StreamName, error: OtherFiltersError, input: Stateless
   }
   const message = `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again.`;
   const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
-  return { ...plan, warnings: [{ event: 'state.fresh_start', message }, ...plan.warnings] };
+  return { ...plan, notes: [{ level: 'warn', event: 'state.fresh_start', message }, ...plan.notes] };
 }
 
 /** A cursor in the future, as a wrong clock leaves it: the state stays as it is. */
 function readNothing(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
   const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
   const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
-  const warnings = [{ event: 'state.future', message }];
-  return { ...plan, state: parseState(state), days: [], findEndDayOn: undefined, warnings };
+  return { ...plan, state: parseState(state), days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped. */
@@ -121,22 +120,16 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, in
  * ends its bodies, and whether an export includes its `to_date`. Both hold for all streams.
  */
 export function downloadPlan(plans: readonly Plan[]): DownloadPlan {
-  const [{ filters, fingerprints, oldest }] = plans;
-  const includesEnd = plans.find((plan) => plan.includesEnd !== undefined)?.includesEnd;
-  const endDays = plans.flatMap(({ findEndDayOn }) => findEndDayOn ?? []).sort();
   const receipts = new Map<Day, PriorReceipt>();
   for (const [day, receipt] of plans.flatMap((plan) => [...plan.receipts])) {
     const other = receipts.get(day);
     if (other === undefined || other.requested_at < receipt.requested_at) receipts.set(day, receipt);
   }
   return {
-    filters,
-    fingerprints,
-    oldest,
+    ...plans[0],
     state: plans.find(({ state }) => state !== undefined)?.state,
     receipts,
     days: [...new Set(plans.flatMap(({ days }) => days))].sort(),
-    includesEnd,
-    findEndDayOn: includesEnd === undefined ? endDays.at(-1) : undefined,
+    includesEnd: plans.find(({ includesEnd }) => includesEnd !== undefined)?.includesEnd,
   };
 }

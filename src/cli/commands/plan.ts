@@ -2,7 +2,7 @@ import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { count } from '../../base/quantities.ts';
 import { toDateOf } from '../../extract/export-request.ts';
 import { isSnapshotDue, profileFilters } from '../../extract/profile-snapshot.ts';
-import { type Plan, planRun } from '../../extract/which-days.ts';
+import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, type OptionValues } from '../command.ts';
@@ -44,7 +44,7 @@ export async function planSync(
   const hasProfiles = config.userProfiles && (named === undefined || stateful !== undefined);
   const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFilters(config), now);
   const forecast = forecastOf(planned, config.maxConcurrentExports, now, loadsProfiles ? 1 : 0);
-  for (const { event, message } of planned.warnings) context.logger.warn(event, message);
+  logNotes(planned, context.logger);
   const result: PlanResult = {
     v: 1,
     from_date: planned.days[0] ?? null,
@@ -60,7 +60,7 @@ export async function planSync(
     earliest_end: new Date(forecast.earliestEnd).toISOString(),
     to_date_inclusive: planned.includesEnd ?? null,
     gaps: planned.state?.gaps ?? [],
-    cursor: planned.cursor,
+    cursor: cursorOf(planned),
   };
   return { result, lines: linesOf(result, loadsProfiles, now) };
 }
@@ -76,14 +76,14 @@ interface Forecast {
 
 /** What a plan costs if the documented quota is full; the service is not asked. */
 export function forecastOf(
-  { days, findEndDayOn }: Plan,
+  { days, includesEnd }: Plan,
   maxConcurrentExports: number,
   now: number,
   profileExports = 0,
 ): Forecast {
   const least = days.length + profileExports;
   // To find out the end of an export takes two more.
-  const most = least + (findEndDayOn === undefined ? 0 : 2);
+  const most = least + (includesEnd === undefined && days.length > 0 ? 2 : 0);
   const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
   const startableNow = Math.min(most, EXPORTS_PER_HOUR, maxConcurrentExports);
   return { least, most, startableNow, earliestEnd: now + hours * HOUR_MS };

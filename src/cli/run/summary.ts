@@ -1,7 +1,7 @@
 import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
 import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
-import type { Plan } from '../../extract/which-days.ts';
+import { cursorOf, type Plan } from '../../extract/which-days.ts';
 import type { LoadCounts } from '../../targets/load.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
@@ -17,7 +17,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     bytes,
     seconds,
     from_date: plan.days[0] ?? null,
-    next_from_date: counts.nextFromDate ?? plan.cursor,
+    next_from_date: counts.nextFromDate ?? cursorOf(plan),
     to_date_inclusive: counts.includesEnd ?? plan.includesEnd ?? null,
     columns_added: stored.columnsAdded,
     columns_widened: stored.columnsWidened,

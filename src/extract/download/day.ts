@@ -9,7 +9,7 @@ import { sentenceOf } from '../../base/visible-text.ts';
 import { type DownloadFailure, downloadChecked, downloadError } from '../../service/export/download.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type DayDownload, dayDownload } from '../checked-day.ts';
-import { toDateOf } from '../export-request.ts';
+import { filtersOf, toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { hasOtherFilters } from '../receipt.ts';
 import { type CheckedFile, removeFiles, type Spool } from '../spool.ts';
@@ -56,6 +56,8 @@ export interface DownloadDeps extends ExtractDeps {
   readonly plan: DownloadPlan;
   readonly behaviour: ServiceBehaviour;
   readonly spool: Spool;
+  /** The day on which the run finds out whether an export includes its end; undefined: that is known. */
+  readonly findEndDayOn: Day | undefined;
 }
 
 /** Downloads one day and checks it. Throws a failure that ends the run. */
@@ -87,7 +89,7 @@ class DayExport {
   }
 
   async download(): Promise<DayResult> {
-    const findsEnd = this.#day === this.#deps.plan.findEndDayOn;
+    const findsEnd = this.#day === this.#deps.findEndDayOn;
     const result = await this.#meaningOf(await (findsEnd ? this.#findEndDay() : this.#export()));
     return result.kind === 'downloaded' ? this.#unlessFewer(result) : result;
   }
@@ -95,7 +97,7 @@ class DayExport {
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: SendExport = async (changes) => {
     const { service, timezone, suppression, edits, spool, plan, behaviour } = this.#deps;
-    const request = { ...plan.filters, from: this.#day, to: this.#to, ...changes };
+    const request = { ...filtersOf(plan.settings), from: this.#day, to: this.#to, ...changes };
     const result = await downloadChecked({
       ...this.#deps,
       label: request.from,
@@ -186,7 +188,7 @@ class DayExport {
     const message = `${day} is too large for one export: it is requested in parts by event name.`;
     this.#deps.logger.warn('day.parts', message, { day });
     const { plan, behaviour } = this.#deps;
-    const parts = await fetchParts(day, plan.filters, behaviour.eventNames, this.#export);
+    const parts = await fetchParts(day, filtersOf(plan.settings), behaviour.eventNames, this.#export);
     return parts instanceof UserError ? this.#failed(parts) : this.#downloaded(parts);
   }
 
