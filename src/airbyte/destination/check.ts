@@ -5,8 +5,8 @@ import { Ledger } from '../../erasure/ledger/ledger.ts';
 import { networkProblem } from '../../http/failures.ts';
 import { withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
-import type { CheckVerb, VerbContext } from '../protocol/connector.ts';
-import { openConfig } from '../protocol/open-config.ts';
+import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
+import { connectionStatus } from '../protocol/messages.ts';
 
 const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
 
@@ -14,13 +14,14 @@ const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
  * Checks the configuration, the ledger's folder and the connection to the host. Sends no request to the deletion
  * endpoint, not even an empty one. So the token is not checked: only a deletion can do that.
  */
-export const check: CheckVerb = async (rawConfig, context) => {
-  const config = openConfig(parseDestinationConfig(rawConfig, context.env), context);
+export const check: Verb = async (context) => {
+  const config = openConfig(parseDestinationConfig, context);
   const ledger = await Ledger.open(config, { clock: context.clock, isPlan: true });
   await checkHost(config.baseUrl, context);
   const dryRunNote = config.dryRun ? 'dry_run is on: nothing will be deleted. ' : '';
   const ledgerNote = ledger.isKept ? '' : ' There is no ledger_dir: nothing is remembered, and nothing can be proved.';
-  return `${dryRunNote}The host answers. Whether the token is right only the first deletion shows.${ledgerNote}`;
+  const message = `${dryRunNote}The host answers. Whether the token is right only the first deletion shows.${ledgerNote}`;
+  return connectionStatus('SUCCEEDED', message);
 };
 
 /** Sends a HEAD request without a token to the root of `baseUrl`; resolves on any answer, rejects without one. */

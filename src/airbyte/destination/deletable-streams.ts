@@ -1,7 +1,7 @@
 import { configError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
-import { type ConfiguredCatalog, type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
+import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 
 type Scope = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 'streams'>;
 
@@ -10,16 +10,16 @@ type Scope = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 's
  * stream.
  */
 export function requireDeletableStreams(
-  catalog: ConfiguredCatalog,
+  catalog: readonly ConfiguredStream[],
   scope: Scope,
 ): ReadonlyMap<string, ConfiguredStream> {
-  const problems = catalog.streams.flatMap((stream) =>
+  const problems = catalog.flatMap((stream) =>
     problemsOf(stream, scope).map((problem) => `stream ${stream.descriptor.name}: ${problem}`),
   );
   if (problems.length > 0) {
     throw configError(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
   }
-  return new Map(catalog.streams.map((stream) => [streamKey(stream.descriptor), stream]));
+  return new Map(catalog.map((stream) => [streamKey(stream.descriptor), stream]));
 }
 
 const problemsOf = (stream: ConfiguredStream, scope: Scope): string[] => [

@@ -2,19 +2,22 @@
 
 import schema from '../../../schemas/destination-config.json' with { type: 'json' };
 import type { Connector } from '../protocol/connector.ts';
+import type { ConnectorSpecification } from '../protocol/messages.ts';
 
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/destination-dfinery';
 
-/** The Airbyte destination. Each verb is loaded when it is called. */
+const spec: ConnectorSpecification = {
+  protocol_version: '0.2.0',
+  documentationUrl: `${DOCUMENTATION}/README.md`,
+  changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
+  connectionSpecification: schema,
+  supportsIncremental: true,
+  supported_destination_sync_modes: ['append', 'append_dedup'],
+};
+
+/** The Airbyte destination. */
 export const destination: Connector = {
-  spec: {
-    protocol_version: '0.2.0',
-    documentationUrl: `${DOCUMENTATION}/README.md`,
-    changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
-    connectionSpecification: schema,
-    supportsIncremental: true,
-    supported_destination_sync_modes: ['append', 'append_dedup'],
-  },
+  spec: async () => async () => ({ type: 'SPEC', spec }),
   check: async () => (await import('./check.ts')).check,
   write: async () => (await import('./write.ts')).write,
 };

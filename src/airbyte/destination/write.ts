@@ -8,9 +8,8 @@ import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts
 import type { IdList } from '../../erasure/list.ts';
 import { DeletionClient } from '../../service/delete/client.ts';
 import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
-import type { VerbContext, WriteVerb } from '../protocol/connector.ts';
+import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import type { StreamDescriptor } from '../protocol/messages.ts';
-import { openConfig } from '../protocol/open-config.ts';
 import { requireDeletableStreams } from './deletable-streams.ts';
 import { type InputMessage, readMessages } from './input-messages.ts';
 import { type DestinationStats, StateQueue } from './state-queue.ts';
@@ -22,14 +21,11 @@ const WITHDRAWN = '_ab_cdc_deleted_at';
  * The verb `write` of the Airbyte destination: erases the people of the rows. Echoes each state once its rows are
  * decided. A dry run echoes none.
  */
-export const write: WriteVerb = async (rawConfig, catalog, input, context) => {
-  const { clock, env, logger, random, signal, writer } = context;
-  const parsed = parseDestinationConfig(rawConfig, env);
-  // The first message of a dry run is a warning: the platform shows the rows as synced.
-  if (parsed.config.dryRun) {
-    logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
-  }
-  const config = openConfig(parsed, context);
+export const write: Verb = async (context) => {
+  const { catalog, clock, env, logger, random, signal, writer } = context;
+  const config = openConfig(parseDestinationConfig, context);
+  // A dry run begins with a warning: the platform shows the rows as synced.
+  if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const streams = requireDeletableStreams(catalog, config);
   const states = new StateQueue((text, stats) => writer.writeLine(stateLine(text, stats)));
   const deleter = new DeletionClient({ ...config, clock, env });
@@ -40,7 +36,7 @@ export const write: WriteVerb = async (rawConfig, catalog, input, context) => {
       consent: config.dryRun ? undefined : 'configured',
       deleter,
       read: (list) =>
-        readInput(input, context, (message) => {
+        readInput(context, (message) => {
           if (message.kind === 'state') {
             states.addState(message.stream && streamOf(message.stream, streams, message.line), message.text);
           } else {
@@ -82,11 +78,7 @@ function stateLine(state: string, stats: DestinationStats): string {
   return `{"type":"STATE","state":${members},"destinationStats":${JSON.stringify(stats)}}}`;
 }
 
-async function readInput(
-  input: AsyncIterable<Uint8Array>,
-  { logger, signal }: VerbContext,
-  add: (message: InputMessage) => void,
-): Promise<void> {
+async function readInput({ input, logger, signal }: VerbContext, add: (message: InputMessage) => void): Promise<void> {
   const onUnknown = (line: number) =>
     logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
   for await (const messages of readMessages(input, onUnknown)) {

@@ -15,12 +15,8 @@ export interface ConfiguredStream {
   readonly syncId: number | undefined;
 }
 
-export interface ConfiguredCatalog {
-  readonly streams: readonly ConfiguredStream[];
-}
-
 /** Parses a configured catalog: explicit nulls count as absent, unknown keys are ignored. */
-export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
+export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
   if (!isObject(value) || !Array.isArray(value.streams)) throw unusableError('it has no list "streams"');
   const streams = value.streams.map((stream: unknown, i) => parseStream(stream, i));
   const seen = new Set<string>();
@@ -29,7 +25,7 @@ export function parseConfiguredCatalog(value: unknown): ConfiguredCatalog {
     if (seen.has(key)) throw unusableError(`the stream ${JSON.stringify(stream.descriptor.name)} occurs twice`);
     seen.add(key);
   }
-  return { streams };
+  return streams;
 }
 
 /** A stream as a message names it; undefined without a name. Null, absent and empty namespaces are equal. */

@@ -20,16 +20,19 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
   logNodeWarnings(writer);
   const message = enforceCertificateChecks();
   if (message !== undefined) writer.writeLog({ level: 'warn', event: 'tls.strict', message });
+  const failure = new AbortController();
+  process.on('uncaughtException', (error) => failure.abort(error));
+  process.on('unhandledRejection', (error) => failure.abort(error));
   await runUntilStopped(async (signal) => {
     const code = await runConnector(connector, {
       words: process.argv.slice(2),
+      failure,
       writer,
       input: { [Symbol.asyncIterator]: () => stdinUntil(signal) },
       clock: systemClock,
       env: systemEnv,
       random: systemRandom,
       signal,
-      onUncaught,
     });
     if (!signal.aborted) endNow(code);
   }, systemClock);
@@ -47,15 +50,6 @@ function logNodeWarnings(writer: MessageWriter): void {
   process.on('warning', ({ name, message }) => {
     writer.writeLog({ level: 'debug', event: 'node.warning', message: `${name}: ${message}` });
   });
-}
-
-function onUncaught(listener: (error: unknown) => void): () => void {
-  process.on('uncaughtException', listener);
-  process.on('unhandledRejection', listener);
-  return () => {
-    process.off('uncaughtException', listener);
-    process.off('unhandledRejection', listener);
-  };
 }
 
 /**

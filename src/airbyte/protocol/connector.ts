@@ -1,44 +1,47 @@
 // This folder: the Airbyte protocol, which both connectors share. `connector-process.ts` is the life of a process,
-// `entrypoint.ts` runs one verb in it. `command-line.ts` and `catalog-and-states.ts` parse what the platform passes.
-// `messages.ts` has what `writer.ts` writes to stdout.
+// `entrypoint.ts` runs one verb in it. `catalog-and-states.ts` parses what the platform passes, and `messages.ts` has what
+// `writer.ts` writes to stdout.
 
+import type { Env } from '../../base/env.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { Redactor } from '../../base/secrets.ts';
-import type { ConfiguredCatalog, SavedStates } from './catalog-and-states.ts';
-import type { ConnectorSpecification, Message } from './messages.ts';
+import type { ParsedConfig } from '../../config/parse.ts';
+import type { ConfiguredStream, SavedStates } from './catalog-and-states.ts';
+import type { Message } from './messages.ts';
 import type { MessageWriter } from './writer.ts';
 
-export type Verb = 'spec' | 'check' | 'discover' | 'read' | 'write';
-
+/** What a verb gets of the process, and of the platform. */
 export interface VerbContext extends Runtime {
   /** Aborted by SIGTERM and SIGINT, by a closed stdout and by an unforeseen error anywhere. */
   readonly signal: AbortSignal;
   readonly writer: MessageWriter;
   /** Masks secrets; each secret is added as soon as it is known. */
   readonly redactor: Redactor;
+  /** The content of the configuration file; `openConfig` checks it. */
+  readonly rawConfig: unknown;
+  /** The configured catalog; empty for a verb without one. */
+  readonly catalog: readonly ConfiguredStream[];
+  readonly states: SavedStates;
+  /** The bytes of stdin. */
+  readonly input: AsyncIterable<Uint8Array>;
 }
 
-/** Returns a sentence. A config or transient UserError is an answer, too (FAILED, exit 0); any other error a defect. */
-export type CheckVerb = (rawConfig: unknown, context: VerbContext) => Promise<string>;
-export type DiscoverVerb = (rawConfig: unknown, context: VerbContext) => Promise<Message>;
-export type ReadVerb = (
-  rawConfig: unknown,
-  catalog: ConfiguredCatalog,
-  state: SavedStates,
-  context: VerbContext,
-) => Promise<void>;
-export type WriteVerb = (
-  rawConfig: unknown,
-  catalog: ConfiguredCatalog,
-  input: AsyncIterable<Uint8Array>,
-  context: VerbContext,
-) => Promise<void>;
+/**
+ * Does the work of a verb, and returns its answer, if it has one. For `check` also a config or transient UserError is
+ * an answer (FAILED, exit 0); any other error is a defect.
+ */
+export type Verb = (context: VerbContext) => Promise<Message | undefined>;
 
-/** A connector: its verbs, each loaded only when it is called, so that `spec` starts at once. */
-export interface Connector {
-  readonly spec: ConnectorSpecification;
-  readonly check: () => Promise<CheckVerb>;
-  readonly discover?: () => Promise<DiscoverVerb>;
-  readonly read?: () => Promise<ReadVerb>;
-  readonly write?: () => Promise<WriteVerb>;
+/** The verbs of a connector by their names. Each is loaded only when it is called, so that `spec` starts at once. */
+export type Connector = Readonly<Record<string, () => Promise<Verb>>>;
+
+/** Parses the configuration of a verb: masks its secrets from here on, and warns of unknown keys. */
+export function openConfig<C>(parse: (value: unknown, env: Env) => ParsedConfig<C>, context: VerbContext): C {
+  const { config, secrets, unknown } = parse(context.rawConfig, context.env);
+  for (const secret of secrets) context.redactor.add(secret);
+  if (unknown.length > 0) {
+    const message = `The configuration has keys that mean nothing here: ${unknown.join(', ')}.`;
+    context.logger.warn('config.unknown_keys', message);
+  }
+  return config;
 }

@@ -1,16 +1,15 @@
+import { parseArgs } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
-import { EXIT, systemError, UserError } from '../../base/errors.ts';
+import { configError, EXIT, UserError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
 import { createLogger } from '../../base/log.ts';
 import { Stopped } from '../../base/process.ts';
-import type { Runtime } from '../../base/runtime.ts';
 import { Redactor, Secret } from '../../base/secrets.ts';
 import { readJsonFile } from '../../fs/json-file.ts';
 import { parseConfiguredCatalog, parseSavedStates } from './catalog-and-states.ts';
-import { parseArguments, VERBS } from './command-line.ts';
 import type { Connector, VerbContext } from './connector.ts';
-import { errorTrace } from './messages.ts';
-import { ClosedPipe, type MessageWriter } from './writer.ts';
+import { connectionStatus, errorTrace } from './messages.ts';
+import { ClosedPipe } from './writer.ts';
 
 /**
  * Time (ms) that work may take to close after an error that nobody caught, or after stdout was closed. The deletions
@@ -18,85 +17,95 @@ import { ClosedPipe, type MessageWriter } from './writer.ts';
  */
 const CLOSING_MS = 4_000;
 
-export interface ConnectorIo extends Omit<Runtime, 'logger'> {
+/** What a connector needs of its process. */
+interface ConnectorIo extends Pick<VerbContext, 'writer' | 'input' | 'clock' | 'env' | 'random' | 'signal'> {
   readonly words: readonly string[];
-  readonly writer: MessageWriter;
-  readonly input: AsyncIterable<Uint8Array>;
-  /** Calls back with errors that nobody caught; returns a function that stops listening. */
-  readonly onUncaught: (listener: (error: unknown) => void) => () => void;
+  /** Ends the run when it is aborted: by an error that nobody caught, or by a closed stdout. */
+  readonly failure: AbortController;
 }
 
 /**
  * Runs one verb and returns the exit code. Failures are reported as the protocol requires, and all output is flushed.
  */
 export async function runConnector(connector: Connector, io: ConnectorIo): Promise<number> {
+  const { writer, failure, clock } = io;
   const redactor = new Redactor();
-  const controller = new AbortController();
-  const signal = AbortSignal.any([io.signal, controller.signal]);
-  const stopListening = io.onUncaught((error) => controller.abort(error));
-  io.writer.onClosed((error) => controller.abort(error));
+  const signal = AbortSignal.any([io.signal, failure.signal]);
+  writer.onClosed((error) => failure.abort(error));
   let code: number = EXIT.done;
   try {
-    await untilAborted(controller.signal, io.clock, runVerb(connector, io, redactor, signal));
+    await untilAborted(failure.signal, clock, runVerb(connector, io, redactor, signal));
     signal.throwIfAborted();
   } catch (error) {
     code = EXIT.failed;
     await report(signal.aborted ? signal.reason : error, io, redactor);
-  } finally {
-    stopListening();
   }
-  return io.writer.drain().then(
+  return writer.drain().then(
     () => code,
     () => EXIT.failed,
   );
 }
 
 async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {
-  const verbs = VERBS.filter((verb) => connector[verb] !== undefined);
-  const { verb, isDebug, configPath, catalogPath, statePath } = parseArguments(io.words, verbs);
-  const { writer, clock, env, random } = io;
-  const logger = createLogger(writer.writeLog, isDebug ? 'debug' : 'info', redactor.mask);
-  const context: VerbContext = { writer, logger, redactor, clock, env, random, signal };
-  const readConfig = () => readAndMaskConfig(configPath, redactor);
-  const readCatalog = () => parseConfiguredCatalog(readFile(catalogPath, 'The catalog file'));
-  const readStates = () => parseSavedStates(statePath ? readFile(statePath, 'The state file') : undefined);
-  switch (verb) {
-    case 'spec':
-      return writer.write({ type: 'SPEC', spec: connector.spec });
-    case 'check':
-      return writer.write({
-        type: 'CONNECTION_STATUS',
-        connectionStatus: await connectionStatusOf(connector, readConfig, context),
-      });
-    case 'discover':
-      return writer.write(await (await load(connector.discover))(readConfig(), context));
-    case 'read':
-      return (await load(connector.read))(readConfig(), readCatalog(), readStates(), context);
-    case 'write':
-      return (await load(connector.write))(readConfig(), readCatalog(), io.input, context);
+  const { words, writer } = io;
+  const { mask } = redactor;
+  const { verb, isDebug, configPath, catalogPath, statePath } = parseArguments(words, Object.keys(connector));
+  try {
+    const run = await connector[verb]();
+    const answer = await run({
+      ...io,
+      signal,
+      redactor,
+      logger: createLogger(writer.writeLog, isDebug ? 'debug' : 'info', mask),
+      rawConfig: configPath && readAndMaskConfig(configPath, redactor),
+      catalog: catalogPath ? parseConfiguredCatalog(readFile(catalogPath, 'The catalog file')) : [],
+      states: parseSavedStates(statePath ? readFile(statePath, 'The state file') : undefined),
+    });
+    if (answer !== undefined) await writer.write(answer);
+  } catch (error) {
+    // What the user or the network can mend is an answer of `check`, not a failure of the connector.
+    const isAnswer = verb === 'check' && error instanceof UserError && error.kind !== 'system' && !signal.aborted;
+    if (!isAnswer) throw error;
+    await writer.write(connectionStatus('FAILED', mask(error.platformMessage)));
   }
 }
 
-/** Loads a verb. The command line lets only those pass that the connector has. */
-function load<V>(verb: (() => Promise<V>) | undefined): Promise<V> {
-  if (verb === undefined) throw systemError('The connector does not have this verb.');
-  return verb();
+/** The files that each verb needs. */
+const NEEDS: Readonly<Record<string, readonly ('config' | 'catalog')[]>> = {
+  spec: [],
+  check: ['config'],
+  discover: ['config'],
+  read: ['config', 'catalog'],
+  write: ['config', 'catalog'],
+};
+
+/**
+ * Parses a connector's command line, as the platform and PyAirbyte spell it. The path of a file that the verb needs is
+ * not empty. Throws a config failure for anything that it does not know.
+ */
+function parseArguments([verb = '', ...args]: readonly string[], verbs: readonly string[]) {
+  if (!verbs.includes(verb)) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
+  const values = optionsIn(args);
+  for (const name of NEEDS[verb]) if (!values[name]) throw configError(`${verb} needs --${name} FILE.`);
+  const { debug: isDebug = false, config: configPath, catalog: catalogPath, state: statePath } = values;
+  return { verb, isDebug, configPath, catalogPath, statePath };
+}
+
+function optionsIn(args: string[]) {
+  const file = { type: 'string' } as const;
+  try {
+    return parseArgs({ args, options: { config: file, catalog: file, state: file, debug: { type: 'boolean' } } })
+      .values;
+  } catch {
+    // The message of the parser quotes the unknown word, which may be a token.
+    throw configError(
+      'The command line is not understood: wanted --config FILE, --catalog FILE, --state FILE, and --debug.',
+    );
+  }
 }
 
 /** Platforms write an empty file for an absent value. */
 const readFile = (path: string, what: string): unknown => readJsonFile(path, what, { mayBeEmpty: true });
-
-/** Runs `check`; problems of the user or of the network are its answer, not a failure of the connector. */
-async function connectionStatusOf(connector: Connector, readConfig: () => unknown, context: VerbContext) {
-  const { mask } = context.redactor;
-  try {
-    const message = await (await load(connector.check))(readConfig(), context);
-    return { status: 'SUCCEEDED', message: mask(message) } as const;
-  } catch (error) {
-    if (context.signal.aborted || !(error instanceof UserError) || error.kind === 'system') throw error;
-    return { status: 'FAILED', message: mask(error.platformMessage) } as const;
-  }
-}
 
 /** Reads the configuration. Masks whatever looks like a secret, before the keys have been understood. */
 function readAndMaskConfig(path: string, redactor: Redactor): unknown {

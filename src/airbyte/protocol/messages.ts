@@ -61,7 +61,7 @@ export type Message =
   | { readonly type: 'SPEC'; readonly spec: ConnectorSpecification }
   | {
       readonly type: 'CONNECTION_STATUS';
-      readonly connectionStatus: { readonly status: 'SUCCEEDED' | 'FAILED'; readonly message?: string };
+      readonly connectionStatus: { readonly status: 'SUCCEEDED' | 'FAILED'; readonly message: string };
     }
   | { readonly type: 'CATALOG'; readonly catalog: { readonly streams: readonly AirbyteStream[] } }
   | {
@@ -88,6 +88,12 @@ export const stateMessage = (stream: StreamDescriptor, state: object, recordCoun
     stream: { stream_descriptor: stream, stream_state: state },
     sourceStats: { recordCount },
   },
+});
+
+/** The answer of `check`. */
+export const connectionStatus = (status: 'SUCCEEDED' | 'FAILED', message: string): Message => ({
+  type: 'CONNECTION_STATUS',
+  connectionStatus: { status, message },
 });
 
 export const logMessage = (level: Level, message: string, fields: Readonly<Record<string, unknown>>): Message => ({

@@ -8,9 +8,8 @@ import { discoverColumns } from '../../extract/discover.ts';
 import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
-import type { DiscoverVerb } from '../protocol/connector.ts';
+import { openConfig, type Verb } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
-import { openConfig } from '../protocol/open-config.ts';
 import { discoveredNames, type PropertyName } from '../records/property-names.ts';
 import { EVENT_STREAMS, PROFILE_STREAM, STREAMS, type StreamName } from '../records/streams.ts';
 
@@ -19,8 +18,8 @@ const MAX_WAIT_MS = 30_000;
 const MAX_PROFILES_MS = 120_000;
 
 /** The verb `discover`: the streams with their schemas. Costs two exports, and one more with user profiles. */
-export const discover: DiscoverVerb = async (rawConfig, context) => {
-  const config = openConfig(parseSourceConfig(rawConfig, context.env), context);
+export const discover: Verb = async (context) => {
+  const config = openConfig(parseSourceConfig, context);
   const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
   try {
     const deps = extractDeps(config, service, context);

@@ -3,35 +3,29 @@ import { configError } from '../../base/errors.ts';
 import { DaysOutcome } from '../../extract/days-outcome.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import type { ExportState } from '../../extract/export-state.ts';
+import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import type { Receipt } from '../../extract/receipt.ts';
 import { cursorOf, type Plan } from '../../extract/which-days.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
-import type { WrittenRecords } from '../records/record-writer.ts';
-import type { StreamName } from '../records/streams.ts';
-import type { ReadDeps } from './read-deps.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
 import { firstState, nextState, type RefreshKeys } from './stream-state.ts';
 
 /** One stream of events while it is read, with a cursor of its own, which never goes backward. */
 export class EventStream {
-  readonly name: StreamName;
   readonly plan: Plan;
   readonly output: StreamOutput;
   readonly recordStream: RecordStream;
-  readonly #deps: ReadDeps;
+  readonly #deps: ExtractDeps;
   readonly #days: ReadonlySet<Day>;
   readonly #outcome: DaysOutcome;
-  /** Columns that were named as missing from the catalog. */
-  readonly #loggedColumns = new Set<string>();
   readonly #keepsRepetition: boolean;
   /** Undefined for an incremental stream. */
   #refresh: RefreshKeys | undefined;
   #state: ExportState | undefined;
 
-  constructor(output: StreamOutput, { name, plan, keepsRepetition }: StreamPlan, deps: ReadDeps) {
+  constructor(output: StreamOutput, { name, plan, keepsRepetition }: StreamPlan, deps: ExtractDeps) {
     const { syncMode, syncId } = output.configured;
-    this.name = name;
     this.plan = plan;
     this.output = output;
     this.recordStream = recordStream(name, output.configured);
@@ -72,17 +66,12 @@ export class EventStream {
   }
 
   /** Writes the state that goes with the records of a day just written. */
-  async advance(
-    receipt: Receipt,
-    behaviour: ServiceBehaviour,
-    { recordCounts, unsentColumns }: WrittenRecords,
-  ): Promise<void> {
-    this.#logUnsent(unsentColumns.get(this.name) ?? []);
+  async advance(receipt: Receipt, behaviour: ServiceBehaviour, recordCount: number): Promise<void> {
     const { receipts } = this.#outcome;
     const progress = this.#outcome.progress(behaviour, this.#deps.clock.now());
     if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, refreshed_through: receipt.day };
     this.#state = nextState(this.#state, receipts, progress, this.#refresh);
-    await this.output.writeState(this.#state, recordCounts.get(this.name) ?? 0);
+    await this.output.writeState(this.#state, recordCount);
   }
 
   /** Writes COMPLETE behind the last day; a failure if a day was lost, or if nothing could be read. */
@@ -96,20 +85,11 @@ export class EventStream {
     }
   }
 
-  /** Logs the columns that are not sent, once each. */
-  #logUnsent(columns: readonly string[]): void {
-    const newColumns = columns.filter((name) => !this.#loggedColumns.has(name));
-    if (newColumns.length === 0) return;
-    for (const name of newColumns) this.#loggedColumns.add(name);
-    const message = `${this.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`;
-    this.#deps.logger.info('columns.unsent', message);
-  }
-
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */
   #requireEndDay({ includesEnd }: ServiceBehaviour): void {
     if (includesEnd !== undefined) return;
     throw configError(
-      `Whether an export includes its to_date is not known, and the destination of ${this.name} keeps every record: rows ` +
+      `Whether an export includes its to_date is not known, and the destination of ${this.recordStream.name} keeps every record: rows ` +
         'would come twice or be missing. Set to_date_inclusive to true or false, as the provider says, or let the ' +
         'destination merge by key (append_dedup or overwrite_dedup).',
     );

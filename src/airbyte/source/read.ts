@@ -1,22 +1,35 @@
-import { parseSourceConfig } from '../../config/source.ts';
+import type { Logger, LogLevel } from '../../base/log.ts';
+import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
-import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
+import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
+import { Downloads } from '../../extract/download/downloads.ts';
+import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
 import { loadSnapshot, profileFilters } from '../../extract/profile-snapshot.ts';
-import type { ReadVerb } from '../protocol/connector.ts';
-import { openConfig } from '../protocol/open-config.ts';
-import { recordStream } from '../records/record-plan.ts';
-import { writeRecords } from '../records/record-writer.ts';
+import { removeFiles } from '../../extract/spool.ts';
+import { logNotes } from '../../extract/which-days.ts';
+import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
+import { openConfig, type Verb } from '../protocol/connector.ts';
+import type { MessageWriter } from '../protocol/writer.ts';
+import { hasRescued, recordStream } from '../records/record-plan.ts';
+import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
 import { PROFILE_STREAM } from '../records/streams.ts';
+import { EventStream } from './event-stream.ts';
 import { Heartbeat } from './heartbeat.ts';
-import type { ReadDeps } from './read-deps.ts';
-import { readEvents } from './read-events.ts';
 import { StreamOutput } from './stream-output.ts';
+import { downloadPlan, planStream } from './stream-plans.ts';
+
+/** What the streams of one read share. */
+interface ReadDeps extends ExtractDeps {
+  readonly config: SourceConfig;
+  readonly writer: MessageWriter;
+  readonly heartbeat: Heartbeat;
+}
 
 /** The verb `read`: the profiles, then the days of all streams of events. */
-export const read: ReadVerb = async (rawConfig, catalog, saved, context) => {
-  const config = openConfig(parseSourceConfig(rawConfig, context.env), context);
-  const outputs = catalog.streams.map((stream) => new StreamOutput(stream, context));
+export const read: Verb = async (context) => {
+  const config = openConfig(parseSourceConfig, context);
+  const outputs = context.catalog.map((stream) => new StreamOutput(stream, context));
   const heartbeat = new Heartbeat(context.clock, (waitEnd) => {
     // Nobody waits for these writes: if one fails, the next write of a record does, too.
     for (const output of outputs) if (output.isRunning) output.beat(waitEnd).catch(() => {});
@@ -31,7 +44,7 @@ export const read: ReadVerb = async (rawConfig, catalog, saved, context) => {
     });
     if (profileOutput !== undefined) await readProfiles(profileOutput, deps);
     const eventOutputs = outputs.filter((output) => output !== profileOutput);
-    await readEvents(eventOutputs, saved, deps);
+    await readEvents(eventOutputs, context.states, deps);
   } catch (error) {
     // After a stop, or with a closed stdout, the first error is the one to report.
     for (const output of outputs) if (output.isRunning) await output.writeStatus('INCOMPLETE').catch(() => {});
@@ -47,12 +60,11 @@ export const read: ReadVerb = async (rawConfig, catalog, saved, context) => {
  * stop, and for defects.
  */
 async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void> {
-  const { config, writer, clock, signal, heartbeat } = deps;
+  const { config, heartbeat } = deps;
   const write = async (snapshot: DayDownload) => {
     await output.writeStatus('RUNNING');
-    const options = { timezone: config.timezone, emittedAt: clock.now(), signal };
-    const streams = [recordStream(PROFILE_STREAM, output.configured)];
-    const { recordCounts } = await writeRecords(snapshot, streams, (bytes) => writer.writeBytes(bytes), options);
+    const stream = { output, recordStream: recordStream(PROFILE_STREAM, output.configured) };
+    const { recordCounts } = await writeDay(snapshot, [stream], deps);
     const { requested_at, filters } = snapshot.receipt;
     await output.writeState({ version: 1, requested_at, filters }, recordCounts.get(PROFILE_STREAM) ?? 0);
   };
@@ -65,6 +77,105 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   } catch (error) {
     await output.fail(error);
   }
+}
+
+/**
+ * Reads the streams of events. Each day is downloaded once, and goes to the streams that want it. A failure ends a
+ * stream, and leaves the others. Throws for a stop, and for defects.
+ */
+async function readEvents(outputs: readonly StreamOutput[], states: SavedStates, deps: ReadDeps): Promise<void> {
+  const logger = loggedOnce(deps.logger);
+  const now = deps.clock.now();
+  const streams: EventStream[] = [];
+  for (const output of outputs) {
+    const { configured } = output;
+    try {
+      const plan = planStream(configured, states.get(streamKey(configured.descriptor)), deps.config, now);
+      streams.push(new EventStream(output, plan, { ...deps, logger }));
+    } catch (error) {
+      await output.writeStatus('STARTED');
+      await output.fail(error);
+    }
+  }
+  for (const stream of streams) await stream.start();
+  for (const { plan } of streams) logNotes(plan, logger);
+  const running = () => streams.filter(({ output }) => output.isRunning);
+  if (running().length === 0) return;
+  try {
+    const downloads = await Downloads.open(downloadPlan(streams.map(({ plan }) => plan)), deps);
+    try {
+      const results = downloads.results();
+      while (running().length > 0) {
+        const { value: result, done } = await deps.heartbeat.beatWhile(results.next());
+        if (done === true) break;
+        await takeDay(result, downloads.behaviour, streams, deps);
+      }
+    } finally {
+      await downloads.close();
+    }
+  } catch (error) {
+    for (const { output } of running()) await output.fail(error);
+  }
+}
+
+/** Gives a day to the streams that want it: its records in one pass, and a state for each. */
+async function takeDay(
+  result: DayResult,
+  behaviour: ServiceBehaviour,
+  streams: readonly EventStream[],
+  deps: ReadDeps,
+): Promise<void> {
+  const { day } = result;
+  const takers: EventStream[] = [];
+  for (const stream of streams) if (stream.wants(day) && (await stream.take(result, behaviour))) takers.push(stream);
+  if ('download' in result) {
+    const { download } = result;
+    const { recordCounts } = await writeDay(download, takers, deps);
+    for (const stream of takers) {
+      await stream.advance(download.receipt, behaviour, recordCounts.get(stream.recordStream.name) ?? 0);
+    }
+    await removeFiles(download.files);
+  }
+  for (const stream of streams) if (stream.wants(day)) await stream.completeAfter(day);
+}
+
+/** Writes the records of a day. Logs the cells that did not fit, and the columns that the catalog lacks. */
+async function writeDay(
+  { files, receipt }: DayDownload,
+  streams: readonly Pick<EventStream, 'output' | 'recordStream'>[],
+  { config, writer, clock, signal, logger }: ReadDeps,
+): Promise<WrittenRecords> {
+  const written = await writeRecords(
+    { files },
+    streams.map(({ recordStream }) => recordStream),
+    (lines) => writer.writeBytes(lines),
+    { timezone: config.timezone, emittedAt: clock.now(), signal },
+  );
+  if (written.rescuedCells.size > 0) {
+    const counts = [...written.rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');
+    const namesWithout = streams.flatMap(({ recordStream }) => (hasRescued(recordStream) ? [] : [recordStream.name]));
+    const whereTextIs =
+      namesWithout.length === 0
+        ? 'their text is in _rescued'
+        : `their text is not sent, as the catalog lacks _rescued of ${namesWithout.join(', ')}`;
+    const message = `${receipt.day}: cells that do not fit the configured types are null, ${whereTextIs}: ${counts}.`;
+    logger.warn('cells.rescued', message);
+  }
+  for (const { output, recordStream } of streams) output.logUnsent(written.unsentColumns.get(recordStream.name) ?? []);
+  return written;
+}
+
+/** Streams that read the same days warn of the same things: a logger that gives each message on once. */
+function loggedOnce(logger: Logger): Logger {
+  const logged = new Set<string>();
+  const once =
+    (level: LogLevel): Logger[LogLevel] =>
+    (event, message, fields) => {
+      if (logged.has(message)) return;
+      logged.add(message);
+      logger[level](event, message, fields);
+    };
+  return { debug: once('debug'), info: once('info'), warn: once('warn'), error: once('error') };
 }
 
 /** Some readers look at the exit code alone, so one failed stream fails the run. The first failure says what to do. */

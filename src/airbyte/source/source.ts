@@ -1,21 +1,23 @@
-// This folder: the Airbyte source, one verb a file. `read.ts` opens the service and reads the
-// profiles, then the days (`read-events.ts`). `stream-plans.ts` decides the days of a stream, `stream-state.ts`
-// is its state. `event-stream.ts` is a stream while it is read, `stream-output.ts` tells the platform of it.
+// This folder: the Airbyte source, one verb a file. `read.ts` opens the service, and reads the profiles, then the days.
+// `stream-plans.ts` decides the days of a stream, `stream-state.ts` is its state. `event-stream.ts` is a stream while it is read, `stream-output.ts` tells the platform of it.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import type { Connector } from '../protocol/connector.ts';
+import type { ConnectorSpecification } from '../protocol/messages.ts';
 
 const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/source-dfinery';
 
-/** The Airbyte source. Each verb is loaded when it is called. */
+const spec: ConnectorSpecification = {
+  documentationUrl: `${DOCUMENTATION}/README.md`,
+  changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
+  protocol_version: '0.2.0',
+  supportsIncremental: true,
+  connectionSpecification: schema,
+};
+
+/** The Airbyte source. */
 export const source: Connector = {
-  spec: {
-    documentationUrl: `${DOCUMENTATION}/README.md`,
-    changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
-    protocol_version: '0.2.0',
-    supportsIncremental: true,
-    connectionSpecification: schema,
-  },
+  spec: async () => async () => ({ type: 'SPEC', spec }),
   check: async () => (await import('./check.ts')).check,
   discover: async () => (await import('./discover.ts')).discover,
   read: async () => (await import('./read.ts')).read,

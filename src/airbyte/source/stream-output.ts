@@ -2,7 +2,6 @@ import { UserError } from '../../base/errors.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
-import { waitingState } from './stream-state.ts';
 
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
 export class StreamOutput {
@@ -12,6 +11,7 @@ export class StreamOutput {
   failure: UserError | undefined;
   readonly #context: VerbContext;
   #lastState: object | undefined;
+  readonly #loggedColumns = new Set<string>();
 
   constructor(configured: ConfiguredStream, context: VerbContext) {
     this.configured = configured;
@@ -37,8 +37,18 @@ export class StreamOutput {
     // The reader may have been slow, and a later state may have been written meanwhile.
     const state = this.#lastState;
     if (state === undefined || !this.isRunning) return;
-    const repeated = waitingUntil === undefined ? state : waitingState(state, waitingUntil);
+    const repeated =
+      waitingUntil === undefined ? state : { ...state, waiting_until: new Date(waitingUntil).toISOString() };
     await this.#context.writer.write(stateMessage(this.configured.descriptor, repeated, 0));
+  }
+
+  /** Logs the columns that are not sent, once each. */
+  logUnsent(columns: readonly string[]): void {
+    const newColumns = columns.filter((name) => !this.#loggedColumns.has(name));
+    if (newColumns.length === 0) return;
+    for (const name of newColumns) this.#loggedColumns.add(name);
+    const message = `${this.configured.descriptor.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`;
+    this.#context.logger.info('columns.unsent', message);
   }
 
   /**

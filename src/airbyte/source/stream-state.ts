@@ -34,12 +34,6 @@ export function nextState(
   return { ...stateAfter(before, lastReceipts, progress), days: Object.fromEntries(lastReceipts), ...refresh };
 }
 
-/** The state that is repeated while the run waits for the quota until an instant (ms since 1970). */
-export const waitingState = (state: object, waitingUntil: number) => ({
-  ...state,
-  waiting_until: new Date(waitingUntil).toISOString(),
-});
-
 /** A saved state without the keys of one wait, and without those that Airbyte's own libraries add (`__ab_`). */
 export function withoutTransientKeys(saved: JsonObject | undefined): JsonObject | undefined {
   const entries = Object.entries(saved ?? {}).filter(([key]) => !key.startsWith('__ab_') && key !== 'waiting_until');

@@ -159,7 +159,7 @@ export async function runInProcess(
     env: (name) => env[name],
     random: () => 0.5,
     signal,
-    onUncaught: () => () => {},
+    failure: new AbortController(),
   });
   return new Output(Buffer.concat(parts).toString(), code);
 }

@@ -68,7 +68,7 @@ describe('a configured catalog', () => {
         },
       ],
     };
-    expect(parseConfiguredCatalog(value).streams[0]).toMatchObject({
+    expect(parseConfiguredCatalog(value)[0]).toMatchObject({
       descriptor: { name: 'a' },
       jsonSchema: {},
       primaryKey: [],

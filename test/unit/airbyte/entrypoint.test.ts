@@ -3,8 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { afterAll, describe, expect, it } from 'vitest';
-import type { Connector } from '../../../src/airbyte/protocol/connector.ts';
+import type { Verb, VerbContext } from '../../../src/airbyte/protocol/connector.ts';
 import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
+import { connectionStatus } from '../../../src/airbyte/protocol/messages.ts';
 import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError, UserError } from '../../../src/base/errors.ts';
@@ -14,16 +15,12 @@ import { envOf } from '../../support/env.ts';
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-entrypoint-'));
 afterAll(() => rmSync(folder, { recursive: true }));
 
-type Check = Awaited<ReturnType<Connector['check']>>;
-
-/** Runs `check` of a connector that does this, in a process whose uncaught errors come from `uncaught`. */
+/** Runs `check` of a connector that does this; `fail` is what an uncaught error of the process calls. */
 async function check(
-  work: Check,
-  uncaught: (tell: (error: unknown) => void) => void = () => {},
+  work: (context: VerbContext, fail: (error: unknown) => void) => Promise<string>,
   { isGone = false, words = ['check', '--config', join(folder, 'config.json')] } = {},
 ) {
-  const config = join(folder, 'config.json');
-  writeFileSync(config, JSON.stringify({ export_token: 'canary-token' }));
+  writeFileSync(join(folder, 'config.json'), JSON.stringify({ export_token: 'canary-token' }));
   const said: string[] = [];
   const out = new Writable({
     write(chunk, _encoding, done) {
@@ -33,21 +30,23 @@ async function check(
     },
   });
   out.on('error', () => {});
-  const none = async () => work;
-  const connector: Connector = { spec: {} as never, check: none, discover: none as never };
-  const code = await runConnector(connector, {
-    words,
-    writer: new MessageWriter(out),
-    input: Writable.prototype as never,
-    clock: systemClock,
-    env: envOf({}),
-    random: systemRandom,
-    signal: new AbortController().signal,
-    onUncaught(listener) {
-      uncaught(listener);
-      return () => {};
+  const failure = new AbortController();
+  const verb: Verb = async (context) =>
+    connectionStatus('SUCCEEDED', await work(context, (error) => failure.abort(error)));
+  const load = async () => verb;
+  const code = await runConnector(
+    { spec: load, check: load, discover: load },
+    {
+      words,
+      writer: new MessageWriter(out),
+      input: Writable.prototype as never,
+      clock: systemClock,
+      env: envOf({}),
+      random: systemRandom,
+      signal: new AbortController().signal,
+      failure,
     },
-  });
+  );
   const messages = said.join('').split('\n').filter(Boolean);
   return { code, messages: messages.map((line) => JSON.parse(line)), text: said.join('') };
 }
@@ -66,16 +65,10 @@ describe('the process of a connector', () => {
   });
 
   it('fails for an uncaught error, however its work ended', async () => {
-    let tell: (error: unknown) => void = () => {};
-    const ended = await check(
-      async () => {
-        tell(new TypeError('forgotten'));
-        return 'done';
-      },
-      (listener) => {
-        tell = listener;
-      },
-    );
+    const ended = await check(async (_context, fail) => {
+      fail(new TypeError('forgotten'));
+      return 'done';
+    });
     expect(ended.code).toBe(1);
     expect(ended.messages.at(-1)).toMatchObject({
       trace: { error: { failure_type: 'system_error', internal_message: 'TypeError: forgotten' } },
@@ -84,20 +77,14 @@ describe('the process of a connector', () => {
 
   it('closes what it opened after an uncaught error', async () => {
     let isClosed = false;
-    let tell: (error: unknown) => void = () => {};
-    const ended = await check(
-      async (_config, { signal }) => {
-        const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
-        tell(new TypeError('forgotten'));
-        await stopped;
-        await new Promise((resolve) => setTimeout(resolve, 20));
-        isClosed = true;
-        throw signal.reason;
-      },
-      (listener) => {
-        tell = listener;
-      },
-    );
+    const ended = await check(async ({ signal }, fail) => {
+      const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
+      fail(new TypeError('forgotten'));
+      await stopped;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      isClosed = true;
+      throw signal.reason;
+    });
     expect([ended.code, isClosed]).toEqual([1, true]);
   });
 
@@ -110,7 +97,7 @@ describe('the process of a connector', () => {
   });
 
   it('fails when its answer could not be written', async () => {
-    expect(await check(async () => 'done', undefined, { isGone: true })).toMatchObject({ code: 1, text: '' });
+    expect(await check(async () => 'done', { isGone: true })).toMatchObject({ code: 1, text: '' });
   });
 
   it.each([
@@ -121,7 +108,7 @@ describe('the process of a connector', () => {
     [['check', '--config', 'c', '--token=hush'], 'not understood'],
     [['check', '--config', 'c', 'hush'], 'not understood'],
   ])('refuses the words %j, and repeats none of them', async (words, says) => {
-    const refused = await check(async () => 'done', undefined, { words });
+    const refused = await check(async () => 'done', { words });
     expect(refused).toMatchObject({ code: 1, messages: [{ trace: { error: { failure_type: 'config_error' } } }] });
     expect(refused.text).toContain(says);
     expect(refused.text).not.toContain('hush');
