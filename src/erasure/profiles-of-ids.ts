@@ -4,7 +4,6 @@ import { isPlaceholder } from '../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
-import { readNames } from '../cells/csv/tokenizer.ts';
 import { type PeopleById, personKey } from '../engine/people/query.ts';
 import { spellingKey } from '../engine/people/spelling.ts';
 import {
@@ -120,9 +119,7 @@ class ProfileReader implements ProfilesOfIds {
   }
 
   #readRows(): void {
-    const source = this.#source;
-    if (!source.begin()) return;
-    while (source.next()) this.#add(readNames(source.bytes, source.tokenizer));
+    while (this.#source.next()) this.#add(this.#source.row.texts());
   }
 
   #add(cells: readonly string[]): void {

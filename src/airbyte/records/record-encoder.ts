@@ -1,5 +1,5 @@
 import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
-import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
+import { CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
 import { copyBytes, writeString } from '../../cells/types/string.ts';
 import { fits, formsOf } from '../../cells/types/types.ts';
 import { CHECKED, COPY, type RecordColumn, type RecordPlan, TEXT } from './record-plan.ts';
@@ -53,7 +53,7 @@ export class Lines {
 
 /**
  * Writes rows as RECORD lines. No object is made for a cell: methods get the index `k` of its first number in the
- * tokenizer's list.
+ * row's list.
  */
 export class RecordEncoder {
   readonly plan: RecordPlan;
@@ -78,8 +78,9 @@ export class RecordEncoder {
     this.#room = this.#head.length + FRAME_ROOM + names.reduce((sum, bytes) => sum + bytes, 0);
   }
 
-  /** Appends the tokenizer's last row, which has this key. */
-  write(bytes: Buffer, { cells, used, contentEnd }: RowTokenizer, key: RowKey): void {
+  /** Appends a row, which has this key. */
+  write(row: CsvRow, key: RowKey): void {
+    const { cells, used, contentEnd } = row;
     const { plan } = this;
     const lines = this.#lines;
     const length = used === 0 ? 0 : contentEnd - cells[1];
@@ -87,7 +88,7 @@ export class RecordEncoder {
     lines.append(this.#head);
     const dataStart = lines.at;
     if (plan.hasKey) this.#writeKey(KEY_LABEL, key);
-    for (let k = 0; k < used; k += STRIDE) this.#writeCell(bytes, cells, k);
+    for (let k = 0; k < used; k += STRIDE) this.#writeCell(row, k);
     if (plan.hasKeyAsLogId && key.event === undefined) this.#writeKey(LOG_ID_LABEL, key);
     if (plan.hasPosition && key.positionEnd > key.positionStart) {
       lines.append(POSITION_LABEL);
@@ -96,41 +97,42 @@ export class RecordEncoder {
     // The brace replaces the comma of the first label, if there is any.
     lines.bytes[dataStart] = OPEN_BRACE;
     lines.at = Math.max(lines.at, dataStart + 1);
-    if (this.#mismatches.length > 0) this.#writeMismatches(bytes, cells);
+    if (this.#mismatches.length > 0) this.#writeMismatches(row);
     else lines.append(END);
     this.recordCount++;
   }
 
   /** Writes a label and its cell; nothing if the column is not sent or the cell is absent. */
-  #writeCell(bytes: Buffer, cells: Int32Array, k: number): void {
+  #writeCell(row: CsvRow, k: number): void {
+    const { bytes, cells } = row;
     const column = this.plan.columns[cells[k] >> COLUMN_SHIFT];
     if (column === undefined) return;
     const lines = this.#lines;
     const start = lines.at;
     lines.append(column.label);
     if (column.encoding === COPY) lines.at = copyBytes(bytes, cells[k + 1], cells[k + 2], lines.bytes, lines.at);
-    else if (column.encoding === TEXT) this.#writeText(bytes, cells, k);
-    else if (!this.#writeTyped(column, bytes, cells, k)) lines.at = start;
+    else if (column.encoding === TEXT) this.#writeText(row, k);
+    else if (!this.#writeTyped(column, row, k)) lines.at = start;
   }
 
   /** Writes the text of a cell as a JSON string, each pair of quotes as one quote. */
-  #writeText(bytes: Buffer, cells: Int32Array, k: number): void {
+  #writeText(row: CsvRow, k: number): void {
     const text = this.#text;
-    text.read(bytes, cells, k);
+    text.read(row, k);
     this.#lines.at = writeString(text.bytes, text.start, text.end, this.#lines.bytes, this.#lines.at);
   }
 
   /** Writes a cell of any type; false if it is absent. */
-  #writeTyped({ codec, zone, encoding }: RecordColumn, row: Buffer, cells: Int32Array, k: number): boolean {
+  #writeTyped({ codec, zone, encoding }: RecordColumn, row: CsvRow, k: number): boolean {
     const lines = this.#lines;
-    this.#text.read(row, cells, k);
+    this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
     if (isNull(bytes, start, end)) return false;
     if (codec !== undefined && (encoding !== CHECKED || fits(codec, formsOf(bytes, start, end, zone)))) {
       lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at);
     } else {
       this.#mismatches.push(k);
-      this.rescuedCells[cells[k] >> COLUMN_SHIFT]++;
+      this.rescuedCells[row.cells[k] >> COLUMN_SHIFT]++;
       lines.append(NULL_JSON);
     }
     return true;
@@ -148,14 +150,15 @@ export class RecordEncoder {
   }
 
   /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
-  #writeMismatches(bytes: Buffer, cells: Int32Array): void {
+  #writeMismatches(row: CsvRow): void {
+    const { cells } = row;
     const lines = this.#lines;
     const mismatches = this.#mismatches.splice(0);
     const columnAt = (k: number) => this.plan.columns[cells[k] >> COLUMN_SHIFT];
     if (this.plan.hasRescued) {
       for (const [i, k] of mismatches.entries()) {
         lines.append(Buffer.from(`${i === 0 ? ',"_rescued":{' : ','}${columnAt(k)?.rescuedAs}:`));
-        this.#writeText(bytes, cells, k);
+        this.#writeText(row, k);
       }
       lines.append(Buffer.from('}'));
     }

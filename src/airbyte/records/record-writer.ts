@@ -6,8 +6,8 @@
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, headerColumns } from '../../cells/columns/groups.ts';
+import { COLUMN_SHIFT, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
-import { COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
 import { type DayDownload, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';
@@ -67,12 +67,11 @@ export async function writeRecords(
     }));
     for await (const source of piecesOf(file, signal)) {
       while (source.next()) {
-        const { bytes, tokenizer } = source;
-        key.read(bytes, tokenizer);
+        key.read(source.row);
         for (const { encoder, rows } of encoders) {
           if (rows === 'events' && isEvent?.[row] !== 1) continue;
-          if (rows === 'items' && !hasItem(bytes, tokenizer, isItemColumn)) continue;
-          encoder.write(bytes, tokenizer, key);
+          if (rows === 'items' && !hasItem(source.row, isItemColumn)) continue;
+          encoder.write(source.row, key);
         }
         row++;
       }
@@ -90,13 +89,13 @@ export async function writeRecords(
 /** Reads a file piece by piece. After each, `next` of the source goes to the rows behind the header that are whole. */
 async function* piecesOf({ path }: SpoolFile, signal: AbortSignal): AsyncGenerator<RowSource, void, undefined> {
   const source = new RowSource();
-  const hasRows = () => source.begin() && (source.rows > 0 || source.next());
+  const isBehindHeader = () => source.rows > 0 || source.next();
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
     source.push(piece);
-    if (hasRows()) yield source;
+    if (isBehindHeader()) yield source;
   }
   source.finish();
-  if (hasRows()) yield source;
+  if (isBehindHeader()) yield source;
 }
 
 /**
@@ -113,7 +112,7 @@ async function eventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSig
     const key = new RowKey(headerColumns(file.header), DETAIL_LOG_ID);
     for await (const source of piecesOf(file, signal)) {
       for (; source.next(); row++) {
-        key.read(source.bytes, source.tokenizer);
+        key.read(source.row);
         const id = key.event?.latin1;
         const before = id === undefined ? undefined : rowOfEvent.get(id);
         if (before !== undefined && key.position >= positions[before]) continue;
@@ -127,7 +126,7 @@ async function eventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSig
   return isEvent;
 }
 
-function hasItem(bytes: Buffer, { cells, used }: RowTokenizer, isItemColumn: Uint8Array): boolean {
+function hasItem({ bytes, cells, used }: CsvRow, isItemColumn: Uint8Array): boolean {
   for (let k = 0; k < used; k += STRIDE) {
     if (isItemColumn[cells[k] >> COLUMN_SHIFT] === 1 && !isNull(bytes, cells[k + 1], cells[k + 2])) return true;
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { COLON, NINE, ZERO } from '../../base/ascii.ts';
 import { type HeaderColumn, LOG_ID } from '../../cells/columns/groups.ts';
-import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../../cells/csv/tokenizer.ts';
+import { CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
 
 /** Maximum number of digits of an item position, which must fit into 64 bits. */
 const POSITION_DIGITS = 18;
@@ -32,7 +32,8 @@ export class RowKey {
     this.#rowsById = rowsById;
   }
 
-  read(bytes: Buffer, { cells, used }: RowTokenizer): void {
+  read(row: CsvRow): void {
+    const { cells, used } = row;
     let idCell = -1;
     let logCell = -1;
     for (let k = 0; k < used; k += STRIDE) {
@@ -40,9 +41,9 @@ export class RowKey {
       if (column === this.#idColumn) idCell = k;
       else if (column === this.#logColumn) logCell = k;
     }
-    if (idCell >= 0) this.id.read(bytes, cells, idCell);
-    else this.id.set(Buffer.from(`hash:${this.#digest.of(bytes, cells, used)}`));
-    if (logCell >= 0) this.#logText.read(bytes, cells, logCell);
+    if (idCell >= 0) this.id.read(row, idCell);
+    else this.id.set(Buffer.from(`hash:${this.#digest.of(row)}`));
+    if (logCell >= 0) this.#logText.read(row, logCell);
     this.event = logCell >= 0 ? this.#logText : undefined;
     this.#readPosition(idCell >= 0 ? this.event : undefined);
     if (this.#rowsById === undefined) return;
@@ -84,14 +85,15 @@ class RowDigest {
     this.#cellOf = new Int32Array(sources.length);
   }
 
-  of(row: Buffer, cells: Int32Array, used: number): string {
+  of(row: CsvRow): string {
+    const { cells, used } = row;
     this.#cellOf.fill(-1);
     for (let k = 0; k < used; k += STRIDE) this.#cellOf[cells[k] >> COLUMN_SHIFT] = k;
     const hash = createHash('sha256');
     for (const column of this.#order) {
       const k = this.#cellOf[column];
       if (k < 0) continue;
-      this.#text.read(row, cells, k);
+      this.#text.read(row, k);
       const { text } = this.#text;
       const name = this.#names[column];
       hash.update(`${name.length}:`).update(name).update(`${text.length}:`).update(text);

@@ -1,5 +1,5 @@
+import { CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from '../csv/row.ts';
 import { DROP, HASH } from '../csv/row-writer.ts';
-import { CellText, COLUMN_SHIFT, type RowTokenizer, STRIDE } from '../csv/tokenizer.ts';
 import { CivilTime } from '../types/civil-time.ts';
 import type { ColumnType } from '../types/codec.ts';
 import {
@@ -122,13 +122,13 @@ export class ColumnCollector {
     this.#last = new Float64Array(count).fill(Number.NEGATIVE_INFINITY);
   }
 
-  /** Collects the tokenizer's last row. */
-  observe(bytes: Buffer, { cells, used }: RowTokenizer): void {
+  observe(row: CsvRow): void {
+    const { cells, used } = row;
     const [filled, modes] = [this.#filled, this.#modes];
     for (let k = 0; k < used; k += STRIDE) {
       const column = cells[k] >> COLUMN_SHIFT;
       filled[column]++;
-      if (modes[column] !== COUNTED) this.#collect(bytes, cells, k);
+      if (modes[column] !== COUNTED) this.#collect(row, k);
     }
   }
 
@@ -149,11 +149,11 @@ export class ColumnCollector {
     return this.#columns.flatMap((column, i) => (column === undefined ? [] : [this.#resultOf(column, i)]));
   }
 
-  #collect(row: Buffer, cells: Int32Array, k: number): void {
-    const column = cells[k] >> COLUMN_SHIFT;
+  #collect(row: CsvRow, k: number): void {
+    const column = row.cells[k] >> COLUMN_SHIFT;
     const mode = this.#modes[column];
     const cell = this.#text;
-    cell.read(row, cells, k);
+    cell.read(row, k);
     const { bytes, start, end } = cell;
     if (mode === EXAMINED) this.#examine(bytes, start, end, column);
     else if (mode === ROW_IDS) this.#ids.add(bytes, start, end);

@@ -4,9 +4,9 @@
 import { LOWER_BIT } from '../../base/ascii.ts';
 import { configError } from '../../base/errors.ts';
 import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
+import { BARE_CR, CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from '../csv/row.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { DROP, RowWriter } from '../csv/row-writer.ts';
-import { BARE_CR, CellText, COLUMN_SHIFT, type RowTokenizer, readNames, STRIDE } from '../csv/tokenizer.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, type EditedHeader, editHeader } from './column-edits.ts';
 import { ColumnCollector, type ColumnScan } from './column-scan.ts';
@@ -84,6 +84,7 @@ interface Header {
   readonly edited: EditedHeader;
   /** Collects what the cells of the kept columns tell. */
   readonly collector: ColumnCollector;
+  readonly writer: RowWriter;
 }
 
 /**
@@ -94,7 +95,6 @@ interface Header {
 export class Scanner {
   readonly #options: ScannerOptions;
   readonly #source: RowSource;
-  readonly #writer: RowWriter;
   readonly #cell = new CellText();
   /** Undefined until the first line has come. */
   #header: Header | undefined;
@@ -108,7 +108,6 @@ export class Scanner {
   constructor(options: ScannerOptions) {
     this.#options = options;
     this.#source = new RowSource(options);
-    this.#writer = new RowWriter(options.edits?.key);
   }
 
   /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv, UnusableCsv. */
@@ -142,48 +141,41 @@ export class Scanner {
 
   /** Reads the rows that are whole; returns what is kept of them. */
   #readRows(): Uint8Array[] {
-    const [source, writer] = [this.#source, this.#writer];
-    if (!source.begin()) return [];
-    const { bytes, tokenizer } = source;
-    writer.begin(bytes);
+    const source = this.#source;
     while (source.next()) {
-      const { start } = source;
-      const repairs = source.takeRepairs();
-      const header = this.#header;
-      const isHeader = header === undefined;
-      if (isHeader) this.#header = this.#readHeader(repairs.length > 0);
-      else if (!this.#observe(header, repairs)) continue;
-      const length = writer.write(tokenizer, start, isHeader);
+      const isHeader = this.#header === undefined;
+      this.#header ??= this.#readHeader();
+      if (!isHeader && !this.#observe(this.#header)) continue;
+      const length = this.#header.writer.write(source.row, isHeader);
       if (length > this.#longestRow) this.#longestRow = length;
     }
-    return writer.finish();
+    return this.#header?.writer.take() ?? [];
   }
 
   /** Collects what the current row tells; false if it is left out. */
-  #observe(header: Header, repairs: readonly number[]): boolean {
-    const { bytes, tokenizer } = this.#source;
-    if (repeatsHeader(bytes, tokenizer, header)) {
+  #observe(header: Header): boolean {
+    const { row } = this.#source;
+    if (repeatsHeader(row, header)) {
       // The body holds several exports, and nothing tells whether their rows are the same.
       throw this.#source.malformedRow('header_again', 'an event', 'the header once more');
     }
-    if (this.#isSuppressed(bytes, tokenizer, header)) {
+    if (this.#isSuppressed(row, header)) {
       this.#suppressed++;
       return false;
     }
-    if (repairs.length > 0) this.#countInvalid(header, repairs);
-    header.collector.observe(bytes, tokenizer);
+    if (this.#source.repairs.length > 0) this.#countInvalid(header);
+    header.collector.observe(row);
     return true;
   }
 
-  /** Reads the current row as the header; opens the writer. */
-  #readHeader(isRepaired: boolean): Header {
-    const { bytes, tokenizer } = this.#source;
+  /** Reads the current row as the header. */
+  #readHeader(): Header {
     const { requireColumns, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
-    const names = readNames(bytes, tokenizer);
+    const names = this.#source.row.texts();
     if (names.every((name) => name === '')) {
       throw this.#source.malformedRow('no_header', 'column names', 'empty cells');
     }
-    if (isRepaired) throw otherEncodingError();
+    if (this.#source.repairs.length > 0) throw otherEncodingError();
     if (requireColumns) this.#checkRequired(names);
     const personColumn = names.indexOf(UNIFIED_ID);
     // Without the column nobody would be left out.
@@ -192,10 +184,10 @@ export class Scanner {
     }
     const edited = editHeader(names, edits);
     if (edited.kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
-    this.#writer.open(edited.actions);
+    const writer = new RowWriter(edited.actions, edits.key);
     const collector = new ColumnCollector(edited, idColumn, zoneOf(timezone));
     const isRequired = Uint8Array.from(names, (name) => (REQUIRED_NAMES.has(name.toLowerCase()) ? 1 : 0));
-    return { names, isRequired, personColumn, edited, collector };
+    return { names, isRequired, personColumn, edited, collector, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
@@ -205,28 +197,28 @@ export class Scanner {
     if (missing.length === missingColumns([]).length)
       throw new UnusableCsv('not one column that every export has', `a header with ${missing.join(', ')}`);
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
-    if ((source.tokenizer.flags & BARE_CR) !== 0)
-      throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
+    if ((source.row.flags & BARE_CR) !== 0) throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
     if (missing.length > 0) {
       throw source.malformedRow('missing_columns', missing.join(', '), `${names.length} other columns`);
     }
   }
 
   /** True for a row of a person on the suppression list. */
-  #isSuppressed(bytes: Buffer, { cells, used }: RowTokenizer, { personColumn }: Header): boolean {
+  #isSuppressed(row: CsvRow, { personColumn }: Header): boolean {
+    const { cells, used } = row;
     const { suppression } = this.#options;
     if (suppression === undefined) return false;
     let k = 0;
     while (k < used && cells[k] >> COLUMN_SHIFT < personColumn) k += STRIDE;
     if (k >= used || cells[k] >> COLUMN_SHIFT !== personColumn) return false;
-    this.#cell.read(bytes, cells, k);
+    this.#cell.read(row, k);
     return suppression.has(this.#cell.text);
   }
 
-  /** Counts the cells of the current row in which characters were replaced at these indices. */
-  #countInvalid({ names, edited: { actions } }: Header, repairs: readonly number[]): void {
-    const { bytes, rows, tokenizer } = this.#source;
-    const { cells, used } = tokenizer;
+  /** Counts the cells of the current row in which characters were replaced. */
+  #countInvalid({ names, edited: { actions } }: Header): void {
+    const { row, rows, repairs } = this.#source;
+    const { bytes, cells, used } = row;
     let next = 0;
     for (let k = 0; k < used; k += STRIDE) {
       const firstOfCell = next;
@@ -241,7 +233,7 @@ export class Scanner {
 }
 
 /** True for the header of another export in the same body: a required column has the name of one, in any case. */
-function repeatsHeader(bytes: Buffer, { cells, used }: RowTokenizer, { isRequired }: Header): boolean {
+function repeatsHeader({ bytes, cells, used }: CsvRow, { isRequired }: Header): boolean {
   // All these names begin with `d`: few cells need a string.
   for (let k = 0; k < used; k += STRIDE) {
     if (isRequired[cells[k] >> COLUMN_SHIFT] !== 1 || (bytes[cells[k + 1]] | LOWER_BIT) !== LOWER_D) continue;

@@ -1,5 +1,5 @@
 import { UserError } from '../../base/errors.ts';
-import { type BrokenReason, MAX_COLUMNS } from './tokenizer.ts';
+import { type BrokenReason, MAX_COLUMNS } from './row.ts';
 
 /** Where a body is broken, and how. */
 interface MalformedDetails {
@@ -33,7 +33,7 @@ export type MalformedReason = keyof typeof PREDICATES;
 
 export const AT_MOST_COLUMNS = `at most ${MAX_COLUMNS} columns`;
 
-/** For messages: the expected and the found text at the place where the tokenizer stops. */
+/** For messages: the expected and the found text at the place where a row stops being one. */
 export const EXPECTED_AND_FOUND = {
   quote_in_cell: { expected: 'a comma or a line end before any quote', found: 'a quote' },
   after_quote: { expected: 'a comma or a line end after the closing quote', found: 'text' },

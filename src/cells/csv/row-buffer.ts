@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 
-/** Bytes kept free behind the data: for the tokenizer's sentinel and one line end. */
+/** Bytes kept free behind the data: for the sentinel and one line end. */
 const MARGIN = 8;
 const START_BYTES = 1 << 20;
 const NO_REPAIRS: readonly number[] = [];

@@ -3,12 +3,12 @@
 // Rows and cells are positions in one array of bytes, which hold until the next chunk:
 //
 //   chunk   RowBuffer      has the array: copies a chunk behind the last, incomplete row, and replaces invalid UTF-8
-//   row     RowSource      asks RowTokenizer for one row after the other, and checks its width
-//   row     RowTokenizer   lists the filled cells of a row; reads the bytes, writes none
+//   row     RowSource      goes from one row to the next, and checks its width
+//   row     CsvRow         lists the filled cells of the row; reads the bytes, writes none
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
 //   row     RowWriter      the kept rows with LF: ranges of the array, or edited in an array of its own
 //
-// Of the row `a,"b""c"` and LF at byte 0, `next` returns 9, where the next row starts, and leaves width 2 (cells),
+// Of the row `a,"b""c"` and LF at byte 0, `read` returns 9, where the next row starts, and leaves width 2 (cells),
 // contentEnd 8 (the LF), used 6 (entries of `cells`), and three entries for each filled cell:
 //
 //   column << COLUMN_SHIFT | flags        start   end
@@ -28,8 +28,8 @@ import {
   type MalformedReason,
   otherEncodingError,
 } from './malformed.ts';
+import { CsvRow, INCOMPLETE, MAX_COLUMNS, SENTINEL } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
-import { INCOMPLETE, MAX_COLUMNS, RowTokenizer, SENTINEL } from './tokenizer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
 const GATHERED_BYTES = 256 * 1024;
@@ -44,17 +44,17 @@ export interface RowLimits {
 
 /**
  * Splits a body, cut into chunks anywhere, into whole rows, and checks their form. After each chunk (`push`), and after
- * the last (`finish`), `begin` says whether there is work. Then `next` goes to one row after the other:
- * `if (source.begin()) while (source.next()) …`
+ * the last (`finish`), `next` goes to one row after the other: `source.push(chunk); while (source.next()) …`
  */
 export class RowSource {
+  /** The current row. */
+  readonly row = new CsvRow();
   /** Number of whole rows so far, with the header; so also the number of the current row. */
   rows = 0;
-  /** First byte of the current row in `bytes`; `tokenizer` lists its cells. They hold until the next call. */
-  start = 0;
   /** False if the current row has no line end. */
   hasLineEnd = false;
-  readonly tokenizer: RowTokenizer = new RowTokenizer();
+  /** The indices at which U+FFFD replaces invalid UTF-8 in the current row. */
+  repairs: readonly number[] = [];
   readonly #maxRowBytes: number;
   readonly #gatheredBytes: number;
   readonly #buffer = new RowBuffer();
@@ -62,10 +62,8 @@ export class RowSource {
   /** True once it is clear that the body is no other format. */
   #isStarted = false;
   #isFinished = false;
-  /** True once all rows were read. */
-  #isDone = false;
-  /** Index behind the last whole character, where the sentinel stands while rows are read. */
-  #end = 0;
+  /** Index behind the last whole character, where the sentinel stands while rows are read; undefined in a pause. */
+  #end: number | undefined;
   /** The byte of the body at `#end`, which comes back when reading pauses. */
   #byteUnderSentinel = 0;
   /** Number of bytes with which reading begins again. */
@@ -88,60 +86,54 @@ export class RowSource {
     this.#isFinished = true;
   }
 
-  get bytes(): Buffer {
-    return this.#buffer.bytes;
-  }
-
-  /** True if there may be rows to read. Throws MalformedCsv, UnusableCsv. */
-  begin(): boolean {
-    const buffer = this.#buffer;
-    if (this.#isDone || (buffer.length < this.#bytesToResume && !this.#isFinished)) return false;
-    if (!this.#isStarted && !this.#passBodyStart()) return false;
-    this.#end = buffer.check(this.#isFinished);
-    this.#byteUnderSentinel = buffer.bytes[this.#end];
-    buffer.bytes[this.#end] = SENTINEL;
-    return true;
-  }
-
-  /** Goes to the next whole row, after `begin`; false if more must come first. Throws MalformedCsv. */
+  /** Goes to the next row; false if more bytes must come first, or none will. Throws MalformedCsv, UnusableCsv. */
   next(): boolean {
-    const { tokenizer } = this;
+    const { row } = this;
     const buffer = this.#buffer;
+    const end = this.#end ?? this.#resume();
+    if (end === undefined) return false;
     const { bytes } = buffer;
-    while (buffer.start < this.#end) {
+    while (buffer.start < end) {
       const { start } = buffer;
-      const next = tokenizer.next(bytes, start, this.#end, this.#isFinished);
+      const next = row.read(bytes, start, end, this.#isFinished);
       if (next === INCOMPLETE) break;
-      if (next < 0) throw this.#notCsv(bytes, start);
+      if (next < 0) throw this.#notCsv();
       buffer.start = next;
-      if (tokenizer.contentEnd === start) this.#passBlank(start);
+      if (row.contentEnd === start) this.#passBlank(start);
       else {
-        this.#checkRow(bytes, start, next);
-        this.start = start;
+        this.#checkRow(next);
         this.rows++;
+        this.repairs = buffer.takeRepairs(row.contentEnd);
         return true;
       }
     }
-    if (!this.#isFinished) bytes[this.#end] = this.#byteUnderSentinel;
+    bytes[end] = this.#byteUnderSentinel;
     this.#pause();
     return false;
   }
 
   /** A failure of the current row, which `next` has counted. */
   malformedRow(reason: MalformedReason, expected: string, found: string): MalformedCsv {
-    return new MalformedCsv(reason, { row: this.rows, byte: this.#buffer.offsetOf(this.start), expected, found });
+    return new MalformedCsv(reason, { row: this.rows, byte: this.#buffer.offsetOf(this.row.start), expected, found });
   }
 
-  /** The indices at which U+FFFD replaces invalid UTF-8 in the current row. Asked once for each row, in their order. */
-  takeRepairs(): readonly number[] {
-    return this.#buffer.takeRepairs(this.tokenizer.contentEnd);
+  /** Begins to read, and returns the end of what is whole; undefined if there is too little. */
+  #resume(): number | undefined {
+    const buffer = this.#buffer;
+    if (buffer.length < this.#bytesToResume && !this.#isFinished) return undefined;
+    if (!this.#isStarted && !this.#passBodyStart()) return undefined;
+    const end = buffer.check(this.#isFinished);
+    this.#byteUnderSentinel = buffer.bytes[end];
+    buffer.bytes[end] = SENTINEL;
+    this.#end = end;
+    return end;
   }
 
   /** Ends reading until more has come. */
   #pause(): void {
     const buffer = this.#buffer;
+    this.#end = undefined;
     this.#checkLength(buffer.start, buffer.end);
-    this.#isDone = this.#isFinished;
     if (this.#isFinished && this.rows === 0) {
       const isEmpty = buffer.offsetOf(buffer.end) === 0;
       throw this.#malformedNext(isEmpty ? 'empty_body' : 'no_header', buffer.start, 'a header line', 'nothing');
@@ -164,14 +156,14 @@ export class RowSource {
     return true;
   }
 
-  #checkRow(bytes: Buffer, start: number, next: number): void {
-    const { contentEnd, width } = this.tokenizer;
+  #checkRow(next: number): void {
+    const { bytes, start, contentEnd, width } = this.row;
     if (this.#blankLineFault !== undefined) throw this.#blankLineFault;
     this.hasLineEnd = next > contentEnd && bytes[next - 1] === LF;
     if (this.rows === 0) {
       if (width > MAX_COLUMNS) throw this.#malformedNext('too_many_columns', start, AT_MOST_COLUMNS, `${width}`);
       this.#width = width;
-    } else if (width !== this.#width) throw this.#wrongWidth(bytes, start);
+    } else if (width !== this.#width) throw this.#wrongWidth();
     this.#checkLength(start, next);
   }
 
@@ -186,18 +178,18 @@ export class RowSource {
     throw this.#malformedNext('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
   }
 
-  /** The failure of a row at `start` of another width than the header. */
-  #wrongWidth(bytes: Uint8Array, start: number): MalformedCsv {
-    const { width } = this.tokenizer;
+  /** The failure of a row of another width than the header. */
+  #wrongWidth(): MalformedCsv {
+    const { bytes, start, width } = this.row;
     if (bytes[start] === OPEN_BRACE) return this.#jsonMessage(start);
     const cutReason = this.hasLineEnd ? 'short_row' : 'cut_in_row';
     const reason = width > this.#width ? 'long_row' : cutReason;
     return this.#malformedNext(reason, start, `${this.#width} cells`, `${width} cells`);
   }
 
-  /** The failure of a row at `start` that is no CSV. */
-  #notCsv(bytes: Uint8Array, start: number): MalformedCsv {
-    const { reason, brokenAt } = this.tokenizer;
+  /** The failure of a row that is no CSV. */
+  #notCsv(): MalformedCsv {
+    const { bytes, start, reason, brokenAt } = this.row;
     if (bytes[start] === OPEN_BRACE) return this.#jsonMessage(start);
     const { expected, found } = EXPECTED_AND_FOUND[reason];
     return this.#malformedNext(reason, brokenAt, expected, found);

@@ -2,7 +2,6 @@ import { formatDuration } from '../../base/durations.ts';
 import { transientError, UserError } from '../../base/errors.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
-import { readNames } from '../../cells/csv/tokenizer.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import type { ExportBody, ExportRequest, ExportService } from './protocol.ts';
 
@@ -57,12 +56,11 @@ interface HeaderLine {
 /** The first line of a body, which is read no further. Throws a UserError if there is none. */
 export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<HeaderLine> {
   const source = new RowSource();
-  const readsRow = () => source.begin() && source.next();
   for await (const chunk of bytes) {
     source.push(chunk);
-    if (readsRow()) return { header: readNames(source.bytes, source.tokenizer), isWhole: true };
+    if (source.next()) return { header: source.row.texts(), isWhole: true };
   }
   source.finish();
-  if (!readsRow()) throw transientError('The export ended before its first line did.');
-  return { header: readNames(source.bytes, source.tokenizer), isWhole: source.hasLineEnd };
+  if (!source.next()) throw transientError('The export ended before its first line did.');
+  return { header: source.row.texts(), isWhole: source.hasLineEnd };
 }

@@ -12,7 +12,7 @@ export const STRIDE = 3;
 /** Maximum number of columns of a header, which bounds the memory of every reader; no service has so many. */
 export const MAX_COLUMNS = 20_000;
 
-/** Results of `next` that are no position. */
+/** Results of `read` that are no position. */
 export const INCOMPLETE = -1;
 const BROKEN = -2;
 
@@ -26,26 +26,29 @@ const LINE_END = 1 << 10;
 export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
 
 /**
- * Reads rows of RFC 4180 one after another from a byte buffer, without an object for each row or cell. Line ends are LF
- * or CRLF; a CR elsewhere is data. Only cells that are not empty are listed, since most cells of an export are empty.
+ * A row of RFC 4180 in a byte buffer. One object serves all rows, and no cell has one. Line ends are LF or CRLF; a CR
+ * elsewhere is data. Only cells that are not empty are listed, since most cells of an export are empty.
  *
- * The states of `next`, and the bytes that change them:
+ * The states of `read`, and the bytes that change them:
  *
  *   cell begins ──"──▶ in quotes ──"──▶ behind the quote      (`""` stays in quotes; any text behind a quote is BROKEN)
  *    ▲  │                                   │
  *    │  └─other─▶ without quotes            ├──,──▶ cell begins
  *    └──,──────────────┴────────────────────┴──LF, CRLF──▶ row ends   (a quote in a cell without quotes is BROKEN)
  */
-export class RowTokenizer {
+export class CsvRow {
+  /** The row's bytes begin at `start`; they hold until the next chunk comes. */
+  bytes: Buffer = Buffer.alloc(0);
+  start = 0;
   /** Number of entries used in `cells`: `STRIDE` times the number of filled cells. */
   used = 0;
-  /** Number of cells of the last row, the empty ones too. */
+  /** Number of cells, the empty ones too. */
   width = 0;
-  /** End of the last row's text, where its line end of `next - contentEnd` bytes begins. */
+  /** End of the row's text, where its line end begins. */
   contentEnd = 0;
-  /** The flags of all cells of the last row, joined. */
+  /** The flags of all cells, joined. */
   flags = 0;
-  /** Reason for the result BROKEN of `next`; `brokenAt` is the place. */
+  /** Reason for the result BROKEN of `read`; `brokenAt` is the place. */
   reason: BrokenReason = 'cut_in_quote';
   brokenAt = 0;
   /** Entries of each filled cell: `column << COLUMN_SHIFT | flags`, its start, its end (without quotes). */
@@ -56,8 +59,10 @@ export class RowTokenizer {
    * before `end` and more may come; BROKEN if it is no CSV. The byte at `end` must be SENTINEL. With `isLast`, `end`
    * ends the row. Its loops stay in one function, since they run for every byte.
    */
-  next(bytes: Uint8Array, at: number, end: number, isLast: boolean): number {
+  read(bytes: Buffer, at: number, end: number, isLast: boolean): number {
     const { cells } = this;
+    this.bytes = bytes;
+    this.start = at;
     let used = 0;
     let columnBits = 0;
     let allFlags = 0;
@@ -158,6 +163,17 @@ export class RowTokenizer {
     return bytes[i + 2] === LF ? CR : this.#broken('after_quote', i + 1);
   }
 
+  /** The texts of all cells, the empty ones too. */
+  texts(): string[] {
+    const texts = new Array<string>(this.width).fill('');
+    const cell = new CellText();
+    for (let k = 0; k < this.used; k += STRIDE) {
+      cell.read(this, k);
+      texts[this.cells[k] >> COLUMN_SHIFT] = cell.text.toString();
+    }
+    return texts;
+  }
+
   #broken(reason: BrokenReason, at: number): number {
     this.reason = reason;
     this.brokenAt = at;
@@ -173,7 +189,7 @@ export class CellText {
   #unquoted = Buffer.alloc(1024);
 
   /** Reads the cell whose entries begin at `k`: bytes of the row, which must stay, or a copy until the next call. */
-  read(bytes: Buffer, cells: Int32Array, k: number): void {
+  read({ bytes, cells }: CsvRow, k: number): void {
     this.bytes = bytes;
     this.start = cells[k + 1];
     this.end = cells[k + 2];
@@ -209,15 +225,4 @@ export class CellText {
     this.start = 0;
     this.end = length;
   }
-}
-
-/** The cells of the tokenizer's last row as strings, the empty ones too. */
-export function readNames(bytes: Buffer, { cells, used, width }: RowTokenizer): string[] {
-  const names = new Array<string>(width).fill('');
-  const cell = new CellText();
-  for (let k = 0; k < used; k += STRIDE) {
-    cell.read(bytes, cells, k);
-    names[cells[k] >> COLUMN_SHIFT] = cell.text.toString();
-  }
-  return names;
 }
