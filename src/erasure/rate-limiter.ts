@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { allowedFrom } from '../http/headers.ts';
-import type { DeletionAnswer } from '../service/delete/client.ts';
+import type { DeletionAnswer } from '../service/deletion-client.ts';
 
 export interface RateLimits {
   readonly requestsPerMinute: number;

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { RunContext } from '../base/runtime.ts';
-import type { DeletionAnswer, DeletionClient } from '../service/delete/client.ts';
+import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { Verdict } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { Decision, ListedId } from './list.ts';

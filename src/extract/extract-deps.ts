@@ -8,7 +8,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { ExportClient } from '../service/export/client.ts';
 import type { DownloadCounts } from '../service/export/download.ts';
 import type { ExportService } from '../service/export/protocol.ts';
-import { ExportQuota, type ExportQuotaOptions } from '../service/quota/quota.ts';
+import { ExportQuota, type ExportQuotaOptions } from '../service/export/quota.ts';
 import type { ImplausibleDay } from './doubtful-days.ts';
 
 /** The client of the service, with its quota, for one run. */

@@ -1,4 +1,4 @@
-// This folder: the operations of the service, each one request and its answer, and the quota of exports.
+// This folder: the operations of the service, each one request and its answer: exports in `export`, and deletions.
 // `check.ts` tries one export for `check`. This file has what the tables of answers share.
 
 /** A row of an outcome table: the meaning of the answers for which `when` is true. */

@@ -6,7 +6,7 @@ import { type DestinationConfig, parseDestinationConfig } from '../../config/des
 import { runErasure } from '../../erasure/case.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
 import type { IdList } from '../../erasure/list.ts';
-import { DeletionClient } from '../../service/delete/client.ts';
+import { DeletionClient } from '../../service/deletion-client.ts';
 import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import type { StreamDescriptor } from '../protocol/messages.ts';

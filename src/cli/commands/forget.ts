@@ -11,7 +11,7 @@ import { suppressionFileOf } from '../../erasure/suppression.ts';
 import type { PeopleSearch } from '../../erasure/ways.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
-import { DeletionClient } from '../../service/delete/client.ts';
+import { DeletionClient } from '../../service/deletion-client.ts';
 import {
   type CommandResult,
   defineCommand,

@@ -1,4 +1,5 @@
-// This folder: the exports of events and of profiles: one request, its answer, and what the answer means.
+// This folder: the exports of events and of profiles: one request, its answer, and what the answer means. `quota.ts`
+// holds requests back, `quota-rules.ts` says when; `download.ts` repeats a request until its answer is final.
 
 import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
@@ -10,7 +11,6 @@ import { NO_LIMITS, readDate, readLimits } from '../../http/headers.ts';
 import { IdleTimeout, TimeLimitReached } from '../../http/time-limit.ts';
 import { type HttpAnswer, Transport } from '../../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
-import type { ExportQuota } from '../quota/quota.ts';
 import { serviceRequest } from '../service-request.ts';
 import { originOf, peekBody, readRefusalBody } from './content.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES, refusalOfBody } from './outcomes.ts';
@@ -23,6 +23,7 @@ import {
   InterruptedBody,
   type ProfileRequest,
 } from './protocol.ts';
+import type { ExportQuota } from './quota.ts';
 
 /** No byte for so long ends a request: an export may be computed for minutes before its first byte. */
 const STALL_MS = 600_000;

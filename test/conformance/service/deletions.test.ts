@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { DeletionClient } from '../../../src/service/delete/client.ts';
+import { DeletionClient } from '../../../src/service/deletion-client.ts';
 import { startSimulator } from '../../../src/simulator/simulator.ts';
 import {
   type FaultyServer,

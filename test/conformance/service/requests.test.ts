@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { DeletionClient } from '../../../src/service/delete/client.ts';
+import { DeletionClient } from '../../../src/service/deletion-client.ts';
 import type { ExportRequest } from '../../../src/service/export/protocol.ts';
 import {
   type FaultyServer,

@@ -3,8 +3,8 @@ import type { LogEvent } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient, type ExportClientOptions } from '../../../src/service/export/client.ts';
 import type { ExportAnswer, ExportRequest } from '../../../src/service/export/protocol.ts';
-import type { ExportQuota } from '../../../src/service/quota/quota.ts';
-import type { AnswerHead } from '../../../src/service/quota/rules.ts';
+import type { ExportQuota } from '../../../src/service/export/quota.ts';
+import type { AnswerHead } from '../../../src/service/export/quota-rules.ts';
 
 export const CANARY = 'canary-token-5e1f';
 

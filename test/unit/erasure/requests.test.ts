@@ -4,7 +4,7 @@ import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { IdList } from '../../../src/erasure/list.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import { sendRequests } from '../../../src/erasure/requests.ts';
-import type { DeletionAnswer } from '../../../src/service/delete/client.ts';
+import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
 import { quickClock } from '../../support/erasure/deletions.ts';
 
 type Kind = DeletionAnswer['kind'];

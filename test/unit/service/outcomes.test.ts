@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/delete/outcomes.ts';
+import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/deletion-outcomes.ts';
 import { readRefusalBody } from '../../../src/service/export/content.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
 import { firstMatch } from '../../../src/service/outcome-table.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ExportQuota, type ExportQuotaOptions, type Permit } from '../../../src/service/quota/quota.ts';
-import type { AnswerHead } from '../../../src/service/quota/rules.ts';
+import { ExportQuota, type ExportQuotaOptions, type Permit } from '../../../src/service/export/quota.ts';
+import type { AnswerHead } from '../../../src/service/export/quota-rules.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 
 const MINUTE = 60_000;

@@ -1,19 +1,17 @@
-// This folder: the deletion operation: one request, its answer, and what the answer means.
-
-import type { Clock } from '../../base/clock.ts';
-import type { Env } from '../../base/env.ts';
-import { UserError } from '../../base/errors.ts';
-import type { Secret } from '../../base/secrets.ts';
-import { sentenceOf } from '../../base/visible-text.ts';
-import type { DestinationConfig } from '../../config/destination.ts';
-import { firstBytes } from '../../http/body.ts';
-import { networkProblem, WrongBody } from '../../http/failures.ts';
-import { type LimitHeaders, NO_LIMITS, readLimits } from '../../http/headers.ts';
-import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
-import { type OutgoingRequest, Transport } from '../../http/transport.ts';
-import { firstMatch } from '../outcome-table.ts';
-import { serviceRequest } from '../service-request.ts';
-import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './outcomes.ts';
+import type { Clock } from '../base/clock.ts';
+import type { Env } from '../base/env.ts';
+import { UserError } from '../base/errors.ts';
+import type { Secret } from '../base/secrets.ts';
+import { sentenceOf } from '../base/visible-text.ts';
+import type { DestinationConfig } from '../config/destination.ts';
+import { firstBytes } from '../http/body.ts';
+import { networkProblem, WrongBody } from '../http/failures.ts';
+import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
+import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
+import { type OutgoingRequest, Transport } from '../http/transport.ts';
+import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './deletion-outcomes.ts';
+import { firstMatch } from './outcome-table.ts';
+import { serviceRequest } from './service-request.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {

@@ -1,5 +1,4 @@
-// This folder: the limits of the Export group, in this process. `rules.ts` says what may be sent and what an answer
-// changes; this file gives permits, waits and shows waits.
+// The limits of the Export group, in this process: this file gives permits, waits and shows waits.
 
 import pLimit from 'p-limit';
 import { abortable } from '../../base/abort.ts';
@@ -7,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import { type AnswerHead, afterAnswer, afterSending, nextAllowedAt, type QuotaState } from './rules.ts';
+import { type AnswerHead, afterAnswer, afterSending, nextAllowedAt, type QuotaState } from './quota-rules.ts';
 
 /** The permission to send one export; it counts as running until it is released. */
 export interface Permit {
