@@ -116,10 +116,6 @@ export function isDamagedBlock(thrown: unknown): boolean {
   return /checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i.test(text) && !DISK_FAILED.test(text);
 }
 
-export function isLocked(thrown: unknown): boolean {
-  return LOCKED.test(messageOf(thrown));
-}
-
 /** Thrown if a scanned file gives other rows than the scan saw. */
 export class MisreadFile extends UserError {
   constructor(message: string, details: ErrorDetails = {}) {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { configError, messageOf, UserError } from '../../base/errors.ts';
+import { configError, messageOf, transientError, type UserError } from '../../base/errors.ts';
 import { doublingPauses, retry } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
 import { checkLocalPath, realPath } from '../../fs/local-path.ts';
@@ -17,7 +17,7 @@ import {
   sweepSpilled,
 } from './database-file.ts';
 import { DATABASE, Engine, type EngineOptions } from './engine.ts';
-import { engineError, isLocked } from './faults.ts';
+import { engineError } from './faults.ts';
 
 const MIB = 2 ** 20;
 /** Maximum size of the spilled data of a query. */
@@ -34,7 +34,10 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
   if (options.readOnly !== true) checkLocalPath(options.file);
   const engine = await openEngine(options);
   try {
-    return await engine.guarded(() => work(engine));
+    return await work(engine);
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw engineError(error, engine.file);
   } finally {
     await engine.close();
   }
@@ -106,11 +109,11 @@ const LONGEST_RETRY_MS = 1_000;
 /** Attaches a file; waits for its lock for a bounded time. Returns a function that ends this process's claim to it. */
 async function attach(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
   const pauses = doublingPauses({ waitMs: options.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
-  let failure: unknown;
+  let failure: UserError | undefined;
   const release = await retry({ ...options, pauses }, () =>
     attachOnce(connection, options).catch((error: unknown) => {
-      if (!(error instanceof InUse) && !isLocked(error)) throw error;
-      failure = error;
+      failure = engineError(error, options.file);
+      if (failure.kind !== 'transient') throw failure;
       return undefined;
     }),
   );
@@ -118,18 +121,11 @@ async function attach(connection: DuckDBConnection, options: EngineOptions): Pro
   return release;
 }
 
-/** Thrown where another try may succeed. */
-class InUse extends UserError {
-  constructor(message: string) {
-    super('transient', message);
-  }
-}
-
 async function attachOnce(connection: DuckDBConnection, { file, readOnly }: EngineOptions): Promise<() => void> {
   const identityBefore = fileIdentity(file);
   const release = claimFile(file);
   if (release === undefined) {
-    throw new InUse(`${file} is in use: this process has it open. Close it there, or wait, and run again.`);
+    throw transientError(`${file} is in use: this process has it open. Close it there, or wait, and run again.`);
   }
   try {
     // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
@@ -137,7 +133,7 @@ async function attachOnce(connection: DuckDBConnection, { file, readOnly }: Engi
     if (readOnly || fileIdentity(file) === identityBefore) return release;
     // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
     await connection.run(`DETACH ${DATABASE}`);
-    throw new InUse(`${file} was replaced while it was opened: run again.`);
+    throw transientError(`${file} was replaced while it was opened: run again.`);
   } catch (error) {
     release();
     throw error;

@@ -4,7 +4,7 @@ import { identifier, literal } from '../../base/sql.ts';
 import { copyOwner, copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
-import { openEngine } from '../../engine/session/open-engine.ts';
+import { withFile } from '../../engine/session/open-engine.ts';
 import { moveFile, removeAllTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { realPath } from '../../fs/local-path.ts';
@@ -51,11 +51,19 @@ export async function withCopy<T>(
 ): Promise<T> {
   checkExists(file);
   const { lockWaitMs: waitMs, clock, signal } = options;
+  const path = copyPathOf(realPath(file));
   const copyAndWork = async (checkHeld: () => void) => {
-    const { engine, state } = await openWithoutWal(file, options);
-    const path = copyPathOf(engine.file);
+    const state = await withLoadedFile({ ...options, file }, async (writer, loaded) => {
+      await writer.emptyWal();
+      return loaded;
+    });
     try {
-      return await engine.guarded(async () => {
+      const reading = { ...options, file, readOnly: true, mayAttach: true, keepsOrder: true };
+      return await withFile(reading, async (engine) => {
+        // From here on writers cannot open the file.
+        if (existsSync(`${engine.file}.wal`)) {
+          throw transientError(`Another program has just written to ${file}: run again.`);
+        }
         removeDatabase(path);
         await removeAllTemporaries(engine.file);
         await copyDatabase(engine, state, path);
@@ -64,13 +72,12 @@ export async function withCopy<T>(
         return work({ engine, state, path });
       });
     } finally {
-      await engine.close();
       removeDatabase(path);
     }
   };
   try {
     const lock = { what: `the file ${file}`, waitMs, clock, signal };
-    return await withLockFile(`${copyPathOf(realPath(file))}.lock`, lock, copyAndWork);
+    return await withLockFile(`${path}.lock`, lock, copyAndWork);
   } catch (error) {
     throw diskError(error, { what: file, path: file, consequence: 'the file was not written anew' });
   }
@@ -87,18 +94,6 @@ async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
     if (statSync(engine.file).mtimeMs !== mtimeMs) throw transientError(`${engine.file} was written to: run again.`);
   }
   await moveFile(copy, engine.file);
-}
-
-/** Opens the file for reading once nothing is left in its write-ahead log; writers cannot open it meanwhile. */
-async function openWithoutWal(file: string, options: PlaceOptions): Promise<Omit<CopiedFile, 'path'>> {
-  const state = await withLoadedFile({ ...options, file }, async (writer, loaded) => {
-    await writer.emptyWal();
-    return loaded;
-  });
-  const engine = await openEngine({ ...options, file, readOnly: true, mayAttach: true, keepsOrder: true });
-  if (!existsSync(`${engine.file}.wal`)) return { engine, state };
-  await engine.close();
-  throw transientError(`Another program has just written to ${file}: run again.`);
 }
 
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */

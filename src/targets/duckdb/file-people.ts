@@ -4,6 +4,7 @@ import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '..
 import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
+import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { checkNotMounted } from '../../fs/writability.ts';
 import { type PlaceState, profilesAsTable, profilesWithout } from '../../table/place-state.ts';
@@ -44,11 +45,12 @@ async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOpt
   checkExists(file);
   const engine = await openEngine({ ...options, file, readOnly: true });
   try {
-    const { searched, conditions } = await engine.guarded(async () => {
-      const searched = searchedPlace(engine, await readLoadedState(engine));
-      return { searched, conditions: (await findPeople(searched, query)).conditions };
-    });
+    const searched = searchedPlace(engine, await readLoadedState(engine));
+    const { conditions } = await findPeople(searched, query);
     yield* jsonOfRows(searched, conditions);
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw engineError(error, engine.file);
   } finally {
     await engine.close();
   }

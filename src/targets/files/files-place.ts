@@ -96,7 +96,7 @@ export class FilesPlace {
   /** Runs work, and closes the place. */
   async use<T>(work: (place: FilesPlace) => Promise<T>): Promise<T> {
     try {
-      return await this.engine.interruptible(() => work(this));
+      return await work(this);
     } finally {
       await this.close();
     }
