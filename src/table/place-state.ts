@@ -3,8 +3,8 @@ import type { ColumnType } from '../cells/types/codec.ts';
 import { type HashedColumns, NOTHING_HASHED } from '../extract/column-hashing.ts';
 import type { ExportState } from '../extract/export-state.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../extract/receipt.ts';
-import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
-import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
+import { type Receipts, receiptsOf, type StoredReceipt, withRows } from './receipts.ts';
+import { FIRST_COLUMNS, type StoredColumn, type Table } from './tables.ts';
 
 /** What a place holds of one table beside its rows. */
 export interface TableState {
@@ -54,12 +54,6 @@ export interface StoredProfiles {
   readonly hashing: HashedColumns;
 }
 
-/** What a place holds of profiles once some of them were removed. */
-export function profilesWithout(profiles: StoredProfiles, removed: number, changed_at: string): StoredProfiles {
-  const { receipt } = profiles;
-  return { ...profiles, receipt: { ...receipt, rows_stored: receipt.rows_stored - removed, changed_at } };
-}
-
 export const newState = (timezone: string | null): PlaceState => ({
   timezone,
   columns: FIRST_COLUMNS,
@@ -105,4 +99,23 @@ export function profilesAsTable({ timezone, exportState, profiles }: PlaceState)
     ...(hashing.columns.length > 0 && { hashed: [hashing] }),
   };
   return { timezone, columns, receipts: receiptsOf([receipt]), exportState: profileState };
+}
+
+/** The state of one table of a place; undefined if the place has none. */
+export const tableState = (state: PlaceState, table: Table['name']): TableState | undefined =>
+  table === 'events' ? state : profilesAsTable(state);
+
+/** The state once rows have left a table. `rowsLost`: their number, by day. */
+export function withoutRows(
+  state: PlaceState,
+  table: Table['name'],
+  rowsLost: ReadonlyMap<Day, number>,
+  changedAt: string,
+): PlaceState {
+  const before = tableState(state, table)?.receipts ?? new Map<Day, StoredReceipt>();
+  const rows = [...rowsLost].map(([day, lost]) => [day, (before.get(day)?.rows_stored ?? lost) - lost] as const);
+  const receipts = withRows(before, new Map(rows), changedAt);
+  if (table === 'events') return { ...state, receipts };
+  const [receipt] = receipts.values();
+  return { ...state, profiles: state.profiles && { ...state.profiles, receipt } };
 }

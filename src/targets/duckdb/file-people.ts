@@ -7,8 +7,8 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { checkNotMounted } from '../../fs/writability.ts';
-import { type PlaceState, profilesAsTable, profilesWithout } from '../../table/place-state.ts';
-import { nextChangedAt, withRows } from '../../table/receipts.ts';
+import { type PlaceState, profilesAsTable, withoutRows } from '../../table/place-state.ts';
+import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgeResult } from '../people-contract.ts';
 import type { PlaceOptions } from '../place-options.ts';
@@ -83,16 +83,14 @@ async function purge(file: string, query: PeopleQuery, options: PurgeOptions): P
 async function removeRows(engine: Engine, state: PlaceState, conditions: PlaceLookup['conditions']): Promise<number> {
   const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
   const rowsLost = await rowsByDay(engine, `${EVENTS.name} WHERE ${conditions.events}`);
-  const rowsKept = new Map(
-    [...rowsLost].map(([day, rows]) => [day, (state.receipts.get(day)?.rows_stored ?? rows) - rows]),
-  );
+  let after = withoutRows(state, EVENTS.name, rowsLost, changedAt);
   const removedEvents = await engine.run(`DELETE FROM ${EVENTS.name} WHERE ${conditions.events}`);
-  let { profiles } = state;
   let removedProfiles = 0;
-  if (profiles !== undefined) {
+  if (state.profiles !== undefined) {
     removedProfiles = await engine.run(`DELETE FROM ${USER_PROFILES.name} WHERE ${conditions.profiles}`);
-    if (removedProfiles > 0) profiles = profilesWithout(profiles, removedProfiles, changedAt);
+    const { day } = state.profiles.receipt;
+    after = withoutRows(after, USER_PROFILES.name, new Map([[day, removedProfiles]]), changedAt);
   }
-  await writeState(engine, { ...state, receipts: withRows(state.receipts, rowsKept, changedAt), profiles });
+  await writeState(engine, after);
   return removedEvents + removedProfiles;
 }

@@ -6,11 +6,12 @@ import { countRescuedByKey, rowsByDay } from '../../engine/rows/counts.ts';
 import { checkRowCount, rowsIn, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
-import type { StoredProfiles } from '../../table/place-state.ts';
-import type { Receipts, StoredReceipt } from '../../table/receipts.ts';
-import { findColumn } from '../../table/tables.ts';
+import { type PlaceState, type StoredProfiles, withoutRows } from '../../table/place-state.ts';
+import { type StoredReceipt, withChangedAt } from '../../table/receipts.ts';
+import { EVENTS, findColumn } from '../../table/tables.ts';
 import type { FilesPlace } from './files-place.ts';
-import type { DayFile, NewFile, ReplacedFiles } from './format.ts';
+import type { NewFiles } from './format.ts';
+import type { DayFile, NewFile } from './local-files.ts';
 import { readParquet } from './parquet-file.ts';
 
 /** Writes the local files of a planned batch, or of a planned snapshot of profiles. */
@@ -24,30 +25,36 @@ export class BatchFiles {
     this.#place = place;
     this.#planned = planned;
     this.#changedAt = changedAt;
-    this.#storedFiles = place.log.version?.files ?? new Map();
+    this.#storedFiles = place.log.version?.files[planned.table.name] ?? new Map();
   }
 
   /** Writes the files of the days, and of other days that lose rows, or have a column that widens. */
-  async write(receipts: Receipts) {
-    const days = await this.#writeDays(receipts);
-    const { files, widenedDays } = await this.#writeWidened(days, receipts);
-    const events: ReplacedFiles = {
-      removed: [...new Set([...files.keys(), ...days.keys()])],
-      added: [...files.values(), ...days.values()].filter((file) => file !== undefined),
-    };
+  async writeDays(before: PlaceState) {
+    const state = { ...before, columns: this.#planned.columns };
+    const days = await this.#writeDays(state);
+    const { widened, widenedDays } = await this.#writeWidened(days, state);
     const rows = new Map([...days].map(([day, file]) => [day, file?.rows ?? 0]));
-    return { events, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(days) };
+    const files: NewFiles = new Map([...widened, ...days]);
+    return { files, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(days) };
   }
 
-  /** Writes the files of the days, and those of neighbours that lose rows; undefined if no row is left. */
-  async #writeDays(receipts: Receipts): Promise<Map<Day, NewFile | undefined>> {
+  /** Writes the file of a snapshot, which replaces that of the snapshot before. */
+  async writeSnapshot(profiles: StoredProfiles) {
+    const [plannedDay] = this.#planned.days;
+    const files = new Map<Day, NewFile | undefined>([...this.#storedFiles.keys()].map((day) => [day, undefined]));
+    files.set(profiles.receipt.day, await this.#writeDay(plannedDay, profiles));
+    return { files, rescued: await this.#countRescued(files) };
+  }
+
+  /** Writes the files of the days, and those of neighbours that lose rows. */
+  async #writeDays(state: PlaceState): Promise<NewFiles> {
     const files = new Map<Day, NewFile | undefined>();
     for (const plannedDay of this.#planned.days) {
       const { mayShareRows, receipt } = plannedDay.download;
-      const written = await this.writeDay(plannedDay);
+      const written = await this.#writeDay(plannedDay);
       // Such a day is alone in its batch: a neighbour is a stored file.
       const file = mayShareRows && written !== undefined ? await this.#withoutRowsOfNext(written, plannedDay) : written;
-      const previous = mayShareRows && file !== undefined ? await this.#previousWithout(file, receipts) : undefined;
+      const previous = mayShareRows && file !== undefined ? await this.#previousWithout(file, state) : undefined;
       // First the day before: a row leaves it before a reader finds the row under this day.
       if (previous !== undefined) files.set(previous.day, previous.file);
       files.set(receipt.day, file);
@@ -56,9 +63,9 @@ export class BatchFiles {
   }
 
   /** Writes the file of one day, or of the profiles; undefined if it has no row. */
-  async writeDay(plannedDay: PlannedDay, profiles?: StoredProfiles): Promise<NewFile | undefined> {
-    const { engine, format, address } = this.#place;
-    const { columns, timezone = null } = this.#planned;
+  async #writeDay(plannedDay: PlannedDay, profiles?: StoredProfiles): Promise<NewFile | undefined> {
+    const { engine, files, format, address } = this.#place;
+    const { columns, table, timezone = null } = this.#planned;
     const rows = rowsIn([plannedDay]);
     let file: NewFile | undefined;
     await withTypedRows(engine, this.#planned, [plannedDay], async (typed) => {
@@ -66,7 +73,7 @@ export class BatchFiles {
       const isInFile = ({ name, group }: PlannedColumn) => format.isUniform || group === 'system' || filled.has(name);
       const ownColumns = format.columnsOf({ columns: [], timezone });
       const query = selectRowsSql(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
-      file = await this.#place.write(query, rows, this.#receiptOf(plannedDay, rows), profiles);
+      file = await files.write(table.name, { query, receipt: this.#receiptOf(plannedDay, rows), profiles });
     });
     checkRowCount([plannedDay], file?.rows ?? 0, address);
     return file;
@@ -76,25 +83,25 @@ export class BatchFiles {
   async #withoutRowsOfNext(file: NewFile, plannedDay: PlannedDay): Promise<NewFile | undefined> {
     const next = this.#storedFiles.get(addDays(file.day, 1));
     if (next === undefined) return file;
-    const isShared = this.#isAlsoInSql(await this.#place.fetchColumns(next, this.#idColumns));
+    const isShared = this.#isAlsoInSql(await this.#place.files.fetchColumns(next, this.#idColumns));
     const rowsLost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);
     if (rowsLost === 0) return file;
     const rows = file.rows - rowsLost;
     if (rows === 0) return undefined;
     const query = `SELECT * FROM ${readParquet([file.local])} WHERE NOT ${isShared}`;
-    return this.#place.write(query, rows, this.#receiptOf(plannedDay, rows));
+    return this.#place.files.write(EVENTS.name, { query, receipt: this.#receiptOf(plannedDay, rows) });
   }
 
   /** The day before, and its file without the rows that a new file has; undefined if it loses none. */
-  async #previousWithout(newFile: NewFile, receipts: Receipts) {
+  async #previousWithout(newFile: NewFile, state: PlaceState) {
     const previous = this.#storedFiles.get(addDays(newFile.day, -1));
     if (previous === undefined) return undefined;
     const isLeaving = this.#isAlsoInSql(newFile.local);
-    const stored = readParquet([await this.#place.fetchColumns(previous, this.#idColumns)]);
+    const stored = readParquet([await this.#place.files.fetchColumns(previous, this.#idColumns)]);
     const rowsLost = await this.#place.engine.count(`${stored} WHERE ${isLeaving}`);
     if (rowsLost === 0) return undefined;
-    const leaving = { isLeaving, rowsLost, changedAt: this.#changedAt };
-    return { day: previous.day, file: await this.#place.rewrite(previous, this.#tableWith(receipts), leaving) };
+    const after = withoutRows(state, EVENTS.name, new Map([[previous.day, rowsLost]]), this.#changedAt);
+    return { day: previous.day, file: await this.#place.files.rewrite(previous, after, isLeaving) };
   }
 
   /** The columns by which neighbouring days are compared. */
@@ -114,12 +121,8 @@ export class BatchFiles {
     return { ...receipt, rows_stored, changed_at: this.#changedAt };
   }
 
-  #tableWith(receipts: Receipts) {
-    return { columns: this.#planned.columns, timezone: this.#planned.timezone ?? null, receipts };
-  }
-
   /** The cells of the batch's days in `_rescued`, by the source name of their column. */
-  async #countRescued(files: ReadonlyMap<Day, NewFile | undefined>): Promise<ReadonlyMap<string, number>> {
+  async #countRescued(files: NewFiles): Promise<ReadonlyMap<string, number>> {
     const paths = this.#planned.days.flatMap(({ download }) => files.get(download.receipt.day)?.local ?? []);
     if (paths.length === 0) return new Map();
     return countRescuedByKey(this.#place.engine, readParquet(paths));
@@ -129,19 +132,18 @@ export class BatchFiles {
    * Writes the stored files anew that have a column that widens, but for those of `days`. `widenedDays`: the days
    * with a value in one. Where all files have all columns, the log writes them anew.
    */
-  async #writeWidened(days: ReadonlyMap<Day, unknown>, receipts: Receipts) {
-    const files = new Map<Day, NewFile | undefined>();
+  async #writeWidened(days: NewFiles, before: PlaceState) {
+    const { engine, files, format } = this.#place;
+    const widened = new Map<Day, NewFile | undefined>();
     const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
     const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
-    const events = withColumn.length === 0 ? undefined : await this.#place.eventsRelation(withColumn);
-    if (events === undefined) return { files, widenedDays: new Set<Day>() };
+    const events = withColumn.length === 0 ? undefined : await this.#place.relationOf(EVENTS.name, withColumn);
+    if (events === undefined) return { widened, widenedDays: new Set<Day>() };
     const hasValue = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
-    const widenedDays = new Set((await rowsByDay(this.#place.engine, `${events} WHERE ${hasValue}`)).keys());
-    const ofOtherDays = this.#place.format.isUniform ? [] : withColumn.filter(({ day }) => !days.has(day));
-    for (const file of ofOtherDays) {
-      const change = widenedDays.has(file.day) ? { changedAt: this.#changedAt } : {};
-      files.set(file.day, await this.#place.rewrite(file, this.#tableWith(receipts), change));
-    }
-    return { files, widenedDays };
+    const widenedDays = new Set((await rowsByDay(engine, `${events} WHERE ${hasValue}`)).keys());
+    const state = { ...before, receipts: withChangedAt(before.receipts, widenedDays, this.#changedAt) };
+    const ofOtherDays = format.isUniform ? [] : withColumn.filter(({ day }) => !days.has(day));
+    for (const file of ofOtherDays) widened.set(file.day, await files.rewrite(file, state));
+    return { widened, widenedDays };
   }
 }

@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import { countRescuedByKey } from '../../engine/rows/counts.ts';
 import { rowsIn } from '../../engine/rows/typed-rows.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
@@ -16,7 +15,6 @@ import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
 import { FilesPlace } from './files-place.ts';
 import type { Change, FilesFormat, PlannedChange } from './format.ts';
-import { readParquet } from './parquet-file.ts';
 
 type SinkOptions = OpenOptions & { readonly address: string };
 
@@ -75,7 +73,10 @@ class FilesSink implements Sink {
   async close(): Promise<void> {
     const { logger, address, signal } = this.#options;
     try {
-      if (this.state !== undefined && !signal.aborted) await this.#place.log.tidy();
+      if (this.state !== undefined && !signal.aborted) {
+        this.#place.warnOfDamage();
+        await this.#place.log.tidy();
+      }
     } catch (error) {
       const message = `${address}: old files could not be removed; the next run tries again.`;
       logger.warn('files.expired', message, { error: String(error) });
@@ -95,10 +96,10 @@ class FilesSink implements Sink {
     if (toWrite.length === 0) return this.#changeOfReceipts(before, unchanged, progress);
     const storedColumns = before.receipts.size === 0 ? undefined : before.columns;
     const planned = planBatch(storedColumns, toWrite, this.#options);
-    const files = new BatchFiles(place, planned, changedAt);
-    const { events, ...stored } = await place.engine.transaction(() => files.write(before.receipts));
+    const batchFiles = new BatchFiles(place, planned, changedAt);
+    const { files, ...stored } = await place.engine.transaction(() => batchFiles.writeDays(before));
     const { state, commit } = finishBatch(before, planned, { ...stored, unchanged, progress, changedAt });
-    const change: Change = { kind: 'load', state, events };
+    const change: Change = { kind: 'load', state, files: { events: files } };
     return { change, report: { commit, changes: planned.changes } };
   }
 
@@ -106,27 +107,21 @@ class FilesSink implements Sink {
   #changeOfReceipts(before: PlaceState, unchanged: readonly DayDownload[], progress: RunProgress) {
     const { state, commit } = finishUnchanged(before, unchanged, progress);
     const isStored = unchanged.length === 0 || isDeepStrictEqual(state, this.state);
-    const change: Change = { kind: 'load', state, events: { removed: [], added: [] } };
+    const change: Change = { kind: 'load', state, files: { events: new Map() } };
     const hasMissingFiles = this.#place.log.version?.hasMissingFiles === true;
     return { change: isStored && !hasMissingFiles ? undefined : change, report: { commit, changes: [] } };
   }
 
   /** The change that replaces the table of profiles; none if a later snapshot is there. */
   async #changeOfProfiles(snapshot: DayDownload, hashing: HashedColumns) {
-    const { engine, log } = this.#place;
     const { before, changedAt } = this.#startingPoint();
     if (isSuperseded(before.profiles, snapshot)) return { change: undefined, report: undefined };
     const planned = planSnapshot(before.profiles, snapshot, this.#options);
-    const [plannedDay] = planned.days;
-    const rows = rowsIn([plannedDay]);
+    const rows = rowsIn(planned.days);
     const profiles = profilesAfter(planned, { rows, changedAt, hashing });
-    const files = new BatchFiles(this.#place, planned, changedAt);
-    const file = await engine.transaction(() => files.writeDay(plannedDay, profiles));
-    const rescued =
-      file === undefined ? new Map<string, number>() : await countRescuedByKey(engine, readParquet([file.local]));
-    const stored = log.version?.profiles;
-    const replaced = { removed: stored === undefined ? [] : [stored.day], added: file === undefined ? [] : [file] };
-    const change: Change = { kind: 'load', state: { ...before, profiles }, profiles: replaced };
+    const batchFiles = new BatchFiles(this.#place, planned, changedAt);
+    const { files, rescued } = await this.#place.engine.transaction(() => batchFiles.writeSnapshot(profiles));
+    const change: Change = { kind: 'load', state: { ...before, profiles }, files: { user_profiles: files } };
     return { change, report: { rows, rescued, changes: planned.changes } };
   }
 

@@ -8,86 +8,48 @@ import type { DescribedColumn } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Difference } from '../../table/differences.ts';
-import type { PlaceState, RunRecord, StoredProfiles, TableState } from '../../table/place-state.ts';
-import { damagedWarning } from '../../table/place-warnings.ts';
+import type { PlaceState, RunRecord, TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenOptions } from '../contract.ts';
 import type { PlaceOptions } from '../place-options.ts';
-import type { WrittenFile } from './parquet-file.ts';
+import type { DayFile, FileRules, LocalFiles, NewFile } from './local-files.ts';
 
 /** What a Parquet folder holds, beside its files; from the root of the storage. A Delta table has a log. */
 export const STATE_FILE = '_dfinery.json';
 
-/** The file with all rows of a day, or of the profiles. */
-export interface DayFile {
-  /** Of the profiles: the day of their receipt. */
-  readonly day: Day;
-  /** Path from the root of the storage, with `/`. */
-  readonly path: string;
-  readonly rows: number;
-  readonly bytes: number;
-  /** SHA-256 of the whole file (hex). */
-  readonly sha256: string;
-  /** Names of the columns in the file; other columns are NULL in all of its rows. */
-  readonly columns: ReadonlySet<string>;
-}
-
-/** A file that is completely written, and not part of the table yet. */
-export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt' | 'statistics'>;
-
-export const newFileOf = (written: WrittenFile, day: Day, path: string): NewFile => ({
-  ...written,
-  day,
-  path,
-  columns: new Set(written.statistics.keys()),
-});
-
-/** The size of all live files. */
-export const bytesIn = ({ files, profiles }: PlaceVersion): number =>
-  [...files.values()].reduce((sum, { bytes }) => sum + bytes, profiles?.bytes ?? 0);
+/** The tables of a place, in the order in which a change reaches them. */
+export const TABLE_NAMES: readonly Table['name'][] = ['events', 'user_profiles'];
+type ByTable<T> = Readonly<Record<Table['name'], T>>;
 
 /** A place at one moment. */
 export interface PlaceVersion {
   readonly state: PlaceState;
-  /** The live files of `events`. */
-  readonly files: ReadonlyMap<Day, DayFile>;
-  /** The file of `state.profiles`; undefined if that has no row. */
-  readonly profiles?: DayFile | undefined;
-  /** Days whose file is damaged, or older than their receipt, with what is known of the right one. The file stays. */
-  readonly damagedDays: ReadonlyMap<Day, DayFile | undefined>;
-  /** What the table of profiles held, if its file is damaged or older than that. The state then has no profiles. */
-  readonly damagedProfiles?: { readonly stored: StoredProfiles; readonly file: DayFile | undefined } | undefined;
-  /** Days whose file a killed run left with other columns than the newest: the next run writes it anew. */
-  readonly unfinishedDays: ReadonlySet<Day>;
+  /** The live files. Profiles have one, or none if they have no row. */
+  readonly files: ByTable<ReadonlyMap<Day, DayFile>>;
+  /** A sentence about each table with files that are damaged, or older than their receipts: these stay. */
+  readonly damage: readonly string[];
   /** True if the log names files that somebody removed: readers fail until a commit takes them out. */
   readonly hasMissingFiles?: boolean;
 }
 
-/** A sentence about each table with damaged files; none if all are whole. */
-export function damageIn({ damagedDays, damagedProfiles }: PlaceVersion): string[] {
-  const ofProfiles =
-    'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
-    'user_profiles set to true.';
-  return [
-    ...(damagedDays.size === 0 ? [] : [damagedWarning([...damagedDays.keys()])]),
-    ...(damagedProfiles === undefined ? [] : [ofProfiles]),
-  ];
-}
+export const liveFiles = ({ files }: PlaceVersion): DayFile[] =>
+  TABLE_NAMES.flatMap((table) => [...files[table].values()]);
 
-/** The days whose stored files leave a table, and the new files. A day without a new file has no rows any more. */
-export interface ReplacedFiles {
-  readonly removed: readonly Day[];
-  /** In the order in which a reader that globs may see them: first files that only lose rows. */
-  readonly added: readonly NewFile[];
-}
+/** The size of all live files. */
+export const bytesIn = (version: PlaceVersion): number => liveFiles(version).reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** A change of a place, and the state after it; a table that is absent stays. */
+/**
+ * The new file of each day that changes, undefined if it has no row any more. They are in the order in which a reader
+ * that globs may see them: first files that only lose rows.
+ */
+export type NewFiles = ReadonlyMap<Day, NewFile | undefined>;
+
+/** A change of a place, and the state after it. */
 export interface Change {
   readonly kind: 'load' | 'purge' | 'prune';
   readonly state: PlaceState;
-  readonly events?: ReplacedFiles;
-  /** `state.profiles` is what the table then holds. */
-  readonly profiles?: ReplacedFiles | undefined;
+  /** A table that is absent stays. */
+  readonly files: Partial<ByTable<NewFiles>>;
 }
 
 /** What is to become of a place, nothing if there is no change; and what its commit then reports. */
@@ -116,7 +78,7 @@ export interface FilesLog {
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */
   erase(): Promise<void>;
-  /** Called at the end of a load: removes what no reader needs any more, and names what is damaged. */
+  /** Called at the end of a load: removes what no reader needs any more. */
   tidy(): Promise<void>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(run: RunRecord): Promise<void>;
@@ -127,19 +89,15 @@ export interface FilesLog {
 }
 
 /** One kind of place with Parquet files. */
-export interface FilesFormat {
-  /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
-  readonly isUniform: boolean;
+export interface FilesFormat extends FileRules {
   storageOf(options: FilesOptions): Promise<Storage>;
   /** True if the place may have been loaded. */
   isLoaded(storage: Storage): Promise<boolean>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeign(storage: Storage): Promise<void>;
-  logOf(parts: LogParts, options: FilesOptions, mode: OpenMode): FilesLog;
+  logOf(local: LocalFiles, options: FilesOptions, mode: OpenMode): FilesLog;
   /** All columns that a file can have, in their order, with their types. */
   columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];
-  /** The path of a new file, from the root of the storage. */
-  newPath(day: Day, table: Table['name']): string;
   /** Derives the name of a column from that in the export. */
   columnName(source: string): string;
 }

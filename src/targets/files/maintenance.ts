@@ -5,12 +5,14 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
-import { profilesAsTable, type TableState } from '../../table/place-state.ts';
+import { profilesAsTable, tableState } from '../../table/place-state.ts';
 import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
 import type { FilesPlace } from './files-place.ts';
-import { bytesIn, type Change, type DayFile, type FilesFormat, type FilesOptions } from './format.ts';
+import { bytesIn, type Change, type FilesFormat, type FilesOptions, liveFiles } from './format.ts';
+import type { DayFile } from './local-files.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';
 import { readPlace, withPlace } from './with-place.ts';
 
@@ -27,64 +29,58 @@ export const maintenanceOf = (format: FilesFormat): Maintenance => ({
   prune: (address, before, options) => prune(format, { ...options, address }, before, options.execute),
 });
 
-/** Compares every file with the log, and all rows with the receipts. */
+/** Compares every file with the log. If all are whole, it compares the rows with the receipts. */
 async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<Verified> {
-  const { state, files } = place.version;
-  const differences = [...(await place.log.check())];
-  for (const file of files.values()) {
+  const { engine, version } = place;
+  const { state, damage } = version;
+  const damaged = damage.map((message) => difference('files', message));
+  const differences = [...(await place.log.check()), ...damaged];
+  for (const file of liveFiles(version)) {
     signal?.throwIfAborted();
-    differences.push(...(await checkFile(place, file, state)));
+    differences.push(...(await checkFile(place, file)));
   }
-  differences.push(...(await checkProfilesFile(place)));
   const warnings = dayWarnings(state);
-  const { size } = place.version.unfinishedDays;
-  if (size > 0) {
+  const outdated = liveFiles(version).filter(({ isOutdated }) => isOutdated).length;
+  if (outdated > 0) {
     warnings.push(
-      `${plainCount(size, 'file lacks', 'files lack')} columns, since a run was killed: the next sync adds them.`,
+      `${plainCount(outdated, 'file lacks', 'files lack')} columns, since a run was killed: the next sync adds them.`,
     );
   }
   if (differences.length > 0) return { differences, warnings };
-  const events = await place.eventsRelation();
-  const counted = events === undefined ? new Map<Day, number>() : await rowsByDay(place.engine, events);
-  differences.push(...checkRows(state.receipts, counted));
+  const events = await place.relationOf(EVENTS.name);
+  differences.push(...checkRows(state.receipts, events === undefined ? new Map() : await rowsByDay(engine, events)));
   if (events !== undefined) {
-    const faults = await countKeyFaults(place.engine, events);
+    const faults = await countKeyFaults(engine, events);
     differences.push(...checkKeys(faults));
     warnings.push(...keyWarnings(faults));
   }
+  differences.push(...(await checkProfileRows(place)));
   return { differences, warnings };
 }
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
-async function checkFile(
-  place: FilesPlace,
-  file: DayFile,
-  state: Pick<TableState, 'columns' | 'timezone'>,
-): Promise<Difference[]> {
+async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]> {
   const { path, rows, sha256 } = file;
-  const local = await place.fetch(file);
+  const local = await place.files.fetch(file);
   const hash = await fingerprint(local).catch((error) => {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   });
   if (hash === undefined) return [difference('files', `${path} is missing`)];
   if (hash !== sha256) return [difference('files', `${path} is not the file that was written`)];
-  if (place.version.unfinishedDays.has(file.day)) return [];
-  const expected = new Map(place.format.columnsOf(state).map(({ name, type }) => [name, type]));
+  const table = tableState(place.version.state, file.table);
+  if (file.isOutdated || table === undefined) return [];
+  const expected = new Map(place.format.columnsOf(table).map(({ name, type }) => [name, type]));
   const described = await describeFile(place.engine, local);
   const mismatch = described.find(({ name, type }) => expected.get(name) !== type);
   const message = `${path} has ${plainCount(rows, 'row')} and the column ${mismatch?.name} of type ${mismatch?.type}`;
   return mismatch === undefined ? [] : [difference('columns', `${message}, which is not that of the table`)];
 }
 
-/** Checks the file of profiles, and its rows. */
-async function checkProfilesFile(place: FilesPlace): Promise<Difference[]> {
-  const { state, profiles: file } = place.version;
-  const table = profilesAsTable(state);
+async function checkProfileRows(place: FilesPlace): Promise<Difference[]> {
+  const table = profilesAsTable(place.version.state);
   if (table === undefined) return [];
-  const differences = file === undefined ? [] : await checkFile(place, file, table);
-  if (differences.length > 0) return differences;
-  const profiles = await place.profilesRelation();
+  const profiles = await place.relationOf(USER_PROFILES.name);
   if (profiles === undefined) return checkProfiles(table, { rows: 0, keys: 0 });
   const keys = await place.engine.count(`(SELECT DISTINCT _key FROM ${profiles} WHERE _key IS NOT NULL)`);
   return checkProfiles(table, { rows: await place.engine.count(profiles), keys });
@@ -93,7 +89,7 @@ async function checkProfilesFile(place: FilesPlace): Promise<Difference[]> {
 async function report(place: FilesPlace): Promise<TargetReport> {
   const { state } = place.version;
   const { columns, timezone } = state;
-  const events = await place.eventsRelation();
+  const events = await place.relationOf(EVENTS.name);
   const counted = await countForReport(place.engine, events, columns, zoneOf(timezone));
   return {
     state,
@@ -113,7 +109,8 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
       const report = planPrune(place);
       const changedAt = nextChangedAt(state.receipts, options.clock.now());
       const after = { ...state, receipts: withPruned(state.receipts, report.days, changedAt) };
-      const change: Change = { kind: 'prune', state: after, events: { removed: report.days, added: [] } };
+      const events = new Map(report.days.map((day) => [day, undefined]));
+      const change: Change = { kind: 'prune', state: after, files: { events } };
       return { change: report.days.length === 0 ? undefined : change, report };
     }),
   );

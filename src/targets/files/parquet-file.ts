@@ -81,11 +81,10 @@ export interface WrittenFile {
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
-/** The rows of a file that is to be written, and what it says of them. */
-interface FileSource {
+/** What is to be written into a file. */
+export interface FileContent {
   readonly query: string;
-  /** Number of its rows. */
-  readonly rows: number;
+  /** The receipt of its rows, which has their number. */
   readonly receipt: StoredReceipt;
   /** Of the file of profiles: what the place then holds of them. */
   readonly profiles?: StoredProfiles | undefined;
@@ -94,7 +93,7 @@ interface FileSource {
 /** Writes a query into a Parquet file that does not exist yet. */
 export async function writeParquet(
   engine: Engine,
-  { query, rows, receipt, profiles }: FileSource,
+  { query, receipt, profiles }: FileContent,
   path: string,
 ): Promise<WrittenFile> {
   const writtenAt = new Date(engine.options.clock.now()).toISOString();
@@ -108,7 +107,7 @@ export async function writeParquet(
   const options = [
     `FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL ${ZSTD_LEVEL}`,
     `ROW_GROUP_SIZE ${engine.isLowOnMemory ? LOW_MEMORY_ROWS : ROW_GROUP_ROWS}`,
-    ...(rows > ROW_GROUP_ROWS ? [`DICTIONARY_SIZE_LIMIT ${MAX_DICTIONARY_VALUES}`] : []),
+    ...(receipt.rows_stored > ROW_GROUP_ROWS ? [`DICTIONARY_SIZE_LIMIT ${MAX_DICTIONARY_VALUES}`] : []),
     `KV_METADATA {${entries.join(', ')}}`,
     'RETURN_STATS, USE_TMP_FILE false',
   ];
@@ -149,31 +148,6 @@ async function countAbsent(engine: Engine, path: string, lists: readonly string[
   const counts = lists.map((name, i) => `count(*) - count(${identifier(name)}) AS n${i}`);
   const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${readParquet([path])}`);
   return lists.map((name, i) => [name, Number(row[`n${i}`])]);
-}
-
-/** A file that is written anew. `local` is where it is, `rows` are those that stay. */
-interface ConformedSource extends Omit<FileSource, 'query'> {
-  readonly local: string;
-  /** What decides its columns. */
-  readonly table: Columns;
-  /** True if it gets the columns that it lacks, without a value. */
-  readonly isUniform: boolean;
-  /** SQL, TRUE for the rows that leave, else FALSE. */
-  readonly isLeaving?: string | undefined;
-}
-
-/** Writes a file anew, with the columns of a table in their types, without the rows that leave. */
-export async function rewriteParquet(engine: Engine, source: ConformedSource, path: string): Promise<WrittenFile> {
-  const { local, table, isUniform, isLeaving = 'false', rows } = source;
-  const inFile = await describeFile(engine, local);
-  const names = new Set(inFile.map(({ name }) => name));
-  const select = parquetColumns(table).flatMap(({ name }) => (isUniform || names.has(name) ? [identifier(name)] : []));
-  // The condition may be about a column that the file lacks.
-  const conformed = selectConformed(local, inFile, table);
-  const query = `SELECT ${select.join(', ')} FROM (${conformed}) WHERE NOT ${isLeaving}`;
-  const written = await writeParquet(engine, { ...source, query }, path);
-  if (written.rows === rows) return written;
-  throw new RangeError(`${local} came to ${written.rows} rows instead of ${rows}`);
 }
 
 /**

@@ -4,26 +4,28 @@ import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { retryOnError } from '../../base/retry.ts';
-import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
+import { findPeople, jsonOfRows } from '../../engine/people/find.ts';
+import type { SearchedTable } from '../../engine/people/id-column.ts';
 import { joinPeople, NOBODY, type PeopleFound, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
-import { profilesAsTable, profilesWithout } from '../../table/place-state.ts';
-import { nextChangedAt, withRows } from '../../table/receipts.ts';
-import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import { profilesAsTable, withoutRows } from '../../table/place-state.ts';
+import { nextChangedAt } from '../../table/receipts.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../people-contract.ts';
 import type { FilesPlace } from './files-place.ts';
 import {
   bytesIn,
   type Change,
-  damageIn,
   type FilesFormat,
   type FilesOptions,
   LostRace,
-  type NewFile,
+  liveFiles,
+  type NewFiles,
 } from './format.ts';
+import type { NewFile } from './local-files.ts';
 import { readPlace, withPlace } from './with-place.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
@@ -31,7 +33,7 @@ const PURGE_ATTEMPTS = 5;
 
 export const peopleIn = (format: FilesFormat): People => ({
   find: (address, query, options) =>
-    readPlace(format, { ...options, address }, async (place) => (await lookUp(place, query)).lookup.people),
+    readPlace(format, { ...options, address }, async (place) => (await lookUp(place, query)).people),
   rows: (address, query, options) => streamRows(format, { ...options, address }, query),
   previewPurge: (address, query, options) => previewPurge(format, { ...options, address }, query),
   purge: (address, query, options) => purge(format, { ...options, address }, query),
@@ -42,14 +44,14 @@ async function* streamRows(format: FilesFormat, options: FilesOptions, query: Pe
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = `${run.path}/rows`;
-    let damaged: string[] = [];
+    let damage: readonly string[] = [];
     await readPlace(format, options, async (place) => {
-      const { lookup, tables } = await lookUp(place, query);
-      const rows = jsonOfRows(tables, lookup.conditions);
+      const { tables, conditions } = await lookUp(place, query);
+      const rows = jsonOfRows(tables, conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE_MODE }));
-      damaged = damageIn(place.version);
+      ({ damage } = place.version);
     });
-    for (const message of damaged) options.logger.warn('files.damaged', `${options.address}: ${message}`);
+    for (const message of damage) options.logger.warn('files.damaged', `${options.address}: ${message}`);
     for await (const lines of linesOf(createReadStream(path))) {
       for (const line of lines) yield line.toString('utf8');
     }
@@ -85,7 +87,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
     const removed = await removeRows(place, query, options);
     const unerased = await eraseBytes(place, options.signal);
     const { inUse, unswept } = await sweepRuns(place);
-    const damaged = damageIn(place.version).map((message) => `They may hold the people: ${message}`);
+    const damaged = place.version.damage.map((message) => `They may hold the people: ${message}`);
     const unreached = [...unerased, ...damaged, ...unswept];
     return { ...removed, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
   });
@@ -114,10 +116,11 @@ async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: Pu
 }
 
 /** Throws unless every byte of the files that leave could be removed. Changes nothing. */
-function checkErasable({ storage, version: { files, profiles } }: FilesPlace, change: Change): Promise<void> {
-  const ofEvents = (change.events?.removed ?? []).flatMap((day) => files.get(day)?.path ?? []);
-  const ofProfiles = change.profiles === undefined || profiles === undefined ? [] : [profiles.path];
-  return storage.checkErasable([...ofEvents, ...ofProfiles]);
+function checkErasable({ files: { storage }, version }: FilesPlace, change: Change): Promise<void> {
+  const paths = liveFiles(version)
+    .filter(({ table, day }) => change.files[table]?.has(day))
+    .map(({ path }) => path);
+  return storage.checkErasable(paths);
 }
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
@@ -134,7 +137,7 @@ async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): P
 }
 
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
-async function sweepRuns({ storage, runFolder, engine }: FilesPlace) {
+async function sweepRuns({ files: { storage, runFolder, engine } }: FilesPlace) {
   if (storage.workFolder === undefined) return { unswept: [], inUse: [] };
   const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
   const unswept = unremovable.map(
@@ -143,78 +146,51 @@ async function sweepRuns({ storage, runFolder, engine }: FilesPlace) {
   return { unswept, inUse: liveFolders.filter((path) => path !== runFolder) };
 }
 
-interface Search {
-  readonly lookup: PlaceLookup;
-  readonly tables: SearchedPlace;
-}
-
-async function lookUp(place: FilesPlace, query: PeopleQuery): Promise<Search> {
+async function lookUp(place: FilesPlace, query: PeopleQuery) {
   const { engine, address } = place;
   const { state } = place.version;
-  const events = await place.eventsRelation();
   const profiles = profilesAsTable(state);
+  const common = { engine, place: address };
   const tables = {
-    events: { engine, name: EVENTS.name, relation: events, place: address, state },
+    events: { ...common, name: EVENTS.name, relation: await place.relationOf(EVENTS.name), state },
     profiles: profiles && {
-      engine,
+      ...common,
       name: USER_PROFILES.name,
-      relation: await place.profilesRelation(),
-      place: address,
+      relation: await place.relationOf(USER_PROFILES.name),
       state: profiles,
     },
   };
-  return { lookup: await findPeople(tables, query), tables };
+  return { tables, ...(await findPeople(tables, query)) };
 }
 
-async function planRemoval(place: FilesPlace, query: PeopleQuery) {
-  return place.engine.transaction(async () => {
-    const search = await lookUp(place, query);
-    return { people: search.lookup.people, change: await changeOfRemoval(place, search) };
+/** Looks the people up, and writes every file anew that has rows of theirs. */
+function planRemoval(place: FilesPlace, query: PeopleQuery) {
+  const { engine, version } = place;
+  return engine.transaction(async () => {
+    const { tables, conditions, people } = await lookUp(place, query);
+    const changedAt = nextChangedAt(version.state.receipts, engine.options.clock.now());
+    let { state } = version;
+    const files: { [table in Table['name']]?: NewFiles } = {};
+    for (const key of ['events', 'profiles'] as const) {
+      const table = tables[key];
+      if (table === undefined) continue;
+      const rowsLost = await countByDay(table, conditions[key]);
+      state = withoutRows(state, table.name, rowsLost, changedAt);
+      const rewritten = new Map<Day, NewFile | undefined>();
+      for (const file of version.files[table.name].values()) {
+        if (rowsLost.has(file.day)) rewritten.set(file.day, await place.files.rewrite(file, state, conditions[key]));
+      }
+      files[table.name] = rewritten;
+    }
+    const change: Change = { kind: 'purge', state, files };
+    return { people, change };
   });
 }
 
-/** Writes every file anew that has rows of these people. */
-async function changeOfRemoval(place: FilesPlace, { lookup: { conditions }, tables }: Search): Promise<Change> {
-  const { engine, version } = place;
-  const { state } = version;
-  const { relation: events } = tables.events;
-  const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
-
-  const rowsLost =
-    events === undefined ? new Map<Day, number>() : await rowsByDay(engine, `${events} WHERE ${conditions.events}`);
-  const files = [...rowsLost.keys()].flatMap((day) => version.files.get(day) ?? []);
-  const added: NewFile[] = [];
-  const rows = new Map<Day, number>();
-  for (const file of files) {
-    const leaving = { isLeaving: conditions.events, rowsLost: rowsLost.get(file.day) ?? 0, changedAt };
-    const rewritten = await place.rewrite(file, state, leaving);
-    if (rewritten !== undefined) added.push(rewritten);
-    rows.set(file.day, rewritten?.rows ?? 0);
-  }
-  const profiles = await profilesWithoutPeople(place, tables.profiles?.relation, conditions.profiles, changedAt);
-  const receipts = withRows(state.receipts, rows, changedAt);
-  return {
-    kind: 'purge',
-    state: { ...state, receipts, profiles: profiles?.stored ?? state.profiles },
-    events: { removed: files.map(({ day }) => day), added },
-    profiles: profiles?.files,
-  };
-}
-
-/** Writes the file of profiles anew without the rows that meet a condition; undefined if there is none of them. */
-async function profilesWithoutPeople(
-  place: FilesPlace,
-  profiles: string | undefined,
-  isLeaving: string,
-  changedAt: string,
-) {
-  const { state, profiles: file } = place.version;
-  const table = profilesAsTable(state);
-  if (state.profiles === undefined || table === undefined || file === undefined || profiles === undefined)
-    return undefined;
-  const rowsLost = await place.engine.count(`${profiles} WHERE ${isLeaving}`);
-  if (rowsLost === 0) return undefined;
-  const stored = profilesWithout(state.profiles, rowsLost, changedAt);
-  const rewritten = await place.rewrite(file, table, { isLeaving, rowsLost, changedAt, profiles: stored });
-  return { stored, files: { removed: [file.day], added: rewritten === undefined ? [] : [rewritten] } };
+/** The rows of a table that meet a condition, by the day of their file. Profiles have one file. */
+async function countByDay({ engine, name, relation, state }: SearchedTable, condition: string) {
+  if (relation === undefined) return new Map<Day, number>();
+  if (name === EVENTS.name) return rowsByDay(engine, `${relation} WHERE ${condition}`);
+  const rows = await engine.count(`${relation} WHERE ${condition}`);
+  return new Map([...state.receipts.keys()].filter(() => rows > 0).map((day) => [day, rows]));
 }

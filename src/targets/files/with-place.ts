@@ -18,6 +18,7 @@ export async function withPlace<T>(
 ): Promise<T> {
   try {
     const place = await FilesPlace.open(format, options, mode);
+    if (mode === 'rewrite') place.warnOfDamage();
     return await place.use(work);
   } catch (error) {
     options.signal?.throwIfAborted();

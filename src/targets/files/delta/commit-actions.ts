@@ -6,7 +6,8 @@ import { VERSION } from '../../../base/version.ts';
 import { fromRoot, inFolder } from '../../../storage/folder.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
-import type { Change, DayFile, NewFile, ReplacedFiles } from '../format.ts';
+import type { Change, NewFiles } from '../format.ts';
+import type { DayFile, NewFile } from '../local-files.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { stateActions } from './delta-state.ts';
@@ -29,7 +30,11 @@ export function retentionMsOf(metaData: MetaData | undefined): number {
 }
 
 /** A change of one table, and the state after it. */
-export interface TableChange extends ReplacedFiles, Pick<Change, 'kind' | 'state'> {}
+export interface TableChange extends Pick<Change, 'kind' | 'state'> {
+  readonly files: NewFiles;
+}
+
+export const addedIn = (files: NewFiles): NewFile[] => [...files.values()].filter((file) => file !== undefined);
 
 interface CommitDetails {
   /** Time of the commit (ms since 1970). */
@@ -46,13 +51,12 @@ export function commitActions(
   change: TableChange,
   { now, retentionMs, leaving, table }: CommitDetails,
 ): Action[] {
-  const { kind, added, removed, state } = change;
-  const days = new Set([...removed, ...added.map(({ day }) => day)]);
+  const { kind, files, state } = change;
   const removedAdds = [...log.files.values()].filter(({ path }) => leaving.has(path));
   const commitInfo = {
     timestamp: Math.floor(now),
     operation: OPERATIONS[kind],
-    operationParameters: { days: String(days.size) },
+    operationParameters: { days: String(files.size) },
     readVersion: log.number,
     isBlindAppend: false,
     engineInfo: `dfinery-elt/${VERSION}`,
@@ -63,7 +67,7 @@ export function commitActions(
     ...tableActions(log.metaData, state, { now, retentionMs, table }),
     ...stateActions(log.domains, state),
     ...removedAdds.map((add) => removeOf(add, now)),
-    ...added.map((file) => addOf(file, state, now, table)),
+    ...addedIn(files).map((file) => addOf(file, state, now, table)),
   ];
 }
 
@@ -112,7 +116,7 @@ export function dayFileOf(add: Add, tableAddress: string, table: Table['name'], 
   const { sha256 } = checked<{ sha256: string }>(validNote, parseJson(note, where), where);
   const { numRecords, nullCount } = checked<Stats>(validStats, parseJson(add.stats, where), where);
   const columns = new Set(Object.keys(nullCount));
-  return { day, path: fromRoot(table, add.path), rows: numRecords, bytes: add.size, sha256, columns };
+  return { table, day, path: fromRoot(table, add.path), rows: numRecords, bytes: add.size, sha256, columns };
 }
 
 function addOf(file: NewFile, state: TableState, now: number, table: Table['name']): Action {

@@ -3,7 +3,6 @@
 // which must not exist. `upkeep.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
 
 import { randomUUID } from 'node:crypto';
-import type { Day } from '../../../base/days.ts';
 import { UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import { folderOf } from '../../../storage/folder.ts';
@@ -25,15 +24,12 @@ import {
   type PlannedChange,
 } from '../format.ts';
 import { dayFolder } from '../parquet-file.ts';
-import type { TableChange } from './commit-actions.ts';
+import { addedIn, type TableChange } from './commit-actions.ts';
 import { isOurs, LOG_FOLDER } from './protocol/entry.ts';
 import { deltaColumns, readableName } from './schema.ts';
 import { TableLog } from './table-log.ts';
 
 const LAST_RUN = `${OWN_FOLDER}/last-run.json`;
-/** A table has no half-written files: a commit is one step. */
-const NO_FAULTS = { damagedDays: new Map(), unfinishedDays: new Set<Day>() };
-const NO_FILES = { removed: [], added: [] };
 
 export const DELTA: FilesFormat = {
   isUniform: false,
@@ -81,18 +77,17 @@ class DeltaLog implements FilesLog {
   get version(): PlaceVersion | undefined {
     const events = this.#events.version;
     const profiles = this.#profiles?.version;
-    const lastRun = this.#lastRun;
     const stored = profiles && profilesFromTable(profiles.state);
     // Somebody may have removed the file of profiles.
-    if (profiles === undefined || stored === undefined || stored.receipt.pruned === true) {
-      return events && { ...NO_FAULTS, ...events, state: { ...events.state, lastRun } };
-    }
-    const { state, ...version } = events ?? { state: newState(profiles.state.timezone), files: new Map() };
+    const hasProfiles = profiles !== undefined && stored !== undefined && stored.receipt.pruned !== true;
+    if (events === undefined && !hasProfiles) return undefined;
+    const state = events?.state ?? newState(profiles?.state.timezone ?? null);
     return {
-      ...NO_FAULTS,
-      ...version,
-      state: { ...state, lastRun, profiles: stored },
-      profiles: profiles.files.get(stored.receipt.day),
+      state: { ...state, lastRun: this.#lastRun, ...(hasProfiles && { profiles: stored }) },
+      files: { events: events?.files ?? new Map(), user_profiles: hasProfiles ? profiles.files : new Map() },
+      // A commit is one step.
+      damage: [],
+      hasMissingFiles: events?.hasMissingFiles ?? false,
     };
   }
 
@@ -143,25 +138,25 @@ class DeltaLog implements FilesLog {
    * The change of each table, events first. A purge changes both, so that no run that began before can bring people
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
-  #changesOfTables({ kind, state, events, profiles }: Change): [TableLog, TableChange][] {
+  #changesOfTables({ kind, state, files }: Change): [TableLog, TableChange][] {
     const log = this.#ownProfiles;
     const table = profilesAsTable(state);
     const ofProfiles: [TableLog, TableChange][] =
-      log === undefined || table === undefined || (kind !== 'purge' && profiles === undefined)
+      log === undefined || table === undefined || (kind !== 'purge' && files.user_profiles === undefined)
         ? []
-        : [[log, { kind, state: { ...table, changes: [] }, ...(profiles ?? NO_FILES) }]];
+        : [[log, { kind, state: { ...table, changes: [] }, files: files.user_profiles ?? new Map() }]];
     const isFirst = ofProfiles.some(([{ version }]) => version === undefined) && this.#events.version !== undefined;
-    if (events === undefined && !isFirst) return ofProfiles;
-    return [[this.#events, { kind, state, ...(events ?? NO_FILES) }], ...ofProfiles];
+    if (files.events === undefined && !isFirst) return ofProfiles;
+    return [[this.#events, { kind, state, files: files.events ?? new Map() }], ...ofProfiles];
   }
 
   /** Stores all files, then creates the entry of each table. */
   async #commit(changes: readonly [TableLog, TableChange][]): Promise<void> {
-    for (const [log, { added }] of changes) await log.putFiles(added);
+    for (const [log, { files }] of changes) await log.putFiles(addedIn(files));
     for (const [i, [log, change]] of changes.entries()) {
       if (await log.createEntry(change)) continue;
-      const files = changes.slice(i).flatMap(([, { added }]) => added);
-      await this.#storage.remove(files.map(({ path }) => path));
+      const stored = changes.slice(i).flatMap(([, { files }]) => addedIn(files));
+      await this.#storage.remove(stored.map(({ path }) => path));
       throw new LostRace(log.address, i === 0 ? undefined : 'of this commit, only the change of events was kept');
     }
   }

@@ -8,10 +8,11 @@ import type { StoredObject } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import type { DayFile, FilesOptions, LogParts, NewFile, OpenMode, PlaceVersion } from '../format.ts';
+import type { FilesOptions, LogParts, OpenMode, PlaceVersion } from '../format.ts';
+import type { DayFile, NewFile } from '../local-files.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { damagedError } from '../stored-state.ts';
-import { commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
+import { addedIn, commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateOf } from './delta-state.ts';
 import { entryPath, isDataFile, isOurs, LOG_FOLDER, type TableFiles } from './protocol/entry.ts';
 import { LogVersion, readLatest } from './protocol/log-version.ts';
@@ -28,7 +29,9 @@ import {
 const STORE_CONCURRENCY = 4;
 
 /** A table at one version of its log. */
-type TableVersion = Pick<PlaceVersion, 'state' | 'files' | 'hasMissingFiles'>;
+interface TableVersion extends Pick<PlaceVersion, 'state' | 'hasMissingFiles'> {
+  readonly files: ReadonlyMap<Day, DayFile>;
+}
 
 /** The log of one table of a place. Its paths are from the folder of the table, but for those of a `DayFile`. */
 export class TableLog {
@@ -92,10 +95,10 @@ export class TableLog {
   /** Makes a change of the version visible by the next entry; false if another writer has created that. */
   async createEntry(change: TableChange): Promise<boolean> {
     const { storage } = this.#tableFiles;
-    const { added, removed, state } = change;
+    const { files: newFiles, state } = change;
     const now = this.#options.clock.now();
     const log = this.#log ?? new LogVersion();
-    const replaced = removed.flatMap((day) => this.version?.files.get(day)?.path ?? []);
+    const replaced = [...newFiles.keys()].flatMap((day) => this.version?.files.get(day)?.path ?? []);
     const leaving = new Set([...this.#missing, ...replaced.map((path) => inFolder(this.#table, path))]);
     const context = { now, retentionMs: this.#retentionMs, leaving, table: this.#table };
     const actions = commitActions(log, change, context);
@@ -106,8 +109,8 @@ export class TableLog {
     log.apply(log.number + 1, actions);
     this.#log = log;
     const files = new Map(this.version?.files);
-    for (const day of removed) files.delete(day);
-    for (const { local: _local, statistics: _statistics, ...file } of added) files.set(file.day, file);
+    for (const day of newFiles.keys()) files.delete(day);
+    for (const { local: _local, statistics: _statistics, ...file } of addedIn(newFiles)) files.set(file.day, file);
     this.version = { state, files };
     if (log.number > 0 && log.number % CHECKPOINT_EVERY === 0) await this.#renewCheckpoint(log);
     return true;

@@ -7,29 +7,61 @@ import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/faults.ts';
 import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
+import { damagedWarning } from '../../../table/place-warnings.ts';
 import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
-import { EVENTS } from '../../../table/tables.ts';
+import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import { type PlaceVersion, STATE_FILE } from '../format.ts';
+import type { DayFile } from '../local-files.ts';
 import { dayOfFolder, describeFile, fingerprint, parquetColumns, readMetadata, rowsOfFile } from '../parquet-file.ts';
 import { receiptOf, storedProfilesOf } from '../stored-state.ts';
 import {
   columnsInFile,
-  dayPath,
+  dayOfPath,
   type FolderFile,
+  filePath,
   PROFILES_FILE,
   parseStateFile,
-  type StateFile,
   schemaOf,
 } from './folder-state.ts';
 
+/** A file of the folder. One is damaged if it is neither the file of the state nor one that was written later. */
+export type FolderEntry =
+  | { readonly isDamaged: false; readonly file: FolderFile }
+  | {
+      readonly isDamaged: true;
+      /** The right file, as far as the state knows it: it may come back from a copy. */
+      readonly file: FolderFile | undefined;
+      /** Of the file of profiles: what the place held of them. */
+      readonly profiles?: StoredProfiles | undefined;
+    };
+
+/** The files of a folder by their paths. */
+export type FolderEntries = ReadonlyMap<string, FolderEntry>;
+
 /** A folder as it is on the disk: its state, corrected by what its files say. */
-export interface FolderVersion extends StateFile, PlaceVersion {
+export interface FolderVersion extends PlaceVersion {
   /** The text of `_dfinery.json`; undefined before the first commit. */
   readonly text: string | undefined;
-  readonly files: ReadonlyMap<Day, FolderFile>;
-  readonly profiles?: FolderFile | undefined;
-  readonly damagedDays: ReadonlyMap<Day, FolderFile | undefined>;
-  readonly damagedProfiles?: { readonly stored: StoredProfiles; readonly file: FolderFile | undefined } | undefined;
+  readonly entries: FolderEntries;
+}
+
+export function folderVersion(text: string | undefined, state: PlaceState, entries: FolderEntries): FolderVersion {
+  const schema = schemaOf(parquetColumns(state));
+  const files = { events: new Map<Day, DayFile>(), user_profiles: new Map<Day, DayFile>() };
+  for (const { isDamaged, file } of entries.values()) {
+    if (isDamaged) continue;
+    files[file.table].set(file.day, { ...file, isOutdated: file.table === EVENTS.name && file.schema !== schema });
+  }
+  return { text, state, entries, files, damage: damageIn(entries) };
+}
+
+function damageIn(entries: FolderEntries): string[] {
+  const paths = [...entries].filter(([, { isDamaged }]) => isDamaged).map(([path]) => path);
+  const days = paths.flatMap((path) => dayOfPath(path) ?? []);
+  const ofProfiles =
+    'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
+    'user_profiles set to true.';
+  return [...(days.length === 0 ? [] : [damagedWarning(days)]), ...(paths.includes(PROFILES_FILE) ? [ofProfiles] : [])];
 }
 
 /** Reads a folder. `text`: that of its `_dfinery.json`. `removed`: days whose file somebody removed since. */
@@ -38,93 +70,58 @@ export async function readFolder(
   root: string,
   text: string,
 ): Promise<{ readonly version: FolderVersion; readonly removed: readonly Day[] }> {
-  const stored = parseStateFile(text, join(root, STATE_FILE));
-  const { state } = stored;
-  const files = new Map<Day, FolderFile>();
-  const damagedDays = new Map<Day, FolderFile | undefined>();
+  const { state, files } = parseStateFile(text, join(root, STATE_FILE));
+  const entries = new Map<string, FolderEntry>();
   const adopted: StoredReceipt[] = [];
-  for (const [day, onDisk] of await listDays(root)) {
-    const inState = stored.files.get(day);
-    const writtenAt = inState?.writtenAt ?? state.receipts.get(day)?.changed_at;
-    const compared = await compareFile(engine, root, dayPath(day), { inState, writtenAt, onDisk });
-    if (compared === undefined || compared.file.day !== day) damagedDays.set(day, inState);
-    else {
-      files.set(day, compared.file);
-      if (compared.receipt !== undefined) adopted.push(compared.receipt);
+  // Without a row there is no file.
+  let profiles = state.profiles?.receipt.rows_stored === 0 ? state.profiles : undefined;
+  for (const [path, onDisk] of await listFiles(root)) {
+    const day = dayOfPath(path);
+    const receipt = day === undefined ? state.profiles?.receipt : state.receipts.get(day);
+    const compared = await compareFile(engine, join(root, path), onDisk, { path, file: files.get(path), receipt });
+    if (compared !== undefined) {
+      entries.set(path, { isDamaged: false, file: compared.file });
+      if (day === undefined) profiles = compared.contents?.profiles ?? state.profiles;
+      else if (compared.contents !== undefined) adopted.push(compared.contents.receipt);
+    } else if (receipt !== undefined || day !== undefined) {
+      entries.set(path, { isDamaged: true, file: files.get(path), profiles: state.profiles });
     }
   }
   const receipts = receiptsOf([...state.receipts.values(), ...adopted]);
-  const removed = removedDays(receipts, new Map([...files, ...damagedDays]));
+  const removed = removedDays(receipts, new Map([...entries.keys()].map((path) => [dayOfPath(path) ?? '', path])));
   const changedAt = nextChangedAt(receipts, engine.options.clock.now());
-  const version = {
-    ...{ text, files, damagedDays },
-    ...(await readProfiles(engine, root, stored, { ...state, receipts: withPruned(receipts, removed, changedAt) })),
-  };
-  const unfinishedDays = new Set(outdatedFiles(version).map(({ day }) => day));
-  return { version: { ...version, unfinishedDays }, removed };
+  const stateNow = { ...state, receipts: withPruned(receipts, removed, changedAt), profiles };
+  return { version: folderVersion(text, stateNow, entries), removed };
 }
 
-/** The files that have other columns, or columns of other types, than the state. */
-export function outdatedFiles({ state, files }: StateFile): FolderFile[] {
-  const schema = schemaOf(parquetColumns(state));
-  return [...files.values()].filter((file) => file.schema !== schema);
-}
+type OnDisk = Pick<FolderFile, 'bytes' | 'modified'>;
 
 /** The size and the time of a file on the disk; undefined if there is none. */
-export function sizeAndTime(path: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {
+export function sizeAndTime(path: string): OnDisk | undefined {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   return stat && { bytes: stat.size, modified: stat.mtimeMs };
 }
 
-type OnDisk = NonNullable<ReturnType<typeof sizeAndTime>>;
-
-/** The files of days, by day. An awaited call for each file would take 20 times as long. */
-async function listDays(root: string): Promise<Map<Day, OnDisk>> {
-  const days = new Map<Day, OnDisk>();
+/** The files of days and of profiles, by path. An awaited call for each file would take 20 times as long. */
+async function listFiles(root: string): Promise<Map<string, OnDisk>> {
   const names = await readdir(join(root, EVENTS.name)).catch((error) => {
     if (codeOf(error) === 'ENOENT') return [];
     throw error;
   });
-  for (const name of names.sort()) {
-    const day = dayOfFolder(`${EVENTS.name}/${name}`);
-    if (day === undefined) continue;
-    const onDisk = sizeAndTime(join(root, dayPath(day)));
-    if (onDisk !== undefined) days.set(day, onDisk);
+  const days = names.sort().flatMap((name) => dayOfFolder(`${EVENTS.name}/${name}`) ?? []);
+  const files = new Map<string, OnDisk>();
+  for (const path of [...days.map((day) => filePath(day, EVENTS.name)), PROFILES_FILE]) {
+    const onDisk = sizeAndTime(join(root, path));
+    if (onDisk !== undefined) files.set(path, onDisk);
   }
-  return days;
+  return files;
 }
 
-/** The profiles as their file has them: a file that a killed run left says itself what it holds. */
-async function readProfiles(engine: Engine, root: string, { profiles: inState }: StateFile, state: PlaceState) {
-  const onDisk = sizeAndTime(join(root, PROFILES_FILE));
-  const receipt = state.profiles?.receipt;
-  if (onDisk === undefined) {
-    // Without a row there is no file.
-    const profiles = receipt?.rows_stored === 0 ? state.profiles : undefined;
-    return { state: { ...state, profiles } };
-  }
-  const writtenAt = inState?.writtenAt ?? receipt?.changed_at;
-  const compared = await compareFile(engine, root, PROFILES_FILE, { inState, writtenAt, onDisk });
-  const profiles = compared?.receipt === undefined ? state.profiles : compared.profiles;
-  if (compared === undefined || profiles === undefined) {
-    const damagedProfiles = state.profiles && { stored: state.profiles, file: inState };
-    return { state: { ...state, profiles: undefined }, damagedProfiles };
-  }
-  return { state: { ...state, profiles }, profiles: compared.file };
-}
-
-/** A file of the folder, and what the state says of it. `writtenAt` may be known although the file is not. */
-interface StoredFacts {
-  readonly inState: FolderFile | undefined;
-  readonly writtenAt: string | undefined;
-  readonly onDisk: OnDisk;
-}
-
-interface FileOnDisk {
-  readonly file: FolderFile;
-  /** Of a file that a killed run left: what it says of itself. */
-  readonly receipt?: StoredReceipt;
-  readonly profiles?: StoredProfiles | undefined;
+/** What the state says of the file at a path. */
+interface StoredFile {
+  readonly path: string;
+  readonly file: FolderFile | undefined;
+  readonly receipt: StoredReceipt | undefined;
 }
 
 /**
@@ -132,28 +129,25 @@ interface FileOnDisk {
  *
  *   the hash     written      the file
  *   is the same               was copied: the state's receipt holds
- *   is another   later        was left by a killed run: its own receipt holds
+ *   is another   later        was left by a killed run: the receipt of its own contents holds
  *   is another   before       is damaged or older: undefined
  */
-async function compareFile(
-  engine: Engine,
-  root: string,
-  path: string,
-  { inState, writtenAt: before = '', onDisk }: StoredFacts,
-): Promise<FileOnDisk | undefined> {
-  if (inState?.bytes === onDisk.bytes && inState.modified === onDisk.modified) return { file: inState };
-  const local = join(root, path);
+async function compareFile(engine: Engine, local: string, onDisk: OnDisk, { path, file, receipt }: StoredFile) {
+  if (file?.bytes === onDisk.bytes && file.modified === onDisk.modified) return { file };
   const sha256 = await fingerprint(local);
-  if (inState?.sha256 === sha256) return { file: { ...inState, ...onDisk } };
-  const inFile = await receiptInFile(engine, local);
-  if (inFile === undefined || inFile.writtenAt <= before) return undefined;
-  const { receipt, profiles, writtenAt, columns } = inFile;
-  const { day, rows_stored: rows } = receipt;
-  return { file: { ...onDisk, ...columnsInFile(columns), day, path, rows, sha256, writtenAt }, receipt, profiles };
+  if (file?.sha256 === sha256) return { file: { ...file, ...onDisk } };
+  const contents = await readContents(engine, local);
+  const writtenBefore = file?.writtenAt ?? receipt?.changed_at ?? '';
+  if (contents === undefined || contents.writtenAt <= writtenBefore) return undefined;
+  const { day, rows_stored: rows } = contents.receipt;
+  const { name: table } = contents.profiles === undefined ? EVENTS : USER_PROFILES;
+  if (path !== filePath(day, table)) return undefined;
+  const { writtenAt, columns } = contents;
+  return { file: { table, day, path, rows, sha256, writtenAt, ...onDisk, ...columnsInFile(columns) }, contents };
 }
 
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it. */
-async function receiptInFile(engine: Engine, path: string) {
+async function readContents(engine: Engine, path: string) {
   try {
     const { receipt: text = '', profiles = '', writtenAt = '' } = await readMetadata(engine, path);
     const receipt = receiptOf(jsonOf(text), path);

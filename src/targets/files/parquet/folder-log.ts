@@ -17,19 +17,18 @@ import { type Difference, difference } from '../../../table/differences.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import {
-  damageIn,
   type FilesFormat,
   type FilesLog,
   type FilesOptions,
   foreignError,
-  type LogParts,
   type OpenMode,
   type PlannedChange,
   STATE_FILE,
 } from '../format.ts';
+import type { LocalFiles } from '../local-files.ts';
 import { parquetColumns } from '../parquet-file.ts';
 import { type FolderVersion, readFolder, sizeAndTime } from './folder-files.ts';
-import { dayPath, type FolderFile, isDayPath, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
+import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
@@ -39,7 +38,7 @@ export const PARQUET: FilesFormat = {
   isUniform: true,
   columnName: (source) => source,
   columnsOf: (state) => parquetColumns(state),
-  newPath: (day, table) => (table === USER_PROFILES.name ? PROFILES_FILE : dayPath(day)),
+  newPath: filePath,
   async storageOf({ address }) {
     checkLocalPath(address);
     return new DiskStorage(address);
@@ -50,7 +49,7 @@ export const PARQUET: FilesFormat = {
     // Read last: another process may have made the first commit meanwhile.
     if ((await readStateText(storage)) === undefined) throw foreignError(storage.address);
   },
-  logOf: (parts, options, mode) => new FolderLog(parts, options, mode),
+  logOf: (local, options, mode) => new FolderLog(local, options, mode),
 };
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
@@ -59,13 +58,13 @@ const readStateText = async (storage: Storage): Promise<string | undefined> =>
 
 class FolderLog implements FilesLog {
   version: FolderVersion | undefined;
-  readonly #parts: LogParts;
+  readonly #local: LocalFiles;
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
   readonly #root: string;
 
-  constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
-    this.#parts = parts;
+  constructor(local: LocalFiles, options: FilesOptions, mode: OpenMode) {
+    this.#local = local;
     this.#options = options;
     this.#mode = mode;
     this.#root = resolve(options.address);
@@ -76,16 +75,12 @@ class FolderLog implements FilesLog {
     if (before !== undefined) await this.#awaitWriter();
     if (this.#mode === 'read') this.version = await this.#readVersion();
     else await this.#locked(async () => {});
-    if (this.#mode === 'rewrite') this.#warnOfDamage();
     if (this.#mode === 'load' && this.#options.userProfiles === true) await this.#refuseForeignProfiles();
-    return before?.text !== this.version?.text || filesIn(before) !== filesIn(this.version);
+    return before?.text !== this.version?.text || this.#areReplaced(before);
   }
 
   hasReplacedFiles(): boolean {
-    return filesOf(this.version).some(({ path, bytes, modified }) => {
-      const onDisk = sizeAndTime(this.#path(path));
-      return onDisk?.bytes !== bytes || onDisk.modified !== modified;
-    });
+    return this.#areReplaced(this.version);
   }
 
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
@@ -99,10 +94,7 @@ class FolderLog implements FilesLog {
   /** A commit replaces files under their names: it leaves no other bytes. */
   async erase(): Promise<void> {}
 
-  /** Names what is damaged. A commit replaces files under their names: nothing is left to remove. */
-  async tidy(): Promise<void> {
-    this.#warnOfDamage();
-  }
+  async tidy(): Promise<void> {}
 
   recordRun(run: RunRecord): Promise<void> {
     return this.#locked(async (writer) => {
@@ -117,24 +109,21 @@ class FolderLog implements FilesLog {
       const files = entries.filter((entry) => !entry.isDirectory());
       paths.push(...files.map((file) => relative(this.#root, join(file.parentPath, file.name)).replaceAll(sep, '/')));
     }
-    const isOwn = (path: string) => isDayPath(path) || (path === PROFILES_FILE && this.#hasProfiles);
+    const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && this.#hasProfiles);
     return paths.filter((path) => !isOwn(path)).sort();
   }
 
-  /** Finds files of others that readers see among those of the tables, and files that are damaged. */
+  /** Finds files of others that readers see among those of the tables. */
   async check(): Promise<Difference[]> {
     const isSeen = (path: string) =>
       path.endsWith('.parquet') && (path.startsWith(`${EVENTS.name}/`) || this.#hasProfiles);
     const seen = (await this.foreign()).filter(isSeen);
-    return [
-      ...seen.map((name) => difference('files', `${name} is not of this program, and readers see it`)),
-      ...(this.version === undefined ? [] : damageIn(this.version)).map((message) => difference('files', message)),
-    ];
+    return seen.map((name) => difference('files', `${name} is not of this program, and readers see it`));
   }
 
   /** True if the file of profiles is one of this program, also if it is damaged. */
   get #hasProfiles(): boolean {
-    return this.version?.state.profiles !== undefined || this.version?.damagedProfiles !== undefined;
+    return this.version?.state.profiles !== undefined || this.version?.entries.has(PROFILES_FILE) === true;
   }
 
   #path(path: string): string {
@@ -147,7 +136,7 @@ class FolderLog implements FilesLog {
     makeFolders(this.#path(OWN_FOLDER));
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
-      const writer = new FolderWriter(this.#parts, this.#root, checkHeld);
+      const writer = new FolderWriter(this.#local, this.#root, checkHeld);
       const version = await this.#readVersion();
       this.version = version && (await writer.mend(version));
       return work(writer);
@@ -155,16 +144,16 @@ class FolderLog implements FilesLog {
   }
 
   async #readVersion(): Promise<FolderVersion | undefined> {
-    const text = await readStateText(this.#parts.storage);
+    const text = await readStateText(this.#local.storage);
     if (text === undefined) return undefined;
-    const { version, removed } = await readFolder(this.#parts.engine, this.#root, text);
+    const { version, removed } = await readFolder(this.#local.engine, this.#root, text);
     if (removed.length > 0) this.#warnOfRemoved(removed);
     return version;
   }
 
   async #refuseForeignProfiles(): Promise<void> {
     if (this.#hasProfiles) return;
-    const { storage } = this.#parts;
+    const { storage } = this.#local;
     if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
   }
 
@@ -182,19 +171,11 @@ class FolderLog implements FilesLog {
     logger.warn('days.removed', message, { days: days.length });
   }
 
-  #warnOfDamage(): void {
-    const { address, logger } = this.#options;
-    for (const message of this.version === undefined ? [] : damageIn(this.version)) {
-      logger.warn('files.damaged', `${address}: ${message}`);
-    }
+  /** True if a live file of a version is no longer on the disk as it was. */
+  #areReplaced(version: FolderVersion | undefined): boolean {
+    return [...(version?.entries ?? [])].some(([path, { isDamaged, file }]) => {
+      const onDisk = sizeAndTime(this.#path(path));
+      return !isDamaged && (onDisk?.bytes !== file.bytes || onDisk.modified !== file.modified);
+    });
   }
 }
-
-/** What tells one version of the files from another. */
-const filesIn = (version: FolderVersion | undefined): string =>
-  JSON.stringify(filesOf(version).map(({ path, bytes, modified }) => [path, bytes, modified]));
-
-const filesOf = (version: FolderVersion | undefined): FolderFile[] => [
-  ...(version?.files.values() ?? []),
-  ...(version?.profiles === undefined ? [] : [version.profiles]),
-];

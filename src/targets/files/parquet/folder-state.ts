@@ -5,9 +5,10 @@ import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { OWN_FOLDER } from '../../../storage/storage.ts';
-import { type PlaceState, profilesAsTable, type RunRecord, type StoredProfiles } from '../../../table/place-state.ts';
+import { type PlaceState, type RunRecord, type StoredProfiles, tableState } from '../../../table/place-state.ts';
 import type { StoredReceipt } from '../../../table/receipts.ts';
-import type { DayFile } from '../format.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import type { DayFile } from '../local-files.ts';
 import { dayFolder, dayOfFolder, parquetColumns } from '../parquet-file.ts';
 import {
   checked,
@@ -24,11 +25,13 @@ import {
 export const LOCK_FILE = `${OWN_FOLDER}/lock`;
 const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
-export const dayPath = (day: Day): string => `${dayFolder(day)}/${DATA_FILE}`;
-/** True for the path that some day's file has. */
-export function isDayPath(path: string): boolean {
+/** The path of the file of a day, or of the profiles. */
+export const filePath = (day: Day, table: Table['name']): string =>
+  table === USER_PROFILES.name ? PROFILES_FILE : `${dayFolder(day)}/${DATA_FILE}`;
+/** The day whose file has a path; undefined for any other path. */
+export function dayOfPath(path: string): Day | undefined {
   const day = dayOfFolder(dirname(path));
-  return day !== undefined && path === dayPath(day);
+  return day !== undefined && path === filePath(day, EVENTS.name) ? day : undefined;
 }
 
 const FORMAT_VERSION = 1;
@@ -44,10 +47,10 @@ export interface FolderFile extends DayFile {
 }
 
 /** All that `_dfinery.json` holds. */
-export interface StateFile {
+interface StateFile {
   readonly state: PlaceState;
-  readonly files: ReadonlyMap<Day, FolderFile>;
-  readonly profiles?: FolderFile | undefined;
+  /** By path. */
+  readonly files: ReadonlyMap<string, FolderFile>;
 }
 
 /** A hash of columns in their order, with their types. */
@@ -83,21 +86,16 @@ const fileMember = (file: FolderFile | undefined): { readonly file?: StoredFile 
   return { file: { rows, bytes, modified, written_at, sha256, schema } };
 };
 
-const fileOf = (
-  { written_at: writtenAt, ...file }: StoredFile,
-  day: Day,
-  path: string,
-  columns: ReadonlySet<string>,
-): FolderFile => ({ ...file, writtenAt, day, path, columns });
-
 /** The text of `_dfinery.json`. */
-export function serializeState({ state, files, profiles: profilesFile }: StateFile): string {
+export function serializeState({ state, files }: StateFile): string {
   const { receipts, lastRun, profiles } = state;
   const stored: StoredFolder & { readonly v: number; readonly writer: string } = {
     ...{ v: FORMAT_VERSION, writer: VERSION, ...toStored(state) },
     ...(lastRun !== undefined && { last_run: lastRun }),
-    ...(profiles !== undefined && { profiles: { ...profiles, ...fileMember(profilesFile) } }),
-    days: [...receipts.values()].map((receipt) => ({ ...receipt, ...fileMember(files.get(receipt.day)) })),
+    ...(profiles !== undefined && { profiles: { ...profiles, ...fileMember(files.get(PROFILES_FILE)) } }),
+    days: [...receipts.values()].map((receipt) => {
+      return { ...receipt, ...fileMember(files.get(filePath(receipt.day, EVENTS.name))) };
+    }),
   };
   return `${JSON.stringify(stored)}\n`;
 }
@@ -111,13 +109,15 @@ export function parseStateFile(text: string, where: string): StateFile {
   const profiles = storedProfilesOf(stored.profiles, where);
   const state = { ...fromStored(stored, receipts, where), profiles, lastRun: stored.last_run };
 
-  const columns = columnNames(parquetColumns(state));
-  const files = stored.days.flatMap(({ day, file }): [Day, FolderFile][] =>
-    file === undefined ? [] : [[day, fileOf(file, day, dayPath(day), columns)]],
-  );
-  const table = profilesAsTable(state);
-  const { file } = stored.profiles ?? {};
-  const profilesFile =
-    file && profiles && table && fileOf(file, profiles.receipt.day, PROFILES_FILE, columnNames(parquetColumns(table)));
-  return { state, files: new Map(files), profiles: profilesFile };
+  const filesOf = (table: Table['name'], stored: readonly Pick<StoredFolder['days'][number], 'day' | 'file'>[]) => {
+    const columns = columnNames(parquetColumns(tableState(state, table) ?? state));
+    return stored.flatMap(({ day, file }): FolderFile[] => {
+      if (file === undefined) return [];
+      const { written_at: writtenAt, ...facts } = file;
+      return [{ ...facts, writtenAt, table, day, path: filePath(day, table), columns }];
+    });
+  };
+  const ofProfiles = profiles === undefined ? [] : [{ ...stored.profiles, day: profiles.receipt.day }];
+  const files = [...filesOf(EVENTS.name, stored.days), ...filesOf(USER_PROFILES.name, ofProfiles)];
+  return { state, files: new Map(files.map((file) => [file.path, file])) };
 }

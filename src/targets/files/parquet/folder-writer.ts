@@ -1,14 +1,14 @@
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
-import type { DescribedColumn } from '../../../engine/conversions.ts';
-import { newState, type PlaceState, profilesAsTable, type RunRecord } from '../../../table/place-state.ts';
+import { newState, type PlaceState, type RunRecord, tableState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
-import { type Change, type LogParts, type NewFile, newFileOf, STATE_FILE } from '../format.ts';
-import { parquetColumns, rewriteParquet } from '../parquet-file.ts';
-import { type FolderVersion, outdatedFiles, sizeAndTime } from './folder-files.ts';
-import { columnsInFile, dayPath, type FolderFile, PROFILES_FILE, schemaOf, serializeState } from './folder-state.ts';
+import { EVENTS } from '../../../table/tables.ts';
+import { type Change, STATE_FILE, TABLE_NAMES } from '../format.ts';
+import type { LocalFiles, NewFile } from '../local-files.ts';
+import { parquetColumns } from '../parquet-file.ts';
+import { type FolderEntry, type FolderVersion, folderVersion, sizeAndTime } from './folder-files.ts';
+import { type FolderFile, filePath, PROFILES_FILE, schemaOf, serializeState } from './folder-state.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -20,144 +20,110 @@ const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXI
  * suppression list, so the same command removes them.
  */
 export class FolderWriter {
-  readonly #parts: LogParts;
+  readonly #local: LocalFiles;
   readonly #root: string;
   /** Asked before each step that others see: this process may have been suspended for long. */
   readonly #checkHeld: () => void;
 
-  constructor(parts: LogParts, root: string, checkHeld: () => void) {
-    this.#parts = parts;
+  constructor(local: LocalFiles, root: string, checkHeld: () => void) {
+    this.#local = local;
     this.#root = root;
     this.#checkHeld = checkHeld;
   }
 
   /** Finishes what a killed run left half-way, and stores what differs from the state. */
-  async mend(before: FolderVersion): Promise<FolderVersion> {
-    const version = await this.#rewriteOutdated(before);
-    return stateTextOf(version) === version.text ? version : this.#store(version);
+  async mend(version: FolderVersion): Promise<FolderVersion> {
+    return this.#store(await this.#conform(version, new Set()));
   }
 
   /** Makes a change of a version; `before` is undefined for the first commit. */
-  async commit(before: FolderVersion | undefined, { kind, state, events, profiles }: Change): Promise<FolderVersion> {
-    const current = before ?? emptyVersion(state.timezone);
-    const { removed, added } = events ?? { removed: [], added: [] };
-    const days = new Set([...removed, ...added.map(({ day }) => day)]);
+  async commit(before: FolderVersion | undefined, { state, files }: Change): Promise<FolderVersion> {
+    const current = before ?? folderVersion(undefined, newState(state.timezone), new Map());
+    const newFiles = new Map<string, NewFile | undefined>();
+    for (const table of TABLE_NAMES) {
+      for (const [day, file] of files[table] ?? []) newFiles.set(filePath(day, table), file);
+    }
+    const paths = new Set(newFiles.keys());
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-    const columns = parquetColumns(state);
-    const isOtherSchema = schemaOf(columns) !== schemaOf(parquetColumns(current.state));
-    const isAnnounced = current.text === undefined || kind === 'purge' || isOtherSchema;
-    const announced = isAnnounced ? await this.#announce(current, state, days) : current;
-    // 2. The files of other days get the new columns.
-    const conformed = await this.#rewriteOutdated(announced, days);
+    const announced = await this.#store({ ...current, state: announcedState(current, state, paths) });
+    // 2. The other files get the new columns.
+    const { text, entries: conformed } = await this.#conform(announced, paths);
     // 3. The files of the change replace the others. Days without rows lose theirs.
-    const ofOtherDays = <V>(files: ReadonlyMap<Day, V>) => new Map([...files].filter(([day]) => !days.has(day)));
-    const [files, damagedDays] = [ofOtherDays(conformed.files), ofOtherDays(conformed.damagedDays)];
-    for (const file of added) files.set(file.day, await this.#put(file, columns));
-    await this.#removeDays([...days].filter((day) => !files.has(day)));
-    const withProfiles = profiles && {
-      profiles: await this.#putProfiles(state, profiles.added[0]),
-      damagedProfiles: undefined,
-    };
+    const entries = new Map([...conformed].filter(([path]) => !paths.has(path)));
+    for (const [path, file] of newFiles) if (file !== undefined) entries.set(path, await this.#put(file, state));
+    await this.#remove([...paths].filter((path) => !entries.has(path)));
     // 4. The state says what is there now.
-    return this.#store({ ...conformed, state, files, damagedDays, ...withProfiles });
+    return this.#store(folderVersion(text, state, entries));
   }
 
   recordRun(version: FolderVersion, lastRun: RunRecord): Promise<FolderVersion> {
     return this.#store({ ...version, state: { ...version.state, lastRun } });
   }
 
-  /** Stores the new columns, the receipts of the files that will get them, and the length of the suppression list. */
-  #announce(version: FolderVersion, state: PlaceState, days: ReadonlySet<Day>): Promise<FolderVersion> {
-    const { columns, timezone, suppressionLength } = state;
-    const ofOtherDays = [...state.receipts.values()].filter(({ day }) => version.files.has(day) && !days.has(day));
-    const receipts = receiptsOf([...version.state.receipts.values(), ...ofOtherDays]);
-    return this.#store({ ...version, state: { ...version.state, columns, timezone, suppressionLength, receipts } });
-  }
-
-  async #store(version: FolderVersion): Promise<FolderVersion> {
-    const text = stateTextOf(version);
-    this.#checkHeld();
-    await this.#parts.storage.write(STATE_FILE, text);
-    return { ...version, text };
-  }
-
-  /** Replaces the files that lack a column, or have one of another type. A change replaces those of `days` anyway. */
-  async #rewriteOutdated(version: FolderVersion, days: ReadonlySet<Day> = new Set()): Promise<FolderVersion> {
-    const files = new Map(version.files);
-    const columns = parquetColumns(version.state);
-    for (const file of outdatedFiles(version)) {
-      if (!days.has(file.day)) files.set(file.day, await this.#put(await this.#rewrite(file, version.state), columns));
+  /** Stores the state of a version, if `_dfinery.json` has another one. */
+  async #store({ text: before, state, entries }: FolderVersion): Promise<FolderVersion> {
+    const text = stateText(state, entries);
+    if (text !== before) {
+      this.#checkHeld();
+      await this.#local.storage.write(STATE_FILE, text);
     }
-    return { ...version, files, unfinishedDays: new Set() };
+    return folderVersion(text, state, entries);
   }
 
-  /** Writes a file anew, with the columns of the state. */
-  async #rewrite(file: FolderFile, state: PlaceState): Promise<NewFile> {
-    const { engine, runFolder } = this.#parts;
-    const { day, path, rows } = file;
-    const receipt = state.receipts.get(day);
-    if (receipt === undefined) throw new RangeError(`${day} has no receipt`);
-    const source = { local: this.#path(path), table: state, isUniform: true, rows, receipt };
-    const written = await rewriteParquet(engine, source, join(runFolder, `${day}.part`));
-    return newFileOf(written, day, path);
+  /** Writes the files anew that have other columns than the state, but for those at `paths`. */
+  async #conform({ text, state, entries: before, files }: FolderVersion, paths: ReadonlySet<string>) {
+    const entries = new Map(before);
+    for (const file of files.events.values()) {
+      if (file.isOutdated !== true || paths.has(file.path)) continue;
+      const rewritten = await this.#local.rewrite(file, state);
+      if (rewritten !== undefined) entries.set(file.path, await this.#put(rewritten, state));
+    }
+    return folderVersion(text, state, entries);
   }
 
-  #path(path: string): string {
-    return join(this.#root, path);
-  }
-
-  /** Moves a new file into its place. */
-  async #put(
-    { local, day, path, rows, sha256, writtenAt }: NewFile,
-    columns: readonly DescribedColumn[],
-  ): Promise<FolderFile> {
+  /** Moves a new file into its place. `state`: that of which it has the columns. */
+  async #put({ local, statistics: _statistics, ...file }: NewFile, state: PlaceState): Promise<FolderEntry> {
     this.#checkHeld();
-    await this.#parts.storage.putFile(local, path);
-    const onDisk = sizeAndTime(this.#path(path));
-    if (onDisk === undefined) throw new RangeError(`${path} is gone`);
-    return { ...{ day, path, rows, sha256, writtenAt }, ...onDisk, ...columnsInFile(columns) };
+    await this.#local.storage.putFile(local, file.path);
+    const onDisk = sizeAndTime(join(this.#root, file.path));
+    if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
+    const schema = schemaOf(parquetColumns(tableState(state, file.table) ?? state));
+    return { isDamaged: false, file: { ...file, ...onDisk, schema } };
   }
 
+  /** Removes files, and their folders unless these hold files of others. */
   async #remove(paths: readonly string[]): Promise<void> {
     this.#checkHeld();
-    await this.#parts.storage.remove(paths);
-  }
-
-  /** Removes the files of days, and their folders unless they hold files of others. */
-  async #removeDays(days: readonly Day[]): Promise<void> {
-    await this.#remove(days.map(dayPath));
-    for (const day of days) {
-      await rmdir(dirname(this.#path(dayPath(day)))).catch((error) => {
+    await this.#local.storage.remove(paths);
+    for (const path of paths) {
+      await rmdir(dirname(join(this.#root, path))).catch((error) => {
         if (!FOLDER_STAYS.has(codeOf(error))) throw error;
       });
     }
   }
-
-  /** Replaces the file of profiles, or removes it if none is left. */
-  async #putProfiles(state: PlaceState, file: NewFile | undefined): Promise<FolderFile | undefined> {
-    const table = profilesAsTable(state);
-    if (table !== undefined && file !== undefined) return this.#put(file, parquetColumns(table));
-    await this.#remove([PROFILES_FILE]);
-    return undefined;
-  }
 }
 
-const emptyVersion = (timezone: string | null): FolderVersion => ({
-  text: undefined,
-  state: newState(timezone),
-  files: new Map(),
-  damagedDays: new Map(),
-  unfinishedDays: new Set(),
-});
-
-/** The text of a version's state. Of damaged files it keeps the entries: the right file may come back from a copy. */
-function stateTextOf({ state, files, damagedDays, profiles, damagedProfiles }: FolderVersion): string {
-  const damaged = [...damagedDays].flatMap(([day, file]): [Day, FolderFile][] =>
-    file === undefined ? [] : [[day, file]],
-  );
-  return serializeState({
-    state: { ...state, profiles: state.profiles ?? damagedProfiles?.stored },
-    files: new Map([...files, ...damaged]),
-    profiles: profiles ?? damagedProfiles?.file,
+/**
+ * The state before a change, with what must be known before its files are there: its columns, the receipts of the files
+ * that will get these, and the length of the suppression list. `paths`: the files that it replaces.
+ */
+function announcedState({ state: before, files }: FolderVersion, after: PlaceState, paths: ReadonlySet<string>) {
+  const { columns, timezone, suppressionLength } = after;
+  const ofOtherFiles = [...after.receipts.values()].filter(({ day }) => {
+    return files.events.has(day) && !paths.has(filePath(day, EVENTS.name));
   });
+  return {
+    ...before,
+    ...{ columns, timezone, suppressionLength },
+    receipts: receiptsOf([...before.receipts.values(), ...ofOtherFiles]),
+  };
+}
+
+/** The text of a state. Of damaged files it keeps what is known: the right file may come back from a copy. */
+function stateText(state: PlaceState, entries: FolderVersion['entries']): string {
+  const files = new Map<string, FolderFile>();
+  for (const [path, { file }] of entries) if (file !== undefined) files.set(path, file);
+  const ofProfiles = entries.get(PROFILES_FILE);
+  const damaged = ofProfiles?.isDamaged ? ofProfiles.profiles : undefined;
+  return serializeState({ state: { ...state, profiles: state.profiles ?? damaged }, files });
 }

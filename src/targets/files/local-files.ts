@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { Day } from '../../base/days.ts';
+import { identifier } from '../../base/sql.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import type { Storage } from '../../storage/storage.ts';
+import { type PlaceState, tableState } from '../../table/place-state.ts';
+import type { Table } from '../../table/tables.ts';
+import { fetchColumns } from './fetch-columns.ts';
+import {
+  describeFile,
+  type FileContent,
+  PARTITION_COLUMN,
+  parquetColumns,
+  selectConformed,
+  type WrittenFile,
+  writeParquet,
+} from './parquet-file.ts';
+
+/** The file with all rows of a day, or of the profiles. */
+export interface DayFile {
+  readonly table: Table['name'];
+  /** Of the profiles: the day of their receipt. */
+  readonly day: Day;
+  /** Path from the root of the storage, with `/`. */
+  readonly path: string;
+  readonly rows: number;
+  readonly bytes: number;
+  /** SHA-256 of the whole file (hex). */
+  readonly sha256: string;
+  /** Names of the columns in the file; other columns are NULL in all of its rows. */
+  readonly columns: ReadonlySet<string>;
+  /** True if a killed run left it with other columns than the table: the next run writes it anew. */
+  readonly isOutdated?: boolean;
+}
+
+/** A file that is completely written, and not part of the table yet. */
+export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt' | 'statistics'>;
+
+/** How a format has its files. */
+export interface FileRules {
+  /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
+  readonly isUniform: boolean;
+  /** The path of a new file, from the root of the storage. */
+  newPath(day: Day, table: Table['name']): string;
+}
+
+/** The files of a place on this machine: fetched, and written for a commit. */
+export class LocalFiles {
+  readonly storage: Storage;
+  readonly engine: Engine;
+  /** A local folder of this run. */
+  readonly runFolder: string;
+  readonly #rules: FileRules;
+  /** The local copies of files of a bucket, by the path of the file. */
+  readonly #copies = new Map<string, string>();
+
+  constructor(rules: FileRules, storage: Storage, engine: Engine, runFolder: string) {
+    this.#rules = rules;
+    this.storage = storage;
+    this.engine = engine;
+    this.runFolder = runFolder;
+  }
+
+  /** The local path of a file: on a disk the file itself, else a copy, made once. */
+  async fetch({ day, path }: DayFile): Promise<string> {
+    const copy = this.#copies.get(path);
+    if (copy !== undefined) return copy;
+    const local = await this.storage.localFile(path, join(this.runFolder, `${PARTITION_COLUMN}=${day}`, randomUUID()));
+    this.#copies.set(path, local);
+    return local;
+  }
+
+  /** A local file of which only `columns` may be read: `fetchColumns`. */
+  async fetchColumns(file: DayFile, columns: readonly string[]): Promise<string> {
+    return this.#copies.get(file.path) ?? fetchColumns(this, file, columns, this.#newPath());
+  }
+
+  /** Writes a query into a local file, which the next commit may store. */
+  async write(table: Table['name'], content: FileContent): Promise<NewFile> {
+    const written = await writeParquet(this.engine, content, this.#newPath());
+    const { day } = content.receipt;
+    const columns = new Set(written.statistics.keys());
+    return { ...written, table, day, path: this.#rules.newPath(day, table), columns };
+  }
+
+  /**
+   * Writes a file anew, with the columns that its table has in a state, in their types, and with its receipt there.
+   * `isLeaving`: SQL, TRUE for the rows that leave, else FALSE. Undefined if no row is left.
+   */
+  async rewrite(file: DayFile, state: PlaceState, isLeaving = 'false'): Promise<NewFile | undefined> {
+    const table = tableState(state, file.table);
+    const receipt = table?.receipts.get(file.day);
+    if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
+    if (receipt.rows_stored === 0) return undefined;
+    const local = await this.fetch(file);
+    const inFile = await describeFile(this.engine, local);
+    const names = parquetColumns(table).map(({ name }) => name);
+    const isInFile = (name: string) => this.#rules.isUniform || inFile.some((column) => column.name === name);
+    // The condition may be about a column that the file lacks.
+    const conformed = selectConformed(local, inFile, table);
+    const select = names.filter(isInFile).map(identifier);
+    const query = `SELECT ${select.join(', ')} FROM (${conformed}) WHERE NOT ${isLeaving}`;
+    const profiles = file.table === 'user_profiles' ? state.profiles : undefined;
+    const written = await this.write(file.table, { query, receipt, profiles });
+    if (written.rows === receipt.rows_stored) return written;
+    throw new RangeError(`${local} came to ${written.rows} rows instead of ${receipt.rows_stored}`);
+  }
+
+  /** A free path in the folder of this run. */
+  #newPath(): string {
+    return join(this.runFolder, randomUUID());
+  }
+}
