@@ -1,18 +1,20 @@
 import { isUtf8 } from 'node:buffer';
-import { systemError } from '../../base/errors.ts';
+import { configError, systemError } from '../../base/errors.ts';
 import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
-import { descriptorOf } from '../protocol/catalog-and-states.ts';
-import type { StreamDescriptor } from '../protocol/messages.ts';
+import { type ConfiguredStream, descriptorOf, streamKey } from '../protocol/catalog-and-states.ts';
+import type { VerbContext } from '../protocol/connector.ts';
+
+/** The configured streams by `streamKey`. */
+type Streams = ReadonlyMap<string, ConfiguredStream>;
 
 /** The messages that a destination reads from a platform; others are skipped. */
 export type InputMessage =
-  | { readonly kind: 'record'; readonly line: number; readonly stream: StreamDescriptor; readonly data: JsonObject }
+  | { readonly kind: 'record'; readonly line: number; readonly stream: ConfiguredStream; readonly data: JsonObject }
   | {
       readonly kind: 'state';
-      readonly line: number;
       /** The stream of the state; undefined for a state of all streams. */
-      readonly stream: StreamDescriptor | undefined;
+      readonly stream: ConfiguredStream | undefined;
       /** The text of the state object, unchanged. */
       readonly text: string;
     };
@@ -22,55 +24,69 @@ const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE',
 
 /**
  * The records and states of a platform's stdin, as many at a time as arrive together. Throws for a line that is no
- * message, naming its number but not its content. `onUnknown` is called for each message of an unknown type.
+ * message, naming its number but not its content, and for a stream that is not configured.
  */
 export async function* readMessages(
-  input: AsyncIterable<Uint8Array | string>,
-  onUnknown: (line: number) => void,
+  { input, logger, signal }: VerbContext,
+  streams: Streams,
 ): AsyncGenerator<InputMessage[]> {
   let line = 0;
   for await (const lines of linesOf(input)) {
+    signal.throwIfAborted();
     const messages: InputMessage[] = [];
     for (const bytes of lines) {
       line++;
-      const message = parse(bytes, line, onUnknown);
-      if (message) messages.push(message);
+      if (!isUtf8(bytes)) throw unusableLine(line, 'is not valid UTF-8');
+      const text = bytes.toString();
+      if (text.trim() === '') continue;
+      const value = jsonOf(text);
+      if (value === undefined) throw unusableLine(line, 'is not JSON');
+      if (!isObject(value) || typeof value.type !== 'string')
+        throw unusableLine(line, 'is no message of the Airbyte protocol');
+      if (value.type === 'RECORD') messages.push(recordOf(value.record, line, streams));
+      else if (value.type === 'STATE') messages.push(stateOf(value.state, text, line, streams));
+      else if (!SKIPPED.has(value.type)) {
+        logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
+      }
     }
     yield messages;
   }
 }
 
-function parse(bytes: Buffer, line: number, onUnknown: (line: number) => void): InputMessage | undefined {
-  if (!isUtf8(bytes)) throw unusableLine(line, 'is not valid UTF-8');
-  const text = bytes.toString();
-  if (text.trim() === '') return undefined;
-  const value = jsonOf(text);
-  if (value === undefined) throw unusableLine(line, 'is not JSON');
-  if (!isObject(value) || typeof value.type !== 'string')
-    throw unusableLine(line, 'is no message of the Airbyte protocol');
-  if (value.type === 'RECORD') return readRecord(value.record, line);
-  if (value.type === 'STATE') return readState(value.state, text, line);
-  if (!SKIPPED.has(value.type)) onUnknown(line);
-  return undefined;
-}
-
-function readRecord(record: unknown, line: number): InputMessage {
+function recordOf(record: unknown, line: number, streams: Streams): InputMessage {
   if (!isObject(record) || !isObject(record.data)) throw unusableLine(line, 'is a RECORD without data');
-  const stream = descriptorOf(record.stream, record.namespace);
-  if (stream === undefined) throw unusableLine(line, 'is a RECORD without a stream');
+  const stream = streamOf(record.stream, record.namespace, streams, line, 'is a RECORD without a stream');
   return { kind: 'record', line, stream, data: record.data };
 }
 
-function readState(state: unknown, text: string, line: number): InputMessage {
+function stateOf(state: unknown, text: string, line: number, streams: Streams): InputMessage {
   const unchangedText = memberText(text, 'state');
   if (!isObject(state) || unchangedText === undefined || Object.keys(state).length === 0) {
     throw unusableLine(line, 'is a STATE without content');
   }
   const descriptor = isObject(state.stream) ? state.stream.stream_descriptor : undefined;
-  if (!isObject(descriptor)) return { kind: 'state', line, stream: undefined, text: unchangedText };
-  const stream = descriptorOf(descriptor.name, descriptor.namespace);
-  if (stream === undefined) throw unusableLine(line, 'is a STATE of a stream without a name');
-  return { kind: 'state', line, stream, text: unchangedText };
+  if (!isObject(descriptor)) return { kind: 'state', stream: undefined, text: unchangedText };
+  const { name, namespace } = descriptor;
+  const stream = streamOf(name, namespace, streams, line, 'is a STATE of a stream without a name');
+  return { kind: 'state', stream, text: unchangedText };
+}
+
+/** The configured stream of a name and a namespace; `without` says what a line without a name is. */
+function streamOf(
+  name: unknown,
+  namespace: unknown,
+  streams: Streams,
+  line: number,
+  without: string,
+): ConfiguredStream {
+  const descriptor = descriptorOf(name, namespace);
+  if (descriptor === undefined) throw unusableLine(line, without);
+  const stream = streams.get(streamKey(descriptor));
+  if (stream !== undefined) return stream;
+  throw configError(
+    `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(descriptor.name)}, which the connection does not have.`,
+    { where: { row: line } },
+  );
 }
 
 const unusableLine = (line: number, why: string) =>
@@ -87,32 +103,17 @@ function memberText(text: string, name: string): string | undefined {
   let key: string | undefined;
   /** Undefined before the colon of a member. */
   let valueStart: number | undefined;
-  for (let at = 0; at < text.length; at++) {
-    const char = text[at];
-    if (char === '"') {
-      const end = endOfString(text, at);
-      if (depth === 1 && valueStart === undefined) key = text.slice(at, end);
-      at = end - 1;
-    } else if (char === ':' && depth === 1) valueStart = at + 1;
-    else if (char === '{' || char === '[') depth++;
-    else if (char === '}' || char === ']' || char === ',') {
-      if (depth === 1) {
-        if (valueStart !== undefined && key !== undefined && JSON.parse(key) === name) {
-          return text.slice(valueStart, at).trim();
-        }
-        valueStart = undefined;
+  for (const { 0: token, index } of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[{}[\],:]/g)) {
+    if (token === '{' || token === '[') depth++;
+    else if (token === ':' && depth === 1) valueStart = index + 1;
+    else if (token.startsWith('"') && depth === 1 && valueStart === undefined) key = token;
+    else if (token === '}' || token === ']' || token === ',') {
+      if (depth === 1 && valueStart !== undefined && key !== undefined && JSON.parse(key) === name) {
+        return text.slice(valueStart, index).trim();
       }
-      if (char !== ',') depth--;
+      if (depth === 1) valueStart = undefined;
+      if (token !== ',') depth--;
     }
   }
   return undefined;
-}
-
-/** The index behind the closing quote of the string that begins at `at`. */
-function endOfString(text: string, at: number): number {
-  for (let end = at + 1; end < text.length; end++) {
-    if (text[end] === '\\') end++;
-    else if (text[end] === '"') return end + 1;
-  }
-  return text.length;
 }

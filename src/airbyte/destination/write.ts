@@ -1,5 +1,5 @@
 import { formatDuration } from '../../base/durations.ts';
-import { configError, EXIT, type UserError } from '../../base/errors.ts';
+import { EXIT, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
@@ -7,12 +7,10 @@ import { runErasure } from '../../erasure/case.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
 import type { IdList } from '../../erasure/list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
-import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
-import type { StreamDescriptor } from '../protocol/messages.ts';
 import { requireDeletableStreams } from './deletable-streams.ts';
 import { type InputMessage, readMessages } from './input-messages.ts';
-import { type DestinationStats, StateQueue } from './state-queue.ts';
+import { StateQueue } from './state-queue.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the request. */
 const WITHDRAWN = '_ab_cdc_deleted_at';
@@ -27,7 +25,7 @@ export const write: Verb = async (context) => {
   // A dry run begins with a warning: the platform shows the rows as synced.
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const streams = requireDeletableStreams(catalog, config);
-  const states = new StateQueue((text, stats) => writer.writeLine(stateLine(text, stats)));
+  const states = new StateQueue(writer);
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const { report, failure } = await runErasure({
@@ -35,14 +33,14 @@ export const write: Verb = async (context) => {
       io: { clock, random, logger, signal },
       consent: config.dryRun ? undefined : 'configured',
       deleter,
-      read: (list) =>
-        readInput(context, (message) => {
-          if (message.kind === 'state') {
-            states.addState(message.stream && streamOf(message.stream, streams, message.line), message.text);
-          } else {
-            states.addRow(streamOf(message.stream, streams, message.line), listRow(message, list, config));
+      async read(list) {
+        for await (const messages of readMessages(context, streams)) {
+          for (const message of messages) {
+            if (message.kind === 'state') states.addState(message.stream, message.text);
+            else states.addRow(message.stream, listRow(message, list, config));
           }
-        }),
+        }
+      },
       onPlanned: (plan) => logStart(plan, config, context),
       onDecided(hasConfirmed) {
         // As long as the service rejects every ID, the field may be wrong, and the rows must come again.
@@ -66,25 +64,10 @@ async function endRun(
   if (report.mode === 'executed') {
     // After a wrong token, service or field the rows must come again.
     if (failure?.exitCode !== EXIT.usage) states.release();
-    await states.emitted();
+    await states.written();
     for (const line of reportLines(report)) context.logger.info('erase.report', line);
   } else logWarnings(report, context);
   if (failure !== undefined) throw failure;
-}
-
-/** The STATE message that echoes a state: its text unchanged, plus the counts of its rows. */
-function stateLine(state: string, stats: DestinationStats): string {
-  const members = state.slice(0, state.lastIndexOf('}')).trimEnd();
-  return `{"type":"STATE","state":${members},"destinationStats":${JSON.stringify(stats)}}}`;
-}
-
-async function readInput({ input, logger, signal }: VerbContext, add: (message: InputMessage) => void): Promise<void> {
-  const onUnknown = (line: number) =>
-    logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
-  for await (const messages of readMessages(input, onUnknown)) {
-    signal.throwIfAborted();
-    for (const message of messages) add(message);
-  }
 }
 
 type RecordMessage = Extract<InputMessage, { kind: 'record' }>;
@@ -95,19 +78,6 @@ function listRow({ data, line: row }: RecordMessage, list: IdList, config: Desti
   const id = ownValue(data, externalIdField);
   if ((ownValue(data, WITHDRAWN) ?? null) !== null) return list.withdraw(id);
   return list.add({ row, id, requestedAt: timeField === undefined ? undefined : ownValue(data, timeField) });
-}
-
-function streamOf(
-  descriptor: StreamDescriptor,
-  streams: ReadonlyMap<string, ConfiguredStream>,
-  line: number,
-): ConfiguredStream {
-  const stream = streams.get(streamKey(descriptor));
-  if (stream !== undefined) return stream;
-  throw configError(
-    `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(descriptor.name)}, which the connection does not have.`,
-    { where: { row: line } },
-  );
 }
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
