@@ -5,7 +5,7 @@ import type { Receipt } from './receipt.ts';
 import type { CheckedFile } from './spool.ts';
 
 /** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */
-export interface SpoolFile extends Omit<ScanResult, 'tail'> {
+export interface SpoolFile extends ScanResult {
   readonly path: string;
 }
 

@@ -88,7 +88,7 @@ export class DaysOutcome {
     this.#hasLoaded = true;
     if (day === lookedBackTo) this.#warnOfLateRows(download.receipt, this.receipts.get(day));
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
-    for (const { foundNames } of download.files) for (const name of foundNames ?? []) unseenColumns.delete(name);
+    for (const { foundNames } of download.files) for (const name of foundNames) unseenColumns.delete(name);
     if (mode === 'named' && !is_over) this.#report.openDays.push(day);
     if (is_over && rows === 0) this.#empty.push(day);
     const doubt = implausible(day, this.receipts);

@@ -57,9 +57,9 @@ function joinColumns(
   header: readonly string[],
   scans: readonly ColumnScan[],
   config: SourceConfig,
-  edits: ColumnEdits | undefined,
+  edits: ColumnEdits,
 ): DiscoveredColumn[] {
-  const keptHeader = edits === undefined ? header : editHeader(header, edits).kept;
+  const keptHeader = editHeader(header, edits).kept;
   const sampled = headerColumns(scans.map(({ name }) => name));
   const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
   const columns = [...headerColumns(keptHeader), ...sampled, ...headerColumns(standardNames(config))];
@@ -69,7 +69,7 @@ function joinColumns(
     .map(({ key, source, group, declared }) => ({
       source,
       group,
-      type: edits?.hash.has(nfc(source))
+      type: edits.hash.has(nfc(source))
         ? 'string'
         : (config.columnTypes.get(nfc(source)) ?? declared ?? types.get(key) ?? 'string'),
     }));

@@ -27,7 +27,7 @@ export interface ExtractDeps extends RunContext, Pick<SourceConfig, 'maxConcurre
   readonly spoolDir: string;
   readonly suppression?: Suppression | undefined;
   /** Columns that are dropped or hashed before anything is written. */
-  readonly edits?: ColumnEdits | undefined;
+  readonly edits: ColumnEdits;
   /** Columns to drop or hash that no export of this run has had so far. At the end the run warns of them. */
   readonly unseenColumns: Set<string>;
   readonly counts: DownloadCounts;
@@ -58,12 +58,12 @@ export function extractDeps(
   };
 }
 
-/** The columns that a configuration drops or hashes; undefined if it lists none. */
+/** The columns that a configuration drops or hashes. */
 export function editsOf({
   columnsDrop,
   columnsHash,
   hashKey,
-}: Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits | undefined {
+}: Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits {
   return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
 }
 

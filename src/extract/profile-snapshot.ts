@@ -56,7 +56,7 @@ export async function loadSnapshot(
       open: () => spool.newFile(),
     });
     if (file.kind !== 'checked') return snapshotError(file, stored);
-    for (const name of file.scan.foundNames ?? []) unseenColumns.delete(name);
+    for (const name of file.scan.foundNames) unseenColumns.delete(name);
     const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
       return transientError(

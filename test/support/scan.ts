@@ -8,17 +8,13 @@ export function scanIn(
   cuts: readonly number[] = [],
 ): { result: ScanResult; written: Buffer } {
   const parts: Buffer[] = [];
-  const keep = (views: readonly Uint8Array[]) => {
-    for (const view of views) parts.push(Buffer.from(view));
-  };
   let from = 0;
   for (const to of [...cuts, body.length]) {
-    keep(scanner.push(body.subarray(from, to)));
+    parts.push(Buffer.from(scanner.push(body.subarray(from, to))));
     from = to;
   }
-  const result = scanner.finish();
-  keep(result.tail);
-  return { result, written: Buffer.concat(parts) };
+  const { scan, tail } = scanner.finish();
+  return { result: scan, written: Buffer.concat([...parts, tail]) };
 }
 
 /** All rows of a normalised file, by another parser. */

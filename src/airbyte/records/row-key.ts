@@ -33,14 +33,8 @@ export class RowKey {
   }
 
   read(row: CsvRow): void {
-    const { cells, used } = row;
-    let idCell = -1;
-    let logCell = -1;
-    for (let k = 0; k < used; k += STRIDE) {
-      const column = cells[k] >> COLUMN_SHIFT;
-      if (column === this.#idColumn) idCell = k;
-      else if (column === this.#logColumn) logCell = k;
-    }
+    const idCell = row.indexOf(this.#idColumn);
+    const logCell = row.indexOf(this.#logColumn);
     if (idCell >= 0) this.id.read(row, idCell);
     else this.id.set(Buffer.from(`hash:${this.#digest.of(row)}`));
     if (logCell >= 0) this.#logText.read(row, logCell);

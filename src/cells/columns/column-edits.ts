@@ -9,15 +9,17 @@ export interface ColumnEdits {
   readonly key: HashKey | undefined;
 }
 
-/** Makes the edits of two lists; undefined if both are empty. */
-export function columnEdits(
+export const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), key: undefined };
+
+export const columnEdits = (
   drop: readonly string[],
   hash: readonly string[],
   key: HashKey | undefined,
-): ColumnEdits | undefined {
-  if (drop.length === 0 && hash.length === 0) return undefined;
-  return { drop: new Set(drop.map(nfc)), hash: new Set(hash.map(nfc)), key };
-}
+): ColumnEdits => ({
+  drop: new Set(drop.map(nfc)),
+  hash: new Set(hash.map(nfc)),
+  key,
+});
 
 /** The effect of the edits on one header. */
 export interface EditedHeader {
@@ -31,20 +33,14 @@ export interface EditedHeader {
 
 export function editHeader(header: readonly string[], edits: ColumnEdits): EditedHeader {
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
-  const names = headerColumns(header).map(({ name, source }) => nfc(isEdited(nfc(name), edits) ? name : source));
-  const actions = Uint8Array.from(names, (name) => actionOf(name, edits));
+  const actionOf = (name: string) => (edits.drop.has(name) ? DROP : edits.hash.has(name) ? HASH : KEEP);
+  const names = headerColumns(header).map(({ name, source }) => nfc(actionOf(nfc(name)) === KEEP ? source : name));
+  const actions = Uint8Array.from(names, actionOf);
   return {
     actions,
     kept: header.filter((_, i) => actions[i] !== DROP),
     foundNames: [...new Set(names.filter((_, i) => actions[i] !== KEEP))],
   };
-}
-
-const isEdited = (name: string, { drop, hash }: ColumnEdits): boolean => drop.has(name) || hash.has(name);
-
-function actionOf(name: string, { drop, hash }: ColumnEdits): number {
-  if (drop.has(name)) return DROP;
-  return hash.has(name) ? HASH : KEEP;
 }
 
 /** The names of the edits that no header had: they were misspelt, or the columns no longer exist. */

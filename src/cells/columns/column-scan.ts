@@ -2,15 +2,7 @@ import { CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from '../csv/row.ts';
 import { DROP, HASH } from '../csv/row-writer.ts';
 import { CivilTime } from '../types/civil-time.ts';
 import type { ColumnType } from '../types/codec.ts';
-import {
-  type CellForms,
-  DATE,
-  DATETIME_DASH,
-  DATETIME_DOT,
-  DATETIME_OFFSET,
-  NULL_TEXT,
-  STRING,
-} from '../types/forms.ts';
+import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
 import { formsOf, typeOf } from '../types/types.ts';
 import type { Zone } from '../types/zone.ts';
 import type { EditedHeader } from './column-edits.ts';
@@ -78,25 +70,26 @@ const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
 const MAX_SCANNED_NAMES = 1_000;
 
-/** A column that is kept. If it holds hashes, it is a string, whatever type the service fixes. */
-interface KeptColumn extends HeaderColumn {
+/** What the cells of one column have told so far. */
+interface Tally {
+  /** Undefined for a dropped column. One of hashes is a string, whatever type the service fixes. */
+  readonly column: HeaderColumn | undefined;
   readonly isHashed: boolean;
+  mode: number;
+  filled: number;
+  forms: CellForms;
+  first: number;
+  last: number;
+  readonly seen: FirstCell[];
 }
 
 /**
- * Collects from every cell what `ColumnScan` reports, in flat arrays of one entry a column of the header.
- * Methods get a cell as several numbers, so that no object is made for it. Nothing is kept of a hashed value.
+ * Collects from every cell what `ColumnScan` reports. No object is made for a cell. Nothing is kept of a hashed value.
  */
 export class ColumnCollector {
-  /** By the column of the export; undefined for a dropped one. */
-  readonly #columns: readonly (KeptColumn | undefined)[];
+  /** By the column of the export. */
+  readonly #tallies: readonly Tally[];
   readonly #zone: Zone | undefined;
-  readonly #forms: Int32Array;
-  readonly #filled: Float64Array;
-  readonly #modes: Uint8Array;
-  readonly #first: Float64Array;
-  readonly #last: Float64Array;
-  readonly #seen = new Map<number, FirstCell[]>();
   readonly #text = new CellText();
   /** The time of the last cell with one. */
   readonly #time = new CivilTime();
@@ -106,29 +99,24 @@ export class ColumnCollector {
 
   /** `idColumn`: name of the column whose cells identify rows. */
   constructor({ actions, kept }: Pick<EditedHeader, 'actions' | 'kept'>, idColumn: string, zone: Zone | undefined) {
-    const count = actions.length;
     // The kept header decides, as for all readers of the file: without `df_event_name`, `event_name` is the event name.
     const keptColumns = headerColumns(kept).values();
-    this.#columns = Array.from(actions, (action): KeptColumn | undefined => {
-      const column = action === DROP ? undefined : keptColumns.next().value;
+    this.#tallies = Array.from(actions, (action): Tally => {
       const isHashed = action === HASH;
-      return column && { ...column, isHashed, declared: isHashed ? 'string' : column.declared };
+      const keptColumn = action === DROP ? undefined : keptColumns.next().value;
+      const column = keptColumn && isHashed ? { ...keptColumn, declared: 'string' as const } : keptColumn;
+      const mode = column === undefined ? COUNTED : modeOf(column, isHashed, idColumn);
+      return { column, isHashed, mode, filled: 0, forms: 0, first: Infinity, last: -Infinity, seen: [] };
     });
     this.#zone = zone;
-    this.#forms = new Int32Array(count);
-    this.#filled = new Float64Array(count);
-    this.#modes = Uint8Array.from(this.#columns, (column) => modeOf(column, idColumn));
-    this.#first = new Float64Array(count).fill(Number.POSITIVE_INFINITY);
-    this.#last = new Float64Array(count).fill(Number.NEGATIVE_INFINITY);
   }
 
   observe(row: CsvRow): void {
     const { cells, used } = row;
-    const [filled, modes] = [this.#filled, this.#modes];
     for (let k = 0; k < used; k += STRIDE) {
-      const column = cells[k] >> COLUMN_SHIFT;
-      filled[column]++;
-      if (modes[column] !== COUNTED) this.#collect(row, k);
+      const tally = this.#tallies[cells[k] >> COLUMN_SHIFT];
+      tally.filled++;
+      if (tally.mode !== COUNTED) this.#collect(row, k, tally);
     }
   }
 
@@ -144,55 +132,48 @@ export class ColumnCollector {
     return Array.from(this.#eventNames, (name) => Buffer.from(name, 'latin1').toString()).sort();
   }
 
-  /** What was collected. */
+  /** What was collected, of each kept column. */
   results(): ColumnScan[] {
-    return this.#columns.flatMap((column, i) => (column === undefined ? [] : [this.#resultOf(column, i)]));
+    return this.#tallies.flatMap((tally) => (tally.column === undefined ? [] : [this.#resultOf(tally, tally.column)]));
   }
 
-  #collect(row: CsvRow, k: number): void {
-    const column = row.cells[k] >> COLUMN_SHIFT;
-    const mode = this.#modes[column];
+  #collect(row: CsvRow, k: number, tally: Tally): void {
     const cell = this.#text;
     cell.read(row, k);
-    const { bytes, start, end } = cell;
-    if (mode === EXAMINED) this.#examine(bytes, start, end, column);
-    else if (mode === ROW_IDS) this.#ids.add(bytes, start, end);
+    if (tally.mode === EXAMINED) this.#examine(cell, tally);
+    else if (tally.mode === ROW_IDS) this.#ids.add(cell.bytes, cell.start, cell.end);
     else if (this.#eventNames.size < MAX_SCANNED_NAMES) this.#eventNames.add(cell.latin1);
   }
 
-  #examine(bytes: Uint8Array, start: number, end: number, column: number): void {
-    const bits = formsOf(bytes, start, end, this.#zone, this.#time);
-    const added = bits & ~this.#forms[column];
-    if (added !== 0) this.#discover(bytes, start, end, column, added);
-    if ((bits & TIMES) === 0) return;
-    const second = this.#wallClock(bits);
-    if (second < this.#first[column]) this.#first[column] = second;
-    if (second > this.#last[column]) this.#last[column] = second;
+  #examine({ bytes, start, end }: CellText, tally: Tally): void {
+    const forms = formsOf(bytes, start, end, this.#zone, this.#time);
+    const added = forms & ~tally.forms;
+    if (added !== 0) {
+      tally.forms |= added;
+      tally.seen.push({ forms: added, shape: shapeOf(bytes, start, end) });
+      if ((added & STRING) !== 0 && tally.column?.declared === undefined) tally.mode = COUNTED;
+    }
+    if ((forms & TIMES) === 0) return;
+    const second = this.#wallClock(forms);
+    if (second < tally.first) tally.first = second;
+    if (second > tally.last) tally.last = second;
   }
 
   /** The time of a cell by the zone's wall clock. */
-  #wallClock(bits: CellForms): number {
+  #wallClock(forms: CellForms): number {
     const { seconds, offset } = this.#time;
-    if ((bits & DATETIME_OFFSET) === 0 || this.#zone === undefined) return seconds;
+    if ((forms & DATETIME_OFFSET) === 0 || this.#zone === undefined) return seconds;
     const utc = seconds - offset;
     return utc + this.#zone.offsetAt(utc);
   }
 
-  #discover(bytes: Uint8Array, start: number, end: number, column: number, added: CellForms): void {
-    this.#forms[column] |= added;
-    const needsNoForms = (added & STRING) !== 0 && this.#columns[column]?.declared === undefined;
-    if (needsNoForms) this.#modes[column] = COUNTED;
-    const seen = this.#seen.get(column) ?? [];
-    seen.push({ forms: added, shape: shapeOf(bytes, start, end) });
-    this.#seen.set(column, seen);
-  }
-
-  #resultOf({ name, group, declared, isHashed }: KeptColumn, column: number): ColumnScan {
-    const filled = this.#filled[column];
-    const forms = declared === 'string' && filled > 0 ? STRING : this.#forms[column];
-    const type = this.#typeOf(forms, declared);
-    const seen = this.#seen.get(column);
-    const [first, last] = [this.#first[column], this.#last[column]];
+  #resultOf(
+    { isHashed, filled, first, last, seen, ...tally }: Tally,
+    { name, group, declared }: HeaderColumn,
+  ): ColumnScan {
+    const forms = declared === 'string' && filled > 0 ? STRING : tally.forms;
+    const typeOfCells = typeOf(forms, this.#zone);
+    const type = typeOfCells && (declared ?? typeOfCells);
     return {
       name,
       group,
@@ -201,19 +182,12 @@ export class ColumnCollector {
       ...(type !== undefined && { type }),
       filled,
       ...(type === 'datetime' && first <= last && { first, last }),
-      ...(seen !== undefined && { seen }),
+      ...(seen.length > 0 && { seen }),
     };
-  }
-
-  #typeOf(forms: CellForms, declared: ColumnType | undefined): ColumnType | undefined {
-    if (declared !== undefined) return (forms & ~NULL_TEXT) === 0 ? undefined : declared;
-    return typeOf(forms, this.#zone);
   }
 }
 
-function modeOf(column: KeptColumn | undefined, idColumn: string): number {
-  if (column === undefined) return COUNTED;
-  const { source, occurrence, declared, isHashed } = column;
+function modeOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolean, idColumn: string): number {
   // An event name that is hashed must not be remembered. A hashed id still identifies its row.
   if (source === EVENT_NAME && occurrence === 1 && !isHashed) return EVENT_NAMES;
   if (source === idColumn && occurrence === 1) return ROW_IDS;

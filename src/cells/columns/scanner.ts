@@ -8,7 +8,7 @@ import { BARE_CR, CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from '../csv/row
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { zoneOf } from '../types/zone.ts';
-import { type ColumnEdits, type EditedHeader, editHeader } from './column-edits.ts';
+import { type ColumnEdits, type EditedHeader, editHeader, NO_EDITS } from './column-edits.ts';
 import { ColumnCollector, type ColumnScan } from './column-scan.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, missingColumns, UNIFIED_ID } from './groups.ts';
 
@@ -19,8 +19,6 @@ const LOWER_D = 0x64;
 const MIN_FOREIGN_CELLS = 10;
 /** Foreign cells a row from which they mean it. */
 const FOREIGN_CELLS_A_ROW = 0.05;
-
-const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), key: undefined };
 
 export interface ScannerOptions extends RowLimits {
   /** IANA name of the zone of datetimes that carry none. */
@@ -67,10 +65,8 @@ export interface ScanResult {
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
-  /** The names of `edits` that the header had; absent without edits. */
-  readonly foundNames?: readonly string[];
-  /** The last bytes to write. */
-  readonly tail: readonly Uint8Array[];
+  /** The names of `edits` that the header had. */
+  readonly foundNames: readonly string[];
 }
 
 /** What a header says of the rows below it. */
@@ -111,20 +107,20 @@ export class Scanner {
   }
 
   /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv, UnusableCsv. */
-  push(chunk: Uint8Array): Uint8Array[] {
+  push(chunk: Uint8Array): Uint8Array {
     this.#source.push(chunk);
     return this.#readRows();
   }
 
-  /** Ends the body. Throws MalformedCsv if it is not complete. */
-  finish(): ScanResult {
+  /** Ends the body; `tail` has the last bytes to write. Throws MalformedCsv if the body is not complete. */
+  finish(): { readonly scan: ScanResult; readonly tail: Uint8Array } {
     this.#source.finish();
-    const tail = this.#readRows().map((part) => Buffer.from(part));
+    const tail = this.#readRows();
     const rows = Math.max(0, this.#source.rows - 1) - this.#suppressed;
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncodingError();
     const { collector, edited } = this.#header ?? {};
-    return {
+    const scan: ScanResult = {
       header: edited?.kept ?? [],
       columns: collector?.results() ?? [],
       rows,
@@ -134,13 +130,13 @@ export class Scanner {
       finalNewline: this.#source.hasLineEnd,
       invalidUtf8: { cells: this.#invalidCells, ...(this.#firstInvalid && { first: this.#firstInvalid }) },
       eventNames: collector?.eventNames() ?? [],
-      ...(this.#options.edits && { foundNames: edited?.foundNames ?? [] }),
-      tail,
+      foundNames: edited?.foundNames ?? [],
     };
+    return { scan, tail };
   }
 
   /** Reads the rows that are whole; returns what is kept of them. */
-  #readRows(): Uint8Array[] {
+  #readRows(): Uint8Array {
     const source = this.#source;
     while (source.next()) {
       const isHeader = this.#header === undefined;
@@ -149,7 +145,7 @@ export class Scanner {
       const length = this.#header.writer.write(source.row, isHeader);
       if (length > this.#longestRow) this.#longestRow = length;
     }
-    return this.#header?.writer.take() ?? [];
+    return this.#header?.writer.take() ?? Buffer.alloc(0);
   }
 
   /** Collects what the current row tells; false if it is left out. */
@@ -205,12 +201,10 @@ export class Scanner {
 
   /** True for a row of a person on the suppression list. */
   #isSuppressed(row: CsvRow, { personColumn }: Header): boolean {
-    const { cells, used } = row;
     const { suppression } = this.#options;
     if (suppression === undefined) return false;
-    let k = 0;
-    while (k < used && cells[k] >> COLUMN_SHIFT < personColumn) k += STRIDE;
-    if (k >= used || cells[k] >> COLUMN_SHIFT !== personColumn) return false;
+    const k = row.indexOf(personColumn);
+    if (k < 0) return false;
     this.#cell.read(row, k);
     return suppression.has(this.#cell.text);
   }

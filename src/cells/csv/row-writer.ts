@@ -65,13 +65,13 @@ export class RowWriter {
   }
 
   /** The bytes of all rows since the last call, valid until the next row is written. */
-  take(): Uint8Array[] {
+  take(): Uint8Array {
     if (this.#to > 0) this.#flush();
     const written = this.#to > 0 ? this.#out.subarray(0, this.#to) : this.#source.subarray(this.#from, this.#until);
     this.#from = 0;
     this.#until = 0;
     this.#to = 0;
-    return written.length === 0 ? [] : [written];
+    return written;
   }
 
   /** Copies the range of unchanged rows; afterwards there is room for one byte more. */

@@ -163,6 +163,14 @@ export class CsvRow {
     return bytes[i + 2] === LF ? CR : this.#broken('after_quote', i + 1);
   }
 
+  /** The index `k` in `cells` of the entries of a column's cell; -1 if that is empty. */
+  indexOf(column: number): number {
+    const { cells, used } = this;
+    let k = 0;
+    while (k < used && cells[k] >> COLUMN_SHIFT < column) k += STRIDE;
+    return k < used && cells[k] >> COLUMN_SHIFT === column ? k : -1;
+  }
+
   /** The texts of all cells, the empty ones too. */
   texts(): string[] {
     const texts = new Array<string>(this.width).fill('');

@@ -29,7 +29,7 @@ export const command = defineCommand({
     const pinned = pinnedTypes(schema);
     const scanner = new Scanner({ timezone, requireColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
-    const unseen = edits === undefined ? [] : namesNotFound(edits, new Set(scan.foundNames));
+    const unseen = namesNotFound(edits, new Set(scan.foundNames));
     if (unseen.length > 0) {
       const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseen.join(', ')}.`;
       context.logger.warn('columns.unseen', message);
@@ -65,7 +65,7 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
       bytes += chunk.length;
       scanner.push(chunk);
     }
-    return { scan: scanner.finish(), bytes };
+    return { scan: scanner.finish().scan, bytes };
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw configError(`${file} is no whole CSV file. ${error.sentence}.`);

@@ -28,13 +28,13 @@ const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DA
 export async function findEndDay(
   day: Day,
   sendExport: SendExport,
-  edits: ColumnEdits | undefined,
+  edits: ColumnEdits,
 ): Promise<{ readonly answer: ExportResult; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
   const answerOfDay = await sendExport({ to: day });
   if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
   // The service may select by this column, the only one of them that can be dropped.
-  const canProve = edits?.drop.has(EVENT_DATETIME) !== true;
+  const canProve = !edits.drop.has(EVENT_DATETIME);
   if (answerOfDay.kind === 'checked' && canProve && spansAnHour(answerOfDay.scan.columns)) {
     return { answer: answerOfDay, includesEnd: true };
   }

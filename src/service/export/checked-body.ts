@@ -14,7 +14,7 @@ export interface CheckedOutput {
 /** A body that was received and checked to its last byte. */
 export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
   readonly kind: 'checked';
-  readonly scan: Omit<ScanResult, 'tail'>;
+  readonly scan: ScanResult;
   /** Number of bytes received, and their SHA-256 (hex). */
   readonly bytes: number;
   readonly sha256: string;
@@ -44,10 +44,11 @@ export async function checkBody<Output extends CheckedOutput>(
       bytes += chunk.length;
       if (counts !== undefined) counts.bytes += chunk.length;
       hash.update(chunk);
-      for (const part of scanner.push(chunk)) await output.write(part);
+      const part = scanner.push(chunk);
+      if (part.length > 0) await output.write(part);
     }
-    const { tail, ...scan } = scanner.finish();
-    for (const part of tail) await output.write(part);
+    const { tail, scan } = scanner.finish();
+    if (tail.length > 0) await output.write(tail);
     await output.close?.();
     return { kind: 'checked', scan, bytes, sha256: hash.digest('hex'), output };
   } catch (error) {

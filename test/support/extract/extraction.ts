@@ -6,6 +6,7 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
 import type { DayBatch, DayDownload } from '../../../src/extract/checked-day.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
 import { extractDays } from '../../../src/extract/extract.ts';
@@ -372,6 +373,7 @@ export class Fixture {
     this.report = newDaysReport();
     return {
       service: this.service,
+      edits: NO_EDITS,
       clock: this.clock,
       random: () => JITTER,
       logger: createLogger(

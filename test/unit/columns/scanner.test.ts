@@ -171,7 +171,7 @@ describe('a scan', () => {
     const whole = scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1 << 26 }), body);
     const cut = scanIn(new Scanner({ requireColumns: false }), body, cuts);
     expect(cut.written.equals(whole.written)).toBe(true);
-    expect({ ...cut.result, tail: [] }).toEqual({ ...whole.result, tail: [] });
+    expect(cut.result).toEqual(whole.result);
     expect(whole.result).toMatchObject({ rows: 40_000, invalidUtf8: { cells: 1 } });
   });
 });

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/durations.ts';
+import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
 import { newDaysReport, newDownloadCounts } from '../../../src/extract/extract-deps.ts';
 import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
 import { Load } from '../../../src/targets/load.ts';
@@ -58,6 +59,7 @@ describe('the snapshot of user profiles', () => {
       counts,
       report,
       unseenColumns,
+      edits: NO_EDITS,
       service,
       maxConcurrentExports: 5,
       timezone: undefined,
