@@ -10,21 +10,14 @@ import { allowedFrom, type LimitHeaders, NO_LIMITS } from '../http/headers.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
-import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
-import {
-  type ExportAnswer,
-  type ExportBody,
-  type ExportRefusal,
-  type ExportRequest,
-  InterruptedBody,
-} from './export/protocol.ts';
+import { HTML_PAGE, NOT_FOUND, refusalOfBody } from './export/outcomes.ts';
+import { type ExportBody, type ExportRefusal, type ExportRequest, InterruptedBody } from './export/protocol.ts';
 
 /** What one minimal export shows of address, service and token. */
 export interface CheckVerdict {
-  /** True when a sync may proceed: no answer indicates a fault of the configuration. */
-  readonly isUsable: boolean;
-  /** The kind and the code of the answer in the table of outcomes; `data` and `ok` for an export. */
-  readonly kind: ExportAnswer['kind'];
+  /** `usable`: no answer indicates a fault of the configuration. `config`: the user must act. `later`: neither is known. */
+  readonly kind: 'usable' | 'config' | 'later';
+  /** The code of the answer in the table of outcomes; `ok` for an export. */
   readonly code: string;
   /** A sentence: what was found, and what to do. */
   readonly message: string;
@@ -55,8 +48,10 @@ export async function checkService(
   const client = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, onConnect });
   const ask = async (request: ExportRequest, timedSignal: AbortSignal) => {
     const answer = await client.exportEvents(request, timedSignal);
-    const { mayBeDueToEvent = false, ...verdict } = await findingOf(answer, { host, serviceId, now: clock.now() });
-    return { verdict: { ...verdict, limits: answer.limits }, mayBeDueToEvent };
+    const { limits } = answer;
+    const refusal = answer.kind === 'data' ? await refusalInBody(answer, host) : answer;
+    const finding = findingOf(refusal, { host, serviceId, limits, now: clock.now() });
+    return { verdict: { ...finding, limits }, mayBeDueToEvent: mayBeDueToEvent(refusal) };
   };
   logger.info('check.cost', COST);
   try {
@@ -81,73 +76,69 @@ export async function checkService(
   }
 }
 
-interface Finding extends Omit<CheckVerdict, 'limits'> {
-  /** True if the event that does not exist may be the reason of the answer; default false. */
-  readonly mayBeDueToEvent?: boolean;
+/** True if the event that does not exist may be the reason of a refusal. */
+function mayBeDueToEvent(refusal: ExportRefusal | undefined): boolean {
+  if (refusal === undefined || refusal.code === HTML_PAGE || refusal.status === undefined) return false;
+  return ['empty', 'invalid', 'retry', 'retry_or_split'].includes(refusal.kind);
 }
 
-interface AskedService {
-  readonly host: string;
-  readonly serviceId: string;
-  /** The instant of the answer (ms since 1970). */
-  readonly now: number;
-}
-
-const findingOf = async (answer: ExportAnswer, service: AskedService): Promise<Finding> =>
-  answer.kind === 'data' ? await findingInBody(answer, service.host) : findingInRefusal(answer, service);
-
-async function findingInBody(body: ExportBody, host: string): Promise<Finding> {
-  const notAnExport = (code: string, why: string): Finding => {
-    const message = `${host} answers, but not with an export of events (${why}): is base_url right?`;
-    return { isUsable: false, kind: 'config', code, message };
+/** Why a body is no export of events, as its header shows; undefined for one that is. */
+async function refusalInBody(body: ExportBody, host: string): Promise<ExportRefusal | undefined> {
+  const status = 200;
+  const notAnExport = (code: string, why: string): ExportRefusal => {
+    const clause = `${host} answers, but not with an export of events (${why}): is base_url right?`;
+    return { kind: 'config', code, clause, status };
   };
   try {
-    const missing = missingColumns((await readHeader(body.bytes)).header);
-    if (missing.length > 0)
-      return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
-    const message = `${host} accepts token and service, and exports events.`;
-    return { isUsable: true, kind: 'data', code: 'ok', message };
+    const missing = missingColumns(await readHeader(body.bytes));
+    if (missing.length === 0) return undefined;
+    return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
   } catch (error) {
-    if (error instanceof InterruptedBody)
-      return { isUsable: false, kind: 'retry', code: error.fault, message: `${error.message} Try again later.` };
+    if (error instanceof InterruptedBody) return refusalOfBody(error.fault, error.clause, undefined);
     if (!(error instanceof MalformedCsv)) throw error;
-    return error.reason === 'empty_body'
-      ? noEvents(error.reason, `${host} answered with no byte`)
-      : notAnExport(error.reason, error.sentence);
+    const { reason: code, sentence } = error;
+    if (code === 'empty_body') return { kind: 'empty', code, clause: `${host} answered with no byte`, status };
+    return notAnExport(code, sentence);
   } finally {
     await body.close();
   }
 }
 
-const noEvents = (code: string, clause: string): Finding => {
-  const message = `${clause}, and accepts token and service: there seem to be no events yet.`;
-  return { isUsable: true, kind: 'empty', code, message, mayBeDueToEvent: true };
-};
+type Finding = Omit<CheckVerdict, 'limits'>;
 
-function findingInRefusal(
-  { kind, code, clause, status, limits }: ExportRefusal & Pick<ExportAnswer, 'limits'>,
-  { host, serviceId, now }: AskedService,
-): Finding {
-  const wrongAddress: Finding = { isUsable: false, kind: 'config', code, message: `${clause}: is base_url right?` };
-  if (code === HTML_PAGE) return wrongAddress;
+interface AskedService {
+  readonly host: string;
+  readonly serviceId: string;
+  readonly limits: LimitHeaders;
+  /** The instant of the answer (ms since 1970). */
+  readonly now: number;
+}
+
+/** What a refusal says, or an export of events. */
+function findingOf(refusal: ExportRefusal | undefined, { host, serviceId, limits, now }: AskedService): Finding {
+  if (refusal === undefined)
+    return { kind: 'usable', code: 'ok', message: `${host} accepts token and service, and exports events.` };
+  const { kind, code, clause } = refusal;
   switch (kind) {
-    case 'empty':
-      return code === NOT_FOUND ? { ...wrongAddress, mayBeDueToEvent: true } : noEvents(code, clause);
+    case 'empty': {
+      if (code === NOT_FOUND) return { kind: 'config', code, message: `${clause}: is base_url right?` };
+      const message = `${clause}, and accepts token and service: there seem to be no events yet.`;
+      return { kind: 'usable', code, message };
+    }
     case 'config':
     case 'unsupported':
-      return { isUsable: false, kind: 'config', code, message: sentenceOf(clause) };
+      return { kind: 'config', code, message: sentenceOf(clause) };
     case 'invalid': {
       const message = `${host} does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's (${code}).`;
-      return { isUsable: false, kind, code, message, mayBeDueToEvent: true };
+      return { kind: 'config', code, message };
     }
     case 'retry':
-    case 'retry_or_split': {
-      const message = `${sentenceOf(clause)} Try again later.`;
-      return { isUsable: false, kind, code, message, mayBeDueToEvent: status !== undefined };
-    }
+    case 'retry_or_split':
+      if (code === HTML_PAGE) return { kind: 'config', code, message: `${clause}: is base_url right?` };
+      return { kind: 'later', code, message: `${sentenceOf(clause)} Try again later.` };
     case 'gone': {
       const message = `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`;
-      return { isUsable: true, kind, code, message };
+      return { kind: 'usable', code, message };
     }
     case 'wait': {
       const from = allowedFrom(limits);
@@ -156,20 +147,20 @@ function findingInRefusal(
           ? 'The service does not say when it may be asked again'
           : `It may be asked again at ${new Date(from).toISOString()}, in ${formatDuration(from - now)}`;
       const message = `The service answers, but its limit of exports is reached. ${until}; a run waits for that by itself.`;
-      return { isUsable: true, kind, code, message };
+      return { kind: 'usable', code, message };
     }
   }
 }
 
 function findingWithoutAnswer(error: unknown, host: string, isConnected: boolean): Finding {
-  if (error instanceof UserError) {
-    const kind = error.kind === 'config' ? 'config' : 'retry';
-    return { isUsable: false, kind, code: error.kind, message: error.message };
-  }
+  if (error instanceof UserError)
+    return { kind: error.kind === 'config' ? 'config' : 'later', code: error.kind, message: error.message };
   if (!(error instanceof TimeLimitReached)) throw error;
   const time = formatDuration(SOURCE_CHECK_TIMEOUT_MS);
-  const message = isConnected
-    ? `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`
-    : `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
-  return { isUsable: isConnected, kind: 'retry', code: isConnected ? 'slow' : 'connect_timeout', message };
+  if (isConnected) {
+    const message = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
+    return { kind: 'usable', code: 'slow', message };
+  }
+  const message = `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
+  return { kind: 'later', code: 'connect_timeout', message };
 }

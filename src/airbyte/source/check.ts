@@ -4,11 +4,11 @@ import { checkService } from '../../service/check.ts';
 import { openConfig, type Verb } from '../protocol/connector.ts';
 import { connectionStatus } from '../protocol/messages.ts';
 
-/** The verb `check`: one export shows if the service can be used. `isUsable` is true for an exhausted quota, too. */
+/** The verb `check`: one export shows if the service can be used. It can with an exhausted quota, too. */
 export const check: Verb = async (context) => {
   const config = openConfig(parseSourceConfig, context);
-  const { isUsable, kind, code, message } = await checkService(config, context);
+  const { kind, code, message } = await checkService(config, context);
   context.logger.debug('check.verdict', message, { kind, code });
-  if (!isUsable) throw configError(message);
+  if (kind !== 'usable') throw configError(message);
   return connectionStatus('SUCCEEDED', context.redactor.mask(message));
 };

@@ -5,11 +5,11 @@ import { defineCommand } from '../command.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 
-/** The exit code of a verdict: `later` where another attempt may succeed. */
-export function checkExit({ isUsable, kind }: Pick<CheckVerdict, 'isUsable' | 'kind'>): ExitCode {
-  if (isUsable) return EXIT.done;
-  return kind === 'config' || kind === 'invalid' ? EXIT.usage : EXIT.later;
-}
+const EXIT_OF_VERDICT: Readonly<Record<CheckVerdict['kind'], ExitCode>> = {
+  usable: EXIT.done,
+  config: EXIT.usage,
+  later: EXIT.later,
+};
 
 export const command = defineCommand({
   options: {},
@@ -24,14 +24,14 @@ export const command = defineCommand({
 
 /** Makes the check, which costs an export. */
 export async function checkSource(config: SourceConfig, context: Context) {
-  const { kind, isUsable, code, message, limits } = await checkService(config, context);
+  const { kind, code, message, limits } = await checkService(config, context);
   const verdict = {
     v: 1,
-    usable: isUsable,
+    usable: kind === 'usable',
     code,
     message: context.redactor.mask(message),
     remaining: limits.remaining ?? null,
     reset_at: limits.resetAt === undefined ? null : new Date(limits.resetAt).toISOString(),
   };
-  return { verdict, exit: checkExit({ isUsable, kind }) };
+  return { verdict, exit: EXIT_OF_VERDICT[kind] };
 }

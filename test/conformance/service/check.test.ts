@@ -48,40 +48,38 @@ async function probe(script: Script, options = {}) {
 }
 
 describe('the verdict on one minimal export', () => {
-  const rows: [string, Script, CheckVerdict['kind'], boolean][] = [
-    ['a header', () => whole(200, `${HEADER}\n`), 'data', true],
-    ['a header without a line end', () => whole(200, HEADER), 'data', true],
+  const rows: [string, Script, CheckVerdict['kind']][] = [
+    ['a header', () => whole(200, `${HEADER}\n`), 'usable'],
+    ['a header without a line end', () => whole(200, HEADER), 'usable'],
     [
       'a header, CRLF, BOM, and rows for ever',
       () => [{ send: head(200, CHUNKED) }, { send: chunks(`\uFEFF${HEADER}\r\n1,2\r\n`) }, { hold: true }],
-      'data',
-      true,
+      'usable',
     ],
-    ['no byte', () => whole(200, ''), 'empty', true],
-    ['401', () => json(401, fail('unauthorized_token')), 'config', false],
-    ['403', () => whole(403, '<html>'), 'config', false],
-    ['a wrong token inside a 200', () => json(200, fail('unauthorized_token')), 'config', false],
-    ['a wrong service that is called so', () => json(400, fail('invalid_service_id')), 'config', false],
+    ['no byte', () => whole(200, ''), 'usable'],
+    ['401', () => json(401, fail('unauthorized_token')), 'config'],
+    ['403', () => whole(403, '<html>'), 'config'],
+    ['a wrong token inside a 200', () => json(200, fail('unauthorized_token')), 'config'],
+    ['a wrong service that is called so', () => json(400, fail('invalid_service_id')), 'config'],
     [
       '429',
       () =>
         json(429, fail('too_many_api_requests'), { 'X-Rate-Limit-Reset': NOW + 60_000, 'X-Rate-Limit-Remaining': 0 }),
-      'wait',
-      true,
+      'usable',
     ],
-    ['400 for the day', () => json(400, fail('exceed_date_range_limit')), 'gone', true],
-    ['400 for the day, without JSON', () => whole(400, 'exceed_date_range_limit'), 'gone', true],
-    ['another table', () => whole(200, 'id,name\n1,2\n'), 'config', false],
-    ['a page', () => whole(200, '<!doctype html>'), 'config', false],
-    ['404', () => whole(404, 'no'), 'config', false],
-    ['a redirect', () => whole(302, '', { Location: 'https://login.example' }), 'config', false],
-    ['503', () => whole(503, '<html>'), 'retry', false],
-    ['a reset', () => [{ reset: true }], 'retry', false],
-    ['a cut', () => [{ send: head(200, CHUNKED) }, { send: chunks('a,b') }, { end: true }], 'retry', false],
+    ['400 for the day', () => json(400, fail('exceed_date_range_limit')), 'usable'],
+    ['400 for the day, without JSON', () => whole(400, 'exceed_date_range_limit'), 'usable'],
+    ['another table', () => whole(200, 'id,name\n1,2\n'), 'config'],
+    ['a page', () => whole(200, '<!doctype html>'), 'config'],
+    ['404', () => whole(404, 'no'), 'config'],
+    ['a redirect', () => whole(302, '', { Location: 'https://login.example' }), 'config'],
+    ['503', () => whole(503, '<html>'), 'later'],
+    ['a reset', () => [{ reset: true }], 'later'],
+    ['a cut', () => [{ send: head(200, CHUNKED) }, { send: chunks('a,b') }, { end: true }], 'later'],
   ];
-  it.each(rows)('for %s', async (name, script, kind, isUsable) => {
+  it.each(rows)('for %s', async (name, script, kind) => {
     const verdict = await probe(script);
-    expect(verdict).toMatchObject({ kind, isUsable });
+    expect(verdict).toMatchObject({ kind });
     expect(verdict.message).toMatch(/[.?]$/);
     expect(verdict.message).toMatch(/^[A-Z0-9]/);
     expect(JSON.stringify(verdict)).not.toContain(CANARY);
@@ -95,25 +93,22 @@ describe('the verdict on one minimal export', () => {
 
   const forEvent = (body: string) => body.includes('no_such_event');
   it.each([
-    ['the event alone: the configuration is right', () => whole(200, `${HEADER}\n1,2`), 'data', true],
-    ['everything: the configuration is wrong', () => json(400, fail('invalid_parameter')), 'invalid', false],
-    ['everything, without a reason', () => whole(400, 'no'), 'invalid', false],
-    ['the event, and the token is wrong', () => json(401, fail('unauthorized_token')), 'config', false],
-    ['the event, and no more is left', () => json(429, fail('too_many_api_requests')), 'wait', true],
-  ] as [string, Script, CheckVerdict['kind'], boolean][])(
-    'when the service refuses %s',
-    async (_name, second, kind, isUsable) => {
-      const verdict = await probe((request, count) =>
-        forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
-      );
-      expect(verdict).toMatchObject({ kind, isUsable });
-      expect(verdict.message).toMatch(/[.?]$/);
-      const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
-      expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
-      expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
-      expect(bodies[1]).not.toHaveProperty('events');
-    },
-  );
+    ['the event alone: the configuration is right', () => whole(200, `${HEADER}\n1,2`), 'usable'],
+    ['everything: the configuration is wrong', () => json(400, fail('invalid_parameter')), 'config'],
+    ['everything, without a reason', () => whole(400, 'no'), 'config'],
+    ['the event, and the token is wrong', () => json(401, fail('unauthorized_token')), 'config'],
+    ['the event, and no more is left', () => json(429, fail('too_many_api_requests')), 'usable'],
+  ] as [string, Script, CheckVerdict['kind']][])('when the service refuses %s', async (_name, second, kind) => {
+    const verdict = await probe((request, count) =>
+      forEvent(request.body) ? json(400, fail('invalid_parameter')) : second(request, count),
+    );
+    expect(verdict).toMatchObject({ kind });
+    expect(verdict.message).toMatch(/[.?]$/);
+    const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
+    expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
+    expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
+    expect(bodies[1]).not.toHaveProperty('events');
+  });
 
   it.each<[string, Script]>([
     ['404', () => whole(404, 'no')],
@@ -126,7 +121,7 @@ describe('the verdict on one minimal export', () => {
     const verdict = await probe((request, count) =>
       forEvent(request.body) ? first(request, count) : whole(200, `${HEADER}\n`),
     );
-    expect(verdict).toMatchObject({ kind: 'data', isUsable: true });
+    expect(verdict).toMatchObject({ kind: 'usable' });
   });
 
   it('names the reset of an exhausted quota, and requests the minimal export', async () => {
@@ -142,7 +137,7 @@ describe('the verdict on one minimal export', () => {
 
   it('is unreachable for an untrusted certificate and for a closed port', async () => {
     expect(await probe(() => [], { tls: selfSigned() })).toMatchObject({ kind: 'config', code: 'certificate' });
-    expect(await probeAt('http://127.0.0.1:1')).toMatchObject({ kind: 'retry', code: 'refused' });
+    expect(await probeAt('http://127.0.0.1:1')).toMatchObject({ kind: 'later', code: 'refused' });
   });
 
   it('is usable within five seconds for a host that does not answer', async () => {
@@ -151,7 +146,7 @@ describe('the verdict on one minimal export', () => {
     const probing = probeAt(server.url, { clock });
     await until(() => server?.requests.length === 1);
     clock.pass(4_999);
-    expect(await probing).toMatchObject({ isUsable: true, code: 'slow' });
+    expect(await probing).toMatchObject({ kind: 'usable', code: 'slow' });
   });
 
   it('rejects with the reason of an abort', async () => {
@@ -165,13 +160,13 @@ describe('the verdict on one minimal export', () => {
 
 describe('against the simulator', () => {
   it.each([
-    [{}, TOKENS.export, SERVICE_ID, 'data'],
-    [{ columns: { event_name: 'df_event_name' }, format: { gzip: true } }, TOKENS.export, SERVICE_ID, 'data'],
+    [{}, TOKENS.export, SERVICE_ID, 'usable'],
+    [{ columns: { event_name: 'df_event_name' }, format: { gzip: true } }, TOKENS.export, SERVICE_ID, 'usable'],
     [{}, 'other', SERVICE_ID, 'config'],
     [{}, TOKENS.export, 'other', 'config'],
-    [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'invalid'],
-    [{ answers: { known_events_only: true } }, TOKENS.export, SERVICE_ID, 'data'],
-    [{ limits: { exports_per_hour: 0 } }, TOKENS.export, SERVICE_ID, 'wait'],
+    [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'config'],
+    [{ answers: { known_events_only: true } }, TOKENS.export, SERVICE_ID, 'usable'],
+    [{ limits: { exports_per_hour: 0 } }, TOKENS.export, SERVICE_ID, 'usable'],
   ])('scenario %j, token %s, service %s: %s', async (scenario, token, serviceId, kind) => {
     const sim = await startTestSimulator(scenario);
     expect(await probeAt(sim.url, { exportToken: new Secret(token), serviceId })).toMatchObject({ kind });

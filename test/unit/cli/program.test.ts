@@ -1,6 +1,5 @@
 import { type AddressInfo, createServer } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { checkExit } from '../../../src/cli/commands/check.ts';
 import { COMMANDS } from '../../../src/cli/commands/commands.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
@@ -136,14 +135,4 @@ it('a port of simulate that is taken is refused by name', async () => {
   const { code, stderr } = await run(`simulate --port ${port}`);
   holder.close();
   expect([code, stderr]).toEqual([2, expect.stringContaining(`port ${port} cannot be used (EADDRINUSE)`)]);
-});
-
-it.each([
-  [true, 'data', 0],
-  [true, 'wait', 0],
-  [false, 'retry', 3],
-  [false, 'config', 2],
-  [false, 'invalid', 2],
-] as const)('check ends usable (%s) and an answer of kind %s with exit %i', (isUsable, kind, exit) => {
-  expect(checkExit({ isUsable, kind })).toBe(exit);
 });
