@@ -59,7 +59,8 @@ const FAULTS: readonly { readonly match: RegExp; readonly toError: (file: string
     },
     {
       match: /not a valid DuckDB database file|storage version|checksum/i,
-      toError: (file) => configError(`${file} is not a database that this DuckDB can read: give another file.`),
+      toError: (file) =>
+        configError(`${file} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
     },
     {
       match: /No files found that match|Cannot open file ".*\.parquet": No such file/,

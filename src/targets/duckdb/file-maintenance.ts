@@ -15,7 +15,7 @@ import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
-import { readFileState, withLoadedFile, writeState } from './file-state.ts';
+import { checkExists, readFileState, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { OWN_TYPES_IN_DUCKDB, rowsOfDaysSql } from './row-tables.ts';
 
@@ -25,7 +25,16 @@ export const MAINTENANCE: Maintenance = {
     if (!existsSync(file)) return undefined;
     return (await withFile({ ...options, file, readOnly: true }, readFileState))?.state;
   },
-  verify: (file, options) => withLoadedFile({ ...options, file, readOnly: true }, verify),
+  async verify(file, options) {
+    checkExists(file);
+    return withFile({ ...options, file, readOnly: true }, async (engine) => {
+      // Nothing else can be read of a damaged table, perhaps not even the state.
+      const damaged = await damagedTables(engine);
+      return damaged.length > 0
+        ? { differences: damaged, warnings: [] }
+        : verify(engine, await readLoadedState(engine));
+    });
+  },
   report: (file, options) => withLoadedFile({ ...options, file, readOnly: true }, report),
   prune: (file, before, { execute, ...options }) =>
     withLoadedFile({ ...options, file, readOnly: !execute }, async (engine, state) =>
@@ -58,27 +67,25 @@ async function prune(engine: Engine, state: PlaceState, before: Day): Promise<Pr
 
 async function verify(engine: Engine, state: PlaceState): Promise<Verified> {
   const columns = await columnDifferences(engine, EVENTS, state);
-  const damaged = await damagedTables(engine);
-  const canCount = damaged.length === 0 && EVENTS.ownColumns.every((name) => !columns.has(name));
+  const canCount = EVENTS.ownColumns.every((name) => !columns.has(name));
   const faults = canCount ? await countKeyFaults(engine, EVENTS.name) : { absent: 0, repeated: 0, shared: 0 };
   return {
     differences: [
-      ...damaged,
       ...(canCount ? checkRows(state.receipts, await rowsByDay(engine, EVENTS.name)) : []),
       ...checkKeys(faults),
       ...columns.values(),
-      ...(await profileDifferences(engine, state, damaged.length === 0)),
+      ...(await profileDifferences(engine, state)),
     ],
     warnings: [...dayWarnings(state), ...keyWarnings(faults)],
   };
 }
 
 /** The differences of the table of profiles. */
-async function profileDifferences(engine: Engine, state: PlaceState, isReadable: boolean): Promise<Difference[]> {
+async function profileDifferences(engine: Engine, state: PlaceState): Promise<Difference[]> {
   const profiles = profilesAsTable(state);
   if (profiles === undefined) return [];
   const columns = await columnDifferences(engine, USER_PROFILES, profiles);
-  if (!isReadable || columns.size > 0) return [...columns.values()];
+  if (columns.size > 0) return [...columns.values()];
   const { name } = USER_PROFILES;
   return checkProfiles(profiles, {
     rows: await engine.count(name),
