@@ -4,8 +4,8 @@ import { isPlaceholder } from '../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
-import { type PeopleById, personKey } from '../engine/people/query.ts';
-import { spellingKey } from '../engine/people/spelling.ts';
+import { type PeopleById, personOf } from '../engine/people/query.ts';
+import { foldedSpelling } from '../engine/people/spelling.ts';
 import {
   ALL_PROPERTIES,
   downloadProfiles,
@@ -101,7 +101,7 @@ class ProfileReader implements ProfilesOfIds {
   constructor(query: ProfileQuery) {
     this.#query = query;
     for (const id of query.ids) {
-      const key = spellingKey(id);
+      const key = foldedSpelling(id);
       if (key === '') continue;
       this.#idsBySpelling.set(key, [...(this.#idsBySpelling.get(key) ?? []), id]);
     }
@@ -132,8 +132,8 @@ class ProfileReader implements ProfilesOfIds {
     this.profileCount++;
     if (this.#query.ids.has(externalId)) this.#hold(externalId, unifiedId);
     else {
-      for (const id of this.#idsBySpelling.get(spellingKey(externalId)) ?? []) this.alikeTexts.set(id, externalId);
-      const person = personKey(unifiedId, this.#query.hashKey);
+      for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.alikeTexts.set(id, externalId);
+      const person = personOf(unifiedId, this.#query.hashKey);
       if (this.#query.peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
     }
   }

@@ -1,7 +1,7 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { count, withSeparators } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
-import { type PeopleFound, type PeopleQuery, personKey, type UnifiedId } from '../engine/people/query.ts';
+import { type PeopleFound, type PeopleQuery, personOf, type UnifiedId } from '../engine/people/query.ts';
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -87,7 +87,7 @@ export class Purge {
   get guardProblem(): string | undefined {
     const { maxPeople, allowsShared, search } = this.#options;
     const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * this.#entries.length);
-    const personCount = new Set(this.#unifiedIds().map(({ text }) => personKey(text, search.hashKey))).size;
+    const personCount = new Set(this.#unifiedIds().map(({ text }) => personOf(text, search.hashKey))).size;
     if (personCount > limit) {
       const whose = maxPeople === undefined ? 'usual' : '--max-people allows';
       return (
@@ -213,7 +213,7 @@ export class Purge {
 
   /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
   #unifiedIds(): UnifiedId[] {
-    const textsOfWays = [...this.people.peopleOf.values()].flat().map((text) => ({ text, hashKey: undefined }));
+    const textsOfWays = [...this.people.peopleOf.values()].flat().map((text) => ({ text, keyCheck: undefined }));
     // A place knows under which key its form is a hash.
     const idsInRows = this.#places.flatMap(({ people }) => people.unifiedIds);
     return [...new Map([...textsOfWays, ...idsInRows].map((unifiedId) => [unifiedId.text, unifiedId])).values()];

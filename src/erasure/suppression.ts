@@ -135,7 +135,7 @@ export class SuppressionList {
         const key = new HashKey(keyOf(keyed) ?? (await makeKey(keyed)), KEY_LABEL);
         const entries = people
           .filter(({ text }) => !isPlaceholder(text))
-          .map(({ text, hashKey }): SuppressedPerson => ({ hmac: key.hashOf(text), hash_key: hashKey }));
+          .map(({ text, keyCheck }): SuppressedPerson => ({ hmac: key.hashOf(text), hash_key: keyCheck }));
         return append(path, key, entries, checkHeld);
       });
     } catch (error) {

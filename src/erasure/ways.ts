@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
-import { joinPeople, type PeopleById, type PeopleFound, type PeopleQuery, personKey } from '../engine/people/query.ts';
+import { joinPeople, type PeopleById, type PeopleFound, type PeopleQuery, personOf } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
@@ -88,7 +88,7 @@ export async function findInAllWays(
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   let searchesProfiles = service === undefined && mapping === undefined;
   let lookups = await searchRows([...ids], searchesProfiles, search);
-  const peopleInRows = new Set(lookups.flatMap(({ peopleOf }) => personKeysOf(peopleOf, hashKey)));
+  const peopleInRows = new Set(lookups.flatMap(({ peopleOf }) => personsOf(peopleOf, hashKey)));
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   const isAsked = service !== undefined && mapping === undefined;
@@ -127,8 +127,8 @@ export async function findInAllWays(
   };
 }
 
-const personKeysOf = (peopleOf: PeopleById, hashKey: HashKey | undefined): string[] =>
-  [...peopleOf.values()].flat().map((text) => personKey(text, hashKey));
+const personsOf = (peopleOf: PeopleById, hashKey: HashKey | undefined): string[] =>
+  [...peopleOf.values()].flat().map((text) => personOf(text, hashKey));
 
 const columnSentences = ({ name, place }: NamedLookup, column: string | undefined): string[] =>
   column === undefined || place.column !== undefined

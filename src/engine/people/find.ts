@@ -1,289 +1,332 @@
+import { systemError } from '../../base/errors.ts';
+import { groupBy } from '../../base/group.ts';
 import { anyOfSql, listSql } from '../../base/sql.ts';
 import { isPlaceholder } from '../../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
-import { hashedIn, serviceIn } from '../../extract/export-state.ts';
-import type { PlaceState } from '../../table/place-state.ts';
-import { hmacSql, padsOf } from './hmac-sql.ts';
-import { columnsNamed, IdColumn, type SearchedTable } from './id-column.ts';
-import { ID_TEXTS, KeyTable } from './key-table.ts';
-import { isHash, joinPeople, type PeopleById, type PeopleFound, type PeopleQuery, personKey } from './query.ts';
-import { spellingKeySql } from './spelling.ts';
+import type { HashKey } from '../../cells/columns/hash-key.ts';
+import { serviceIn } from '../../extract/export-state.ts';
+import { type PlaceState, profilesAsTable, type TableState } from '../../table/place-state.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
+import type { Engine } from '../session/engine.ts';
+import { hmacSql, IdColumn, padsOf } from './id-column.ts';
+import {
+  isHash,
+  joinPeople,
+  type PeopleById,
+  type PeopleFound,
+  type PeopleQuery,
+  personOf,
+  type UnifiedId,
+} from './query.ts';
+import { foldedSql } from './spelling.ts';
 
-/** The tables of a place. */
 export interface SearchedPlace {
-  readonly events: SearchedTable & { readonly state: PlaceState };
-  /** Undefined if the place has no profiles. */
-  readonly profiles: SearchedTable | undefined;
+  readonly engine: Engine;
+  /** The place as messages name it. */
+  readonly name: string;
+  readonly state: PlaceState;
+  /** All rows of each table, with all columns; undefined if there are none. */
+  readonly relations: Readonly<Record<Table['name'], string | undefined>>;
 }
 
 export interface PlaceLookup {
   /** Of both tables together. */
   readonly people: PeopleFound;
-  /** SQL, TRUE for a row that a purge removes, else FALSE; valid on this engine until the next look-up. */
-  readonly conditions: { readonly events: string; readonly profiles: string };
+  /** SQL for each table, TRUE for a row that a purge removes, else FALSE; valid on this engine until the next look-up. */
+  readonly conditions: Readonly<Record<Table['name'], string>>;
 }
+
+/** A table with the columns in which people are looked for. */
+interface SearchedTable {
+  readonly name: Table['name'];
+  readonly relation: string | undefined;
+  /** Undefined if the table is not searched for external ids. */
+  readonly external: IdColumn | undefined;
+  readonly unified: IdColumn;
+}
+
+type TableWithRows = SearchedTable & { readonly relation: string };
+
+const KINDS = ['external', 'unified'] as const;
+type Kind = (typeof KINDS)[number];
+
+/** Stored forms: what cells may hold for the ids that are looked for. `id` is NULL for the suppression list. */
+const FORMS = 'temp.main._dfinery_forms';
+/** What the cells of both columns hold in the rows that leave. */
+const CELLS = 'temp.main._dfinery_cells';
 
 /**
  * Finds people in both tables of a place. Whoever is found in one of them leaves both. Throws a configuration failure
  * for a column whose hashes need another key.
  */
-export async function findPeople({ events, profiles }: SearchedPlace, query: PeopleQuery): Promise<PlaceLookup> {
-  const searchedProfiles = profiles !== undefined && query.searchesProfiles === true;
+export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<PlaceLookup> {
+  const { engine, state } = place;
+  const { ids, hashKey } = query;
 
-  // 1. The external ids that rows hold, and the people of these rows.
-  const eventSearch = await TableSearch.begin(events, query, query.column);
-  const profileSearch =
-    profiles && (await TableSearch.begin(profiles, query, searchedProfiles ? EXTERNAL_ID : undefined));
-  const { peopleOf: peopleInEvents } = eventSearch;
-  const peopleInProfiles = profileSearch?.peopleOf;
-  // 2. All rows of these people, of those that other ways found, and of those on the suppression list.
-  const eventPeople = await eventSearch.searchPeople(joinPeople(query.knownPeople, peopleInProfiles));
-  const profilePeople = await profileSearch?.searchPeople(joinPeople(query.knownPeople, peopleInEvents));
+  // 1. The columns that hold ids.
+  const profileState = profilesAsTable(state);
+  const searchedProfiles = profileState !== undefined && query.searchesProfiles === true;
+  const events = searchedTable(place, EVENTS.name, state, query.column, hashKey);
+  const profiles =
+    profileState &&
+    searchedTable(place, USER_PROFILES.name, profileState, searchedProfiles ? EXTERNAL_ID : undefined, hashKey);
+  const tables = profiles === undefined ? [events] : [events, profiles];
+  const tablesWithRows = tables.filter((table): table is TableWithRows => table.relation !== undefined);
 
-  const { state } = events;
+  // 2. The people of the rows that hold the external ids.
+  await createTables(engine);
+  const peopleInTables: PeopleById[] = [];
+  const idTexts = ids.map((id) => ({ id, text: id }));
+  for (const table of tablesWithRows) {
+    await addForms(engine, table, 'external', idTexts);
+    peopleInTables.push(await peopleOfIds(engine, table));
+  }
+  const peopleOf = joinPeople(...peopleInTables);
+  const people = joinPeople(query.knownPeople, peopleOf);
+  const warnings = keyWarnings(tables, people, query);
+
+  // 3. All rows of these people, of those that other ways found, and of those on the suppression list.
+  const peopleTexts = ids.flatMap((id) => (people.get(id) ?? []).map((text) => ({ id, text })));
+  const suppressedPeople = new Set<string>();
+  for (const table of tablesWithRows) {
+    const suppressed = await suppressedTexts(engine, table, query);
+    for (const text of suppressed) suppressedPeople.add(personOf(text, hashKey));
+    await addForms(engine, table, 'unified', [
+      ...peopleTexts.filter(({ text }) => !isPlaceholder(text)),
+      ...suppressed.map((text) => ({ id: null, text })),
+    ]);
+    await addCells(engine, table);
+  }
+
+  // 4. Who that is, and how many rows they have.
+  const { rowsOf, rows, rowsLeaving } = await countRows(engine);
+  const { unifiedIds, peopleWithOtherIds } = await peopleInCells(engine, tables, hashKey);
+  await engine.run(`DROP TABLE ${CELLS}`);
+  const persons = new Set(unifiedIds.map(({ text }) => personOf(text, hashKey)));
+  const othersCount = [...suppressedPeople].filter((person) => !persons.has(person)).length;
+  const missingIds = ids.filter((id) => !rowsOf.has(id));
   return {
     people: {
-      ...mergeTables(profilePeople === undefined ? [eventPeople] : [eventPeople, profilePeople], query),
-      peopleOf: joinPeople(peopleInEvents, peopleInProfiles),
+      unifiedIds,
+      personCount: persons.size,
+      rowsOf,
+      peopleOf,
+      alikeTexts: await alikeTexts(engine, tablesWithRows, missingIds),
+      rows,
+      peopleWithOtherIds,
+      suppressedOthers: { personCount: othersCount, rows: rowsLeaving - rows },
       place: {
-        column: eventSearch.column?.source,
+        column: events.external?.source,
         searchedProfiles,
         service: serviceIn(state.exportState),
         suppressionLength: state.suppressionLength ?? 0,
       },
-    },
-    conditions: { events: eventPeople.condition, profiles: profilePeople?.condition ?? 'false' },
-  };
-}
-
-/** What one table has of the people. */
-interface TablePeople
-  extends Pick<PeopleFound, 'unifiedIds' | 'rowsOf' | 'alikeTexts' | 'rows' | 'peopleWithOtherIds' | 'warnings'> {
-  /** SQL, TRUE for a row that a purge removes, else FALSE. */
-  readonly condition: string;
-  /** The persons of the table who are on the suppression list, by `personKey`. */
-  readonly suppressedPeople: readonly string[];
-  /** Number of rows that a purge removes, also those of others on the suppression list. */
-  readonly rowsLeaving: number;
-}
-
-/** What a table without rows has. */
-const NO_ROWS: Omit<TablePeople, 'warnings'> = {
-  unifiedIds: [],
-  rowsOf: new Map(),
-  alikeTexts: new Map(),
-  rows: 0,
-  peopleWithOtherIds: new Set(),
-  condition: 'false',
-  suppressedPeople: [],
-  rowsLeaving: 0,
-};
-
-/** What the tables of a place have together. */
-function mergeTables(tables: readonly TablePeople[], { hashKey }: PeopleQuery) {
-  const rowsOf = new Map<string, number>();
-  for (const [id, rows] of tables.flatMap((table) => [...table.rowsOf])) rowsOf.set(id, (rowsOf.get(id) ?? 0) + rows);
-  const unifiedIds = new Map(tables.flatMap((table) => table.unifiedIds.map((id) => [id.text, id] as const)));
-  const people = new Set([...unifiedIds.keys()].map((text) => personKey(text, hashKey)));
-  const others = new Set(
-    tables.flatMap(({ suppressedPeople }) => suppressedPeople.filter((person) => !people.has(person))),
-  );
-  const sum = (key: 'rows' | 'rowsLeaving') => tables.reduce((total, table) => total + table[key], 0);
-  return {
-    unifiedIds: [...unifiedIds.values()],
-    personCount: people.size,
-    rowsOf,
-    alikeTexts: new Map(
-      tables.toReversed().flatMap(({ alikeTexts }) => [...alikeTexts].filter(([id]) => !rowsOf.has(id))),
-    ),
-    rows: sum('rows'),
-    peopleWithOtherIds: new Set(tables.flatMap((table) => [...table.peopleWithOtherIds])),
-    suppressedOthers: { personCount: others.size, rows: sum('rowsLeaving') - sum('rows') },
-    warnings: [...new Set(tables.flatMap(({ warnings }) => warnings))],
-  };
-}
-
-/** The search of one table: for external ids when it begins, then for people. */
-class TableSearch {
-  /** The query's column; undefined if the table lacks it. */
-  readonly column: IdColumn | undefined;
-  /** The external ids that the column holds, each with the people of its rows; these may name nobody. */
-  readonly peopleOf = new Map<string, readonly string[]>();
-  readonly #table: SearchedTable;
-  readonly #query: PeopleQuery;
-  readonly #unifiedColumn: IdColumn;
-  /** Keys of the external ids, for the column. */
-  #idKeys: KeyTable | undefined;
-
-  private constructor(table: SearchedTable, query: PeopleQuery, column: string | undefined) {
-    this.#table = table;
-    this.#query = query;
-    this.#unifiedColumn = new IdColumn(table, query, UNIFIED_ID);
-    const isThere = column !== undefined && columnsNamed(table.state, column).length > 0;
-    this.column = isThere ? new IdColumn(table, query, column) : undefined;
-  }
-
-  static async begin(table: SearchedTable, query: PeopleQuery, column: string | undefined): Promise<TableSearch> {
-    const search = new TableSearch(table, query, column);
-    await search.#searchIds();
-    return search;
-  }
-
-  async #searchIds(): Promise<void> {
-    const { relation } = this.#table;
-    if (relation === undefined || this.column === undefined) return;
-    this.#idKeys = await KeyTable.create(this.#table, 'ids', this.column);
-    await this.#idKeys.add(
-      this.#query.ids.map((id) => ({ id, text: id })),
-      relation,
-    );
-    for (const { id, text } of await this.#idKeys.peopleIn(relation, this.#unifiedColumn)) {
-      const texts = this.peopleOf.get(id) ?? [];
-      this.peopleOf.set(id, text === undefined ? texts : [...texts, text]);
-    }
-  }
-
-  /** Finds and counts the rows of the people. `knownPeople`: those of the other table, and of the other ways. */
-  async searchPeople(knownPeople: PeopleById): Promise<TablePeople> {
-    this.column?.requireKey();
-    const warnings = [...(this.column?.otherKeyWarnings() ?? []), ...this.#unifiedIdWarnings(knownPeople)];
-    const { engine, relation } = this.#table;
-    if (relation === undefined) return { ...NO_ROWS, warnings };
-    const { ids, hashKey } = this.#query;
-
-    const peopleOf = joinPeople(this.peopleOf, knownPeople);
-    const people = ids
-      .flatMap((id) => (peopleOf.get(id) ?? []).map((text) => ({ id, text })))
-      .filter(({ text }) => !isPlaceholder(text));
-    const peopleKeys = await KeyTable.create(this.#table, 'people', this.#unifiedColumn);
-    await peopleKeys.add(people, relation);
-    const suppressedTexts = await this.#suppressedTexts(relation);
-    const suppressedKeys = await KeyTable.create(this.#table, 'suppressed', this.#unifiedColumn);
-    await suppressedKeys.add(
-      suppressedTexts.map((text) => ({ id: '', text })),
-      relation,
-    );
-
-    const keyTables = this.#idKeys === undefined ? [peopleKeys] : [this.#idKeys, peopleKeys];
-    const ofIdsSql = anyOfSql(keyTables.map(({ rowSql }) => rowSql));
-    const condition = anyOfSql([ofIdsSql, suppressedKeys.rowSql]);
-    const rowsOfPeople = `${relation} WHERE ${ofIdsSql}`;
-    const pairs = await peopleKeys.peopleIn(relation, this.#unifiedColumn);
-    const texts = new Set(pairs.flatMap(({ text }) => text ?? []));
-    return {
-      condition,
       warnings,
-      suppressedPeople: suppressedTexts.map((text) => personKey(text, hashKey)),
-      unifiedIds: [...texts].map((text) => ({ text, hashKey: this.#unifiedColumn.hashKeyOf(text) })),
-      rowsOf: await this.#rowsOf(rowsOfPeople, keyTables),
-      alikeTexts: await this.#alikeTexts(relation),
-      rows: await engine.count(rowsOfPeople),
-      rowsLeaving: await engine.count(`${relation} WHERE ${condition}`),
-      peopleWithOtherIds: await this.#peopleWithOtherIds(relation, peopleKeys),
-    };
-  }
+    },
+    conditions: {
+      events: conditionSql(events),
+      user_profiles: profiles === undefined ? 'false' : conditionSql(profiles),
+    },
+  };
+}
 
-  /**
-   * Warnings about hashes of `df_unified_id`. A plain unified id needs the key. A hash is found in rows that hold the
-   * same hash. If an older row holds `u1` in plain, only the key tells that both are one person.
-   */
-  #unifiedIdWarnings(knownPeople: PeopleById): string[] {
-    const { place, state } = this.#table;
-    const column = this.#unifiedColumn;
-    const isPlain = [...knownPeople.values()].flat().some((text) => !isHash(text));
-    if (isPlain || this.#query.column === UNIFIED_ID) {
-      column.requireKey();
-      return column.otherKeyWarnings();
-    }
-    if (column.hasOtherKey) {
-      return [
-        `${place}: some rows have df_unified_id hashed under another key, and its people may come back with a sync. ` +
-          'Let profiles or a mapping name them, too.',
-      ];
-    }
-    if (!column.lacksKey || hashedIn(state.exportState).length < 2) return [];
-    return [
-      `${place}: only some rows have df_unified_id hashed. Without that hash_key, rows of these people may stay.`,
-    ];
-  }
+function searchedTable(
+  { name: place, relations }: SearchedPlace,
+  name: Table['name'],
+  state: TableState,
+  column: string | undefined,
+  hashKey: HashKey | undefined,
+): SearchedTable {
+  const external = column === undefined ? undefined : IdColumn.named(state, column, place, hashKey);
+  const unified = IdColumn.named(state, UNIFIED_ID, place, hashKey);
+  if (unified === undefined) throw systemError(`${place} has no column ${UNIFIED_ID}.`);
+  return { name, relation: relations[name], external, unified };
+}
 
-  /** The unified ids of the table that are on the suppression list. */
-  async #suppressedTexts(relation: string): Promise<string[]> {
-    const { suppressed } = this.#query;
-    if (suppressed === undefined || suppressed.hmacs.length === 0) return [];
+const createTables = (engine: Engine) =>
+  engine.run(`
+    CREATE OR REPLACE TEMP TABLE ${FORMS} (id VARCHAR, table_name VARCHAR, kind VARCHAR, text VARCHAR);
+    CREATE OR REPLACE TEMP TABLE ${CELLS} (row_id VARCHAR, table_name VARCHAR, kind VARCHAR, text VARCHAR)`);
+
+/** Throws a configuration failure for a column that must be searched for plain ids, and whose key is missing. */
+function keyWarnings(tables: readonly SearchedTable[], people: PeopleById, { column }: PeopleQuery): string[] {
+  const isPlain = [...people.values()].flat().some((text) => !isHash(text));
+  const warnings = tables.flatMap(({ external, unified }) => [
+    ...(external?.keyWarnings(true) ?? []),
+    ...unified.keyWarnings(isPlain || column === UNIFIED_ID),
+  ]);
+  return [...new Set(warnings)];
+}
+
+/** Adds what cells of a column may hold for these texts. `id`: whose text it is; null for the suppression list. */
+async function addForms(
+  engine: Engine,
+  table: TableWithRows,
+  kind: Kind,
+  texts: readonly { readonly id: string | null; readonly text: string }[],
+): Promise<void> {
+  const column = table[kind];
+  if (column === undefined) return;
+  // Only its hash tells that a plain cell holds the same id as a hashed one.
+  const plainForms = `
+    UNION
+    SELECT id, plain.text
+    FROM (SELECT DISTINCT text FROM ${cellsOf(table, column)}) AS plain
+    JOIN forms ON forms.text = ${hmacSql('plain.text')}`;
+  const sql = `
+    INSERT INTO ${FORMS}
+    WITH
+      entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
+      forms AS (SELECT entry.id AS id, unnest(${column.formsSql('entry.text')}) AS text FROM entries),
+      stored_forms AS (SELECT id, text FROM forms ${column.isMixed ? plainForms : ''})
+    SELECT DISTINCT id, '${table.name}', '${kind}', text
+    FROM stored_forms
+    WHERE text <> ''`;
+  await engine.run(sql, { ...padsOf(column.hashKey), texts: JSON.stringify(texts) });
+}
+
+/** A relation (text) of all cells of a column. */
+const cellsOf = ({ relation }: TableWithRows, { cells }: IdColumn): string =>
+  `(SELECT unnest(${listSql(cells)}) AS text FROM ${relation})`;
+
+/** A relation (id, text) of what cells of a column may hold. */
+const formsOf = ({ name }: SearchedTable, kind: Kind): string =>
+  `(SELECT id, text FROM ${FORMS} WHERE table_name = '${name}' AND kind = '${kind}')`;
+
+/** SQL, TRUE for a row with a cell that holds one of the forms, else FALSE. */
+function conditionSql(table: SearchedTable): string {
+  if (table.relation === undefined) return 'false';
+  const hasForm = KINDS.flatMap((kind) =>
+    (table[kind]?.cells ?? []).map((cell) => `coalesce(${cell} IN (SELECT text FROM ${formsOf(table, kind)}), false)`),
+  );
+  return anyOfSql(hasForm);
+}
+
+/** The people of the rows that hold an external id. */
+async function peopleOfIds(engine: Engine, table: TableWithRows): Promise<PeopleById> {
+  const { relation, external, unified } = table;
+  if (external === undefined) return new Map();
+  const pairs = await engine.rows(`
+    WITH
+      rows_of_ids AS (
+        SELECT ${listSql(external.cells)} AS ids, ${listSql(unified.cells)} AS people
+        FROM ${relation}
+        WHERE ${conditionSql(table)}
+      ),
+      people_by_text AS (SELECT DISTINCT unnest(ids) AS text, people FROM rows_of_ids)
+    SELECT DISTINCT id, unnest(list_filter(people, lambda person: person IS NOT NULL)) AS person
+    FROM people_by_text
+    JOIN ${formsOf(table, 'external')} USING (text)`);
+  const people = pairs.filter(({ person }) => !isPlaceholder(String(person)));
+  const byId = groupBy(people, ({ id }) => String(id));
+  return new Map(Array.from(byId, ([id, pairsOfId]) => [id, pairsOfId.map(({ person }) => String(person))]));
+}
+
+/** The unified ids of a table that are on the suppression list. */
+async function suppressedTexts(engine: Engine, table: TableWithRows, { suppressed }: PeopleQuery): Promise<string[]> {
+  if (suppressed === undefined || suppressed.hmacs.length === 0) return [];
+  const sql = `
+    SELECT DISTINCT text
+    FROM ${cellsOf(table, table.unified)}
+    WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
+  const values = { ...padsOf(suppressed.key), hmacs: JSON.stringify(suppressed.hmacs) };
+  const rows = await engine.rows(sql, values);
+  return rows.map(({ text }) => String(text));
+}
+
+/** Adds the cells of the rows that leave a table. */
+async function addCells(engine: Engine, table: TableWithRows): Promise<void> {
+  const cells = KINDS.flatMap((kind) =>
+    (table[kind]?.cells ?? []).map((cell) => `{'kind': '${kind}', 'text': ${cell}}`),
+  );
+  await engine.run(`
+    INSERT INTO ${CELLS}
+    WITH
+      leaving AS (
+        SELECT '${table.name} ' || row_number() OVER () AS row_id, ${listSql(cells)} AS cells
+        FROM ${table.relation}
+        WHERE ${conditionSql(table)}
+      ),
+      cells_of_rows AS (SELECT row_id, unnest(cells) AS cell FROM leaving)
+    SELECT row_id, '${table.name}', cell.kind, cell.text
+    FROM cells_of_rows
+    WHERE cell.text IS NOT NULL`);
+}
+
+/** The number of rows of each id, of all ids together, and of all people who leave. A row may be that of several ids. */
+async function countRows(engine: Engine) {
+  const hits = `${CELLS} JOIN ${FORMS} USING (table_name, kind, text) WHERE id IS NOT NULL`;
+  const counts = await engine.rows(`SELECT id, count(DISTINCT row_id) AS rows FROM ${hits} GROUP BY id`);
+  return {
+    rowsOf: new Map(counts.map(({ id, rows }) => [String(id), Number(rows)])),
+    rows: await engine.count(`(SELECT DISTINCT row_id FROM ${hits})`),
+    rowsLeaving: await engine.count(`(SELECT DISTINCT row_id FROM ${CELLS})`),
+  };
+}
+
+/** The unified ids in the rows of the people, and the people whose rows also have another external id. */
+async function peopleInCells(engine: Engine, tables: readonly SearchedTable[], hashKey: HashKey | undefined) {
+  const pairs = await engine.rows(`
+    WITH
+      rows_of_people AS (
+        SELECT DISTINCT row_id
+        FROM ${CELLS}
+        JOIN ${FORMS} USING (table_name, kind, text)
+        WHERE kind = 'unified' AND id IS NOT NULL
+      ),
+      people AS (SELECT row_id, table_name, text FROM ${CELLS} WHERE kind = 'unified'),
+      other_ids AS (
+        SELECT row_id, text AS other_id
+        FROM ${CELLS}
+        ANTI JOIN ${FORMS} USING (table_name, kind, text)
+        WHERE kind = 'external'
+      )
+    SELECT DISTINCT table_name, text, other_id
+    FROM rows_of_people
+    JOIN people USING (row_id)
+    LEFT JOIN other_ids USING (row_id)`);
+  const unifiedIds = new Map<string, UnifiedId>();
+  const peopleWithOtherIds = new Set<string>();
+  for (const { table_name, text: value, other_id } of pairs) {
+    const text = String(value);
+    if (isPlaceholder(text)) continue;
+    const column = tables.find(({ name }) => name === table_name)?.unified;
+    unifiedIds.set(text, { text, keyCheck: column?.keyCheckOf(text) });
+    if (other_id !== null && !isPlaceholder(String(other_id))) peopleWithOtherIds.add(personOf(text, hashKey));
+  }
+  return { unifiedIds: [...unifiedIds.values()], peopleWithOtherIds };
+}
+
+/** For ids without a row: a text of the external column that differs only in its spelling. */
+async function alikeTexts(
+  engine: Engine,
+  tables: readonly TableWithRows[],
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const texts = new Map<string, string>();
+  for (const table of tables) {
+    const { external } = table;
+    if (external === undefined || ids.length === 0) continue;
+    const folded = foldedSql('id');
+    const forms = external.hashKey === undefined ? [folded] : [folded, hmacSql(folded)];
     const sql = `
-      SELECT DISTINCT text
-      FROM ${this.#unifiedColumn.cellsInSql(relation)}
-      WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
-    const values = { ...padsOf(suppressed.key), hmacs: JSON.stringify(suppressed.hmacs) };
-    const rows = await this.#table.engine.rows(sql, values);
-    return rows.map(({ text }) => String(text));
-  }
-
-  /** The number of rows of each id; a row of several ids counts for each. */
-  async #rowsOf(rowsOfPeople: string, keyTables: readonly KeyTable[]): Promise<ReadonlyMap<string, number>> {
-    const cells = keyTables.flatMap(({ column, name }) =>
-      column.cellTexts.map((text) => `{'keys': '${name}', 'key': ${text}}`),
-    );
-    const keysOfIds = keyTables.map(({ name }) => `SELECT id, key, '${name}' AS keys FROM ${name}`);
-    const rows = await this.#table.engine.rows(`
       WITH
-        numbered AS (SELECT row_number() OVER () AS number, ${listSql(cells)} AS cells FROM ${rowsOfPeople}),
-        cells_of_rows AS (SELECT number, unnest(cells) AS cell FROM numbered),
-        keys_of_rows AS (SELECT number, cell.keys AS keys, cell.key AS key FROM cells_of_rows),
-        keys_of_ids AS (${keysOfIds.join(' UNION ALL ')})
-      SELECT id, count(DISTINCT number) AS rows
-      FROM keys_of_rows
-      JOIN keys_of_ids USING (keys, key)
-      GROUP BY id`);
-    return new Map(rows.map(({ id, rows: count }) => [String(id), Number(count)]));
-  }
-
-  /** For ids without a row: a text of the column that differs only in its spelling. */
-  async #alikeTexts(relation: string): Promise<ReadonlyMap<string, string>> {
-    const missingIds = this.#query.ids.filter((id) => !this.peopleOf.has(id));
-    if (this.column === undefined || missingIds.length === 0) return new Map();
-    const { pads } = this.column;
-    const spellingSql = spellingKeySql('text');
-    const spellings = pads === undefined ? [spellingSql] : [spellingSql, hmacSql(spellingSql)];
-    const sql = `
-      WITH
-        spellings_of_ids AS (SELECT id, unnest(${listSql(spellings)}) AS spelling FROM ${ID_TEXTS}),
-        spellings_of_cells AS (
-          SELECT ${spellingSql} AS spelling, any_value(text) AS stored
-          FROM (SELECT DISTINCT text FROM ${this.column.cellsInSql(relation)})
-          GROUP BY spelling
+        ids AS (SELECT unnest(from_json($ids, '["VARCHAR"]')) AS id),
+        folded_ids AS (SELECT id, unnest(${listSql(forms)}) AS folded FROM ids),
+        folded_cells AS (
+          SELECT ${foldedSql('text')} AS folded, any_value(text) AS stored
+          FROM (SELECT DISTINCT text FROM ${cellsOf(table, external)})
+          GROUP BY folded
         )
       SELECT id, any_value(stored) AS stored
-      FROM spellings_of_ids
-      JOIN spellings_of_cells USING (spelling)
-      WHERE spelling <> ''
+      FROM folded_ids
+      JOIN folded_cells USING (folded)
+      WHERE folded <> ''
       GROUP BY id`;
-    const texts = JSON.stringify(missingIds.map((id) => ({ id, text: id })));
-    const rows = await this.#table.engine.rows(sql, { ...pads, texts });
-    return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
+    const rows = await engine.rows(sql, { ...padsOf(external.hashKey), ids: JSON.stringify(ids) });
+    for (const { id, stored } of rows) texts.set(String(id), String(stored));
   }
-
-  /** The people whose rows also have another id in the column. */
-  async #peopleWithOtherIds(relation: string, peopleKeys: KeyTable): Promise<ReadonlySet<string>> {
-    const idKeys = this.#idKeys;
-    if (idKeys === undefined) return new Set();
-    const otherIds = idKeys.column.cellTexts.map((text) => `CASE WHEN NOT ${idKeys.keySql(text)} THEN ${text} END`);
-    const pairs = await this.#table.engine.rows(`
-      WITH
-        cells_of_rows AS (
-          SELECT ${listSql(this.#unifiedColumn.cellTexts)} AS people, ${listSql(otherIds)} AS other_ids
-          FROM ${relation}
-          WHERE ${peopleKeys.rowSql}
-        ),
-        ids_of_people AS (SELECT unnest(people) AS text, other_ids FROM cells_of_rows),
-        pairs AS (SELECT text, unnest(other_ids) AS other FROM ids_of_people)
-      SELECT DISTINCT text, other
-      FROM pairs
-      WHERE text IS NOT NULL AND other IS NOT NULL`);
-    const withOtherIds = pairs.filter(({ other }) => !isPlaceholder(String(other)));
-    return new Set(withOtherIds.map(({ text }) => personKey(String(text), this.#query.hashKey)));
-  }
+  return texts;
 }
 
 /**
@@ -291,17 +334,14 @@ class TableSearch {
  * object without the columns that are null.
  */
 export async function* jsonOfRows(
-  { events, profiles }: SearchedPlace,
+  { engine, relations }: SearchedPlace,
   conditions: PlaceLookup['conditions'],
 ): AsyncGenerator<string> {
-  yield* rowsWhere(events, conditions.events);
-  if (profiles !== undefined) yield* rowsWhere(profiles, conditions.profiles);
-}
-
-async function* rowsWhere({ engine, name, relation }: SearchedTable, condition: string): AsyncGenerator<string> {
-  if (relation === undefined) return;
-  const rows = engine.stream(`
-    SELECT CAST(json_merge_patch('{}', to_json(e)) AS VARCHAR) AS row
-    FROM (SELECT * FROM ${relation} WHERE ${condition}) AS e`);
-  for await (const { row } of rows) yield `{"table":"${name}","row":${row}}`;
+  for (const { name } of [EVENTS, USER_PROFILES]) {
+    if (relations[name] === undefined) continue;
+    const rows = engine.stream(`
+      SELECT CAST(json_merge_patch('{}', to_json(e)) AS VARCHAR) AS row
+      FROM (SELECT * FROM ${relations[name]} WHERE ${conditions[name]}) AS e`);
+    for await (const { row } of rows) yield `{"table":"${name}","row":${row}}`;
+  }
 }

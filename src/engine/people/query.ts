@@ -1,9 +1,9 @@
 // This folder: finds people in the rows of a place, for all targets.
 //
 // Rows know a person by `df_unified_id`, and by the company's own id in a column that the query names. Either may be
-// hashed, in all rows or in some. `find.ts` fills tables of keys: texts that a cell may hold. A cell with a key names
-// one of the people. A condition in SQL selects the rows with such a cell. A purge removes the rows of that condition,
-// so it removes what was found.
+// hashed, in all rows or in some. `find.ts` fills a table of stored forms: the texts that a cell may hold for an id. A
+// condition in SQL selects the rows with such a cell. A purge removes the rows of that condition, so it removes what
+// was found. A key is always one of HMAC.
 
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 
@@ -35,7 +35,7 @@ export interface SuppressedPeople {
 export interface UnifiedId {
   readonly text: string;
   /** Check value of the key under which it is a hash; undefined for a plain one. */
-  readonly hashKey: string | undefined;
+  readonly keyCheck: string | undefined;
 }
 
 /** What a look-up tells of the place, whoever was found there. */
@@ -95,12 +95,11 @@ export function joinPeople(...sources: readonly (PeopleById | undefined)[]): Peo
   return peopleOf;
 }
 
-export const HASH_PATTERN = '[0-9a-f]{64}';
-const HASHED_VALUE = new RegExp(`^${HASH_PATTERN}$`);
+const HASHED_VALUE = /^[0-9a-f]{64}$/;
 
 /** True for a text that may be a hash of a value. */
 export const isHash = (text: string): boolean => HASHED_VALUE.test(text);
 
 /** A text that is equal for a unified id and its hash, so that both count as one person. */
-export const personKey = (text: string, hashKey: HashKey | undefined): string =>
+export const personOf = (text: string, hashKey: HashKey | undefined): string =>
   hashKey === undefined || isHash(text) ? text : hashKey.hashOf(text);

@@ -6,10 +6,10 @@ const EDGES = /^[\s\p{Z}\p{Cf}]+|[\s\p{Z}\p{Cf}]+$/gu;
 const trimmed = (text: string): string => text.normalize('NFC').replace(EDGES, '');
 
 /** A form that is equal for such ids. */
-export const spellingKey = (text: string): string => trimmed(text).toLowerCase().replace(/^0+/, '');
+export const foldedSpelling = (text: string): string => trimmed(text).toLowerCase().replace(/^0+/, '');
 
 /** SQL of the same form. */
-export const spellingKeySql = (text: string): string =>
+export const foldedSql = (text: string): string =>
   `ltrim(lower(regexp_replace(nfc_normalize(${text}), '^[\\s\\pZ\\p{Cf}]+|[\\s\\pZ\\p{Cf}]+$', '', 'g')), '0')`;
 
 /** How two ids of the same form differ, as the end of "differs only in …". */

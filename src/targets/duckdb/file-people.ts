@@ -7,7 +7,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { checkNotMounted } from '../../fs/writability.ts';
-import { type PlaceState, profilesAsTable, withoutRows } from '../../table/place-state.ts';
+import { type PlaceState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgeResult } from '../people-contract.ts';
@@ -33,12 +33,8 @@ export const PEOPLE: People = {
 
 /** The tables of a file in which people are looked for. */
 function searchedPlace(engine: Engine, state: PlaceState): SearchedPlace {
-  const place = engine.file;
-  const profiles = profilesAsTable(state);
-  return {
-    events: { engine, name: EVENTS.name, relation: EVENTS.name, state, place },
-    profiles: profiles && { engine, name: USER_PROFILES.name, relation: USER_PROFILES.name, state: profiles, place },
-  };
+  const relations = { events: EVENTS.name, user_profiles: state.profiles && USER_PROFILES.name };
+  return { engine, name: engine.file, state, relations };
 }
 
 async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOptions): AsyncGenerator<string> {
@@ -87,7 +83,7 @@ async function removeRows(engine: Engine, state: PlaceState, conditions: PlaceLo
   const removedEvents = await engine.run(`DELETE FROM ${EVENTS.name} WHERE ${conditions.events}`);
   let removedProfiles = 0;
   if (state.profiles !== undefined) {
-    removedProfiles = await engine.run(`DELETE FROM ${USER_PROFILES.name} WHERE ${conditions.profiles}`);
+    removedProfiles = await engine.run(`DELETE FROM ${USER_PROFILES.name} WHERE ${conditions.user_profiles}`);
     const { day } = state.profiles.receipt;
     after = withoutRows(after, USER_PROFILES.name, new Map([[day, removedProfiles]]), changedAt);
   }

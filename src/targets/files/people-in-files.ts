@@ -4,16 +4,15 @@ import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { retryOnError } from '../../base/retry.ts';
-import { findPeople, jsonOfRows } from '../../engine/people/find.ts';
-import type { SearchedTable } from '../../engine/people/id-column.ts';
+import { findPeople, jsonOfRows, type SearchedPlace } from '../../engine/people/find.ts';
 import { joinPeople, NOBODY, type PeopleFound, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
-import { profilesAsTable, withoutRows } from '../../table/place-state.ts';
+import { tableState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, type Table } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../people-contract.ts';
 import type { FilesPlace } from './files-place.ts';
 import {
@@ -24,6 +23,7 @@ import {
   LostRace,
   liveFiles,
   type NewFiles,
+  TABLE_NAMES,
 } from './format.ts';
 import type { NewFile } from './local-files.ts';
 import { readPlace, withPlace } from './with-place.ts';
@@ -46,8 +46,8 @@ async function* streamRows(format: FilesFormat, options: FilesOptions, query: Pe
     const path = `${run.path}/rows`;
     let damage: readonly string[] = [];
     await readPlace(format, options, async (place) => {
-      const { tables, conditions } = await lookUp(place, query);
-      const rows = jsonOfRows(tables, conditions);
+      const { searched, conditions } = await lookUp(place, query);
+      const rows = jsonOfRows(searched, conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE_MODE }));
       ({ damage } = place.version);
     });
@@ -149,38 +149,31 @@ async function sweepRuns({ files: { storage, runFolder, engine } }: FilesPlace) 
 async function lookUp(place: FilesPlace, query: PeopleQuery) {
   const { engine, address } = place;
   const { state } = place.version;
-  const profiles = profilesAsTable(state);
-  const common = { engine, place: address };
-  const tables = {
-    events: { ...common, name: EVENTS.name, relation: await place.relationOf(EVENTS.name), state },
-    profiles: profiles && {
-      ...common,
-      name: USER_PROFILES.name,
-      relation: await place.relationOf(USER_PROFILES.name),
-      state: profiles,
-    },
+  const relations = {
+    events: await place.relationOf('events'),
+    user_profiles: await place.relationOf('user_profiles'),
   };
-  return { tables, ...(await findPeople(tables, query)) };
+  const searched = { engine, name: address, state, relations };
+  return { searched, ...(await findPeople(searched, query)) };
 }
 
 /** Looks the people up, and writes every file anew that has rows of theirs. */
 function planRemoval(place: FilesPlace, query: PeopleQuery) {
   const { engine, version } = place;
   return engine.transaction(async () => {
-    const { tables, conditions, people } = await lookUp(place, query);
+    const { searched, conditions, people } = await lookUp(place, query);
     const changedAt = nextChangedAt(version.state.receipts, engine.options.clock.now());
     let { state } = version;
     const files: { [table in Table['name']]?: NewFiles } = {};
-    for (const key of ['events', 'profiles'] as const) {
-      const table = tables[key];
-      if (table === undefined) continue;
-      const rowsLost = await countByDay(table, conditions[key]);
-      state = withoutRows(state, table.name, rowsLost, changedAt);
+    for (const table of TABLE_NAMES) {
+      if (tableState(state, table) === undefined) continue;
+      const rowsLost = await countByDay(searched, table, conditions[table]);
+      state = withoutRows(state, table, rowsLost, changedAt);
       const rewritten = new Map<Day, NewFile | undefined>();
-      for (const file of version.files[table.name].values()) {
-        if (rowsLost.has(file.day)) rewritten.set(file.day, await place.files.rewrite(file, state, conditions[key]));
+      for (const file of version.files[table].values()) {
+        if (rowsLost.has(file.day)) rewritten.set(file.day, await place.files.rewrite(file, state, conditions[table]));
       }
-      files[table.name] = rewritten;
+      files[table] = rewritten;
     }
     const change: Change = { kind: 'purge', state, files };
     return { people, change };
@@ -188,9 +181,11 @@ function planRemoval(place: FilesPlace, query: PeopleQuery) {
 }
 
 /** The rows of a table that meet a condition, by the day of their file. Profiles have one file. */
-async function countByDay({ engine, name, relation, state }: SearchedTable, condition: string) {
+async function countByDay({ engine, relations, state }: SearchedPlace, table: Table['name'], condition: string) {
+  const relation = relations[table];
   if (relation === undefined) return new Map<Day, number>();
-  if (name === EVENTS.name) return rowsByDay(engine, `${relation} WHERE ${condition}`);
+  if (table === EVENTS.name) return rowsByDay(engine, `${relation} WHERE ${condition}`);
   const rows = await engine.count(`${relation} WHERE ${condition}`);
-  return new Map([...state.receipts.keys()].filter(() => rows > 0).map((day) => [day, rows]));
+  const days = [...(tableState(state, table)?.receipts.keys() ?? [])];
+  return new Map(days.filter(() => rows > 0).map((day) => [day, rows]));
 }

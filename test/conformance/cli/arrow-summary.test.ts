@@ -60,7 +60,7 @@ it('the summary of an Arrow stream counts the suppressed rows', async () => {
   const count = [...ids].filter((one) => one === id).length;
   const list = join(folder, 'list.jsonl');
   const people = await SuppressionList.open({ path: list, key: new Secret(KEY) });
-  await people.add([{ text: id, hashKey: undefined }], { clock: systemClock });
+  await people.add([{ text: id, keyCheck: undefined }], { clock: systemClock });
   const { summary } = await sync({ DFINERY_SUPPRESSION_FILE: list, DFINERY_SUPPRESSION_KEY: KEY });
   expect(summary).toMatchObject({ suppressed_rows: count, rows: whole.summary.rows - count });
 });

@@ -26,7 +26,7 @@ const KEY = new Secret('a suppression key of 32 characters');
 const HASH_KEY = new Secret('a hash key of at least 32 characters');
 const addTo = async (list: SuppressionFile, ...people: readonly (string | UnifiedId)[]) =>
   (await SuppressionList.open(list)).add(
-    people.map((person) => (typeof person === 'string' ? { text: person, hashKey: undefined } : person)),
+    people.map((person) => (typeof person === 'string' ? { text: person, keyCheck: undefined } : person)),
     { clock: systemClock },
   );
 const add = (...people: readonly (string | UnifiedId)[]) => addTo({ path: file, key: KEY }, ...people);
@@ -80,7 +80,7 @@ describe('a suppression list', () => {
 
   it('knows a person by the id or its hash, and is refused where the hash key is another', async () => {
     const key = new HashKey(HASH_KEY);
-    await add({ text: key.hashOf('kim'), hashKey: key.check }, 'lee');
+    await add({ text: key.hashOf('kim'), keyCheck: key.check }, 'lee');
     const list = load({ columnsHash: ['df_unified_id'], hashKey: HASH_KEY });
     expect([drops(list, 'kim'), drops(list, 'lee'), drops(list, 'park')]).toEqual([true, true, false]);
     expect(() => load()).toThrow('their rows would come back');
