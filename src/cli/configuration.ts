@@ -3,6 +3,7 @@ import { dirname, isAbsolute, join } from 'node:path';
 import type { Env } from '../base/env.ts';
 import { configError, type UserError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
+import type { Runtime } from '../base/runtime.ts';
 import { Secret } from '../base/secrets.ts';
 import { type ConfigSchema, readVariables, variableOf, variablesOf } from '../config/environment.ts';
 import { ERASURE, LOCAL } from '../config/local.ts';
@@ -144,9 +145,9 @@ const placesToPurge = ({ target, place }: JsonObject) =>
 
 export function placeOptions(
   { lockWaitMs, memoryLimit, spoolDir }: Pick<CommandConfig, 'lockWaitMs' | 'memoryLimit' | 'spoolDir'>,
-  { env, clock, logger, signal }: Context,
-): PlaceOptions & { readonly signal: AbortSignal } {
-  return { lockWaitMs, memoryLimit, spoolDir, env, clock, logger, signal };
+  { env, clock, random, logger, signal }: Context,
+): PlaceOptions & Runtime {
+  return { lockWaitMs, memoryLimit, spoolDir, env, clock, random, logger, signal };
 }
 
 /** How a run opens its place. */

@@ -1,52 +1,85 @@
 import { count, withSeparators } from '../base/quantities.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { type ListCounts, MAX_SHOWN_ROWS, refusals } from './list.ts';
-import type { PlaceReport, Purge } from './purge.ts';
-import { newCounts, type Requested } from './requests.ts';
+import { type ListCounts, type ListedId, MAX_SHOWN_ROWS, refusals } from './list.ts';
+import { MAX_NAMED, type PlacePurge, type Purged, type PurgePlan } from './purge.ts';
+import { NOT_REQUESTED, type Requested } from './requests.ts';
 
-/** What a plan knows, with the names of the report. */
-export interface PlanSummary extends ListCounts {
-  /** Ids that are not requested, since the ledger knows them as deleted. */
-  readonly done_before: number;
-  readonly to_request: number;
-  /** The limit that the case exceeds, as a sentence. */
-  readonly guard: string | null;
-  readonly purge_only: boolean;
-  /** Number of ids with a profile at the service; null if it was not asked. */
-  readonly ids_with_profile: number | null;
+/** What an erasure will do: all that is known before anything is sent or removed. */
+export interface ErasurePlan {
+  /** When it was begun (ms since 1970). */
+  readonly began: number;
+  readonly ledger: Ledger;
+  readonly counts: ListCounts;
+  /** Undefined if no place is to be purged. */
+  readonly purge: PurgePlan | undefined;
+  /** Whom the service is asked for. */
+  readonly toRequest: readonly ListedId[];
+  /** Whom the ledger knows as deleted. */
+  readonly doneBefore: readonly ListedId[];
+  readonly isPurgeOnly: boolean;
+  /** The limit that the erasure exceeds, as a sentence. */
+  readonly guard: string | undefined;
   readonly hash: string;
   readonly warnings: readonly string[];
 }
 
-interface ReportInput {
-  readonly planned: PlanSummary;
-  readonly purge: Purge | undefined;
-  readonly ledger: Ledger;
-  /** Undefined for a plan. */
-  readonly requested: Requested | undefined;
-  /** When the case began, and the time now (ms since 1970). */
-  readonly began: number;
-  readonly now: number;
+interface Executed {
+  readonly purged: Purged | undefined;
+  readonly requested: Requested;
 }
 
-/** What a case would do, or once its requests ended did (schemas/deletion.json). Ids appear nowhere. */
-export function reportOf({ planned, purge, ledger, requested, began, now }: ReportInput) {
-  const sent = requested?.counts ?? newCounts();
+/** What a plan would do, or did until `now` (schemas/deletion.json). Ids appear nowhere. */
+export function reportOf(plan: ErasurePlan, now: number, executed?: Executed) {
+  const { ledger, purge, toRequest } = plan;
+  const { counts: sent, stoppedBy } = executed?.requested ?? NOT_REQUESTED;
   return {
     v: 1,
     kind: 'deletion',
-    mode: requested === undefined ? 'plan' : 'executed',
-    run: requested === undefined ? null : ledger.run,
-    ...planned,
-    places: purge?.reports ?? [],
-    warnings: [...planned.warnings, ...(purge?.warnings ?? [])],
-    seconds: Math.round(now - began) / 1_000,
+    mode: executed === undefined ? 'plan' : 'executed',
+    run: executed === undefined ? null : ledger.run,
+    ...plan.counts,
+    done_before: plan.doneBefore.length,
+    to_request: toRequest.length,
+    guard: plan.guard ?? null,
+    purge_only: plan.isPurgeOnly,
+    /** Null if the service was not asked. */
+    ids_with_profile: purge?.people.withProfile ?? null,
+    hash: plan.hash,
+    warnings: [...new Set([...plan.warnings, ...(executed?.purged?.warnings ?? [])])],
+    places: (executed?.purged ?? purge)?.places.map((place) => placeReport(place, purge?.ids ?? [])) ?? [],
+    seconds: Math.round(now - plan.began) / 1_000,
     ...sent,
     // Also those that were never requested.
-    undecided: requested === undefined ? 0 : planned.to_request - sent.done - sent.rejected,
-    stopped_by: requested?.stoppedBy?.code ?? null,
-    head: requested === undefined || !ledger.isKept ? null : ledger.head,
+    undecided: executed === undefined ? 0 : toRequest.length - sent.done - sent.rejected,
+    stopped_by: stoppedBy?.code ?? null,
+    head: executed === undefined || !ledger.isKept ? null : ledger.head,
   } as const;
+}
+
+/** What the purge found and removed in one place. */
+function placeReport({ stored, people, foreign, result, failure }: PlacePurge, ids: readonly ListedId[]) {
+  const { personCount, rows, peopleWithOtherIds, rowsOf, suppressedOthers } = people;
+  const withoutRows = ids.filter(({ id }) => !rowsOf.has(id));
+  return {
+    target: stored.target.name,
+    place: stored.path,
+    people: personCount,
+    rows,
+    /** The people of the suppression list, who leave with those of the list. */
+    other_people: suppressedOthers.personCount,
+    other_rows: suppressedOthers.rows,
+    shared: peopleWithOtherIds.size,
+    ids_without_rows: withoutRows.length,
+    /** The rows of the list whose ids have no row in the place; a hundred at most. */
+    row_numbers: withoutRows.slice(0, MAX_NAMED).map(({ row }) => row),
+    /** Null: nothing was removed, or a failure leaves open how many were. */
+    rows_removed: result?.rowsRemoved ?? null,
+    bytes_before: result?.bytesBefore ?? null,
+    bytes_after: result?.bytesAfter ?? null,
+    /** A hundred at most. */
+    foreign: foreign.slice(0, MAX_NAMED),
+    error: failure?.message ?? null,
+  };
 }
 
 export type ErasureReport = ReturnType<typeof reportOf>;
@@ -88,7 +121,7 @@ const unlessZero = (label: string, n: number): (readonly [string, number])[] => 
 const codeRows = (counts: Readonly<Record<string, number>>) =>
   Object.entries(counts).map(([code, n]) => [`  ${code}`, n] as const);
 
-function placeLine(place: PlaceReport): string {
+function placeLine(place: ErasureReport['places'][number]): string {
   const {
     people,
     rows,

@@ -15,19 +15,13 @@ const REFUSALS = {
 } as const;
 type Refusal = keyof typeof REFUSALS;
 
-/** The outcome of a request for an id. `undecided`: nobody knows. */
-export type Decision = 'done' | 'rejected' | 'undecided';
-
 /** Somebody on the list. */
 export interface ListedId {
   readonly id: string;
   /** The number of its first row, as a spreadsheet shows the file. */
   readonly row: number;
   /** When the deletion was asked for (ms since 1970), if the list says so; of several times the latest. */
-  requestedAt: number | undefined;
-  /** Undefined while it is not decided, and for those who are not requested. */
-  decision: Decision | undefined;
-  isWithdrawn: boolean;
+  readonly requestedAt: number | undefined;
 }
 
 /** One row of a list, with whatever stands in its cells. */
@@ -54,7 +48,7 @@ const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
 
-/** The whole list of a case, read before the first request: each id once, in the order of its rows. */
+/** The whole list of an erasure, read before the first request: each id once, in the order of its rows. */
 export class IdList {
   readonly #entries = new Map<string, ListedId>();
   readonly #refused: Partial<Record<Refusal, number>> = {};
@@ -62,39 +56,42 @@ export class IdList {
   #duplicates = 0;
   #bytes = 0;
 
-  /** Adds a row; undefined if it is refused, which is counted. Throws UserError for a list that is too long. */
-  add({ row, id, requestedAt }: ListRow): ListedId | undefined {
+  /** Adds a row. Returns its id; undefined if it is refused, which is counted. Throws UserError for too long a list. */
+  add({ row, id, requestedAt }: ListRow): string | undefined {
     this.#received++;
     const refusal = refusalOf(id);
     const at = requestInstant(requestedAt);
     if (refusal !== undefined || typeof id !== 'string') return this.#refuse(refusal ?? 'not_text');
     if (at === 'invalid') return this.#refuse('requested_at');
-    let entry = this.#entries.get(id);
-    if (entry === undefined) {
-      entry = { id, row, requestedAt: at, decision: undefined, isWithdrawn: false };
-      this.#entries.set(id, entry);
+    const before = this.#entries.get(id);
+    if (before === undefined) {
+      this.#entries.set(id, { id, row, requestedAt: at });
       this.#bytes += id.length + ID_BYTES;
       if (this.#bytes > MAX_BYTES) {
         throw configError(`The list is too long: more than ${this.#entries.size - 1} ids. Split it. Nothing was done.`);
       }
-      return entry;
+      return id;
     }
-    if (!entry.isWithdrawn) this.#duplicates++;
-    entry.isWithdrawn = false;
-    if (at !== undefined && (entry.requestedAt ?? Number.NEGATIVE_INFINITY) < at) entry.requestedAt = at;
-    return entry;
+    this.#duplicates++;
+    const isLater = at !== undefined && at > (before.requestedAt ?? Number.NEGATIVE_INFINITY);
+    if (isLater) this.#entries.set(id, { ...before, requestedAt: at });
+    // The text of the first row: the others need no memory.
+    return before.id;
   }
 
   /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */
   withdraw(id: unknown): undefined {
     this.#received++;
-    const entry = typeof id === 'string' ? this.#entries.get(id) : undefined;
-    if (entry !== undefined) entry.isWithdrawn = true;
+    if (typeof id === 'string') this.#entries.delete(id);
     return this.#refuse('withdrawn');
   }
 
+  has(id: string): boolean {
+    return this.#entries.has(id);
+  }
+
   ids(): readonly ListedId[] {
-    return [...this.#entries.values()].filter(({ isWithdrawn }) => !isWithdrawn);
+    return [...this.#entries.values()];
   }
 
   get counts(): ListCounts {
@@ -102,7 +99,7 @@ export class IdList {
       received: this.#received,
       refused: { ...this.#refused },
       duplicates: this.#duplicates,
-      ids: this.ids().length,
+      ids: this.#entries.size,
     };
   }
 

@@ -4,7 +4,7 @@ import type { RunContext } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { Verdict } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { Decision, ListedId } from './list.ts';
+import type { ListedId } from './list.ts';
 import { RateLimiter, type RateLimits } from './rate-limiter.ts';
 
 /** How often one id is requested. A repeated deletion is harmless. */
@@ -20,7 +20,7 @@ const CLOSING_MS = 3_000;
 const REPORT_MS = 30_000;
 
 /** Counts of the requests of a run and their outcomes, with the names of a report. */
-export const newCounts = () => ({
+const newCounts = () => ({
   /** Requests sent, repeated ones included. */
   requests: 0,
   done: 0,
@@ -31,13 +31,18 @@ export const newCounts = () => ({
   undecided_codes: {} as Record<string, number>,
 });
 
-export interface RequestOptions extends RunContext {
+export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
+
+/** The outcome of a request for an id. `undecided`: nobody knows. */
+export type Decision = Verdict | 'undecided';
+
+interface RequestOptions extends RunContext {
   readonly ids: readonly ListedId[];
   readonly ledger: Ledger;
   readonly limits: RateLimits;
-  readonly deleter: Pick<DeletionClient, 'deleteProfile'>;
-  /** Called when an id is decided, or left undecided; the ledger has every answer by then. */
-  readonly onDecided: () => void;
+  readonly deleter: Deleter;
+  /** Called once for each id that was requested; the ledger has every answer by then. */
+  readonly onDecided: (id: string, decision: Decision) => void;
 }
 
 export interface Requested {
@@ -45,6 +50,8 @@ export interface Requested {
   /** The answer that ended everything: wrong token, service or address. */
   readonly stoppedBy: DeletionAnswer | undefined;
 }
+
+export const NOT_REQUESTED: Requested = { counts: newCounts(), stoppedBy: undefined };
 
 /**
  * Requests each id until it is decided. Until the service has decided the first, only one request is under way. Then
@@ -104,8 +111,7 @@ class Sender {
     if (this.#signal.aborted) return false;
     const { value: entry, done } = this.#queue.next();
     if (done === true) return false;
-    entry.decision = await this.#decide(entry);
-    this.#options.onDecided();
+    this.#options.onDecided(entry.id, await this.#decide(entry));
     return true;
   }
 

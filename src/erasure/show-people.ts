@@ -1,15 +1,13 @@
 import { configError } from '../base/errors.ts';
-import type { RunContext } from '../base/runtime.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { IdList, type ListRow, refusedSentence } from './list.ts';
-import { findInAllWays, type PeopleSearch, placeName, queryOf } from './ways.ts';
+import { findInAllWays, type PeopleSearch, placeName } from './ways.ts';
 
 export interface PersonOptions {
   readonly rows: AsyncIterable<ListRow>;
   readonly search: PeopleSearch;
   /** Undefined: nothing is kept. */
   readonly ledger: LedgerSettings | undefined;
-  readonly io: RunContext;
   write(line: string): Promise<void>;
 }
 
@@ -18,20 +16,19 @@ export interface PersonOptions {
  * `access` in the ledger before anything is shown, also if no row was found. Throws UserError.
  */
 export async function showPeople(options: PersonOptions): Promise<{ readonly ids: number; readonly rows: number }> {
-  const { search, io, write } = options;
-  const { places } = search;
+  const { search, write } = options;
+  const { places, options: io } = search;
   const list = new IdList();
   for await (const row of options.rows) list.add(row);
   const entries = list.ids();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && entries.length === 0) throw configError(`Nobody was looked for. ${refused}`);
-  const people = await findInAllWays(entries, search, io);
+  const people = await findInAllWays(entries, search);
   const ids = entries.map(({ id }) => id);
-  const query = queryOf(ids, search, people);
   const warnings = [refused ?? [], list.warnings(), people.warnings].flat();
   const rowsOfPlaces: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {
-    const lookup = await (await target.people()).find(path, query, search.options);
+    const lookup = await (await target.people()).find(path, people.query, io);
     rowsOfPlaces.push(lookup.rowsOf);
     warnings.push(...lookup.warnings);
   }
@@ -51,7 +48,7 @@ export async function showPeople(options: PersonOptions): Promise<{ readonly ids
   for (const place of places) {
     const reader = await place.target.people();
     const name = JSON.stringify(placeName(place));
-    for await (const row of reader.rows(place.path, query, search.options)) {
+    for await (const row of reader.rows(place.path, people.query, io)) {
       io.signal.throwIfAborted();
       await write(`{"place":${name},${row.slice(1)}`);
       rows++;

@@ -50,21 +50,21 @@ export function suppressionOf(
 ): Suppression | undefined {
   const file = suppressionFileOf(config);
   if (file === undefined) return undefined;
-  const { key, entries } = readWhole(file);
+  const { key, lines, ...list } = readForLoad(file);
   const isHashed = config.columnsHash.includes(UNIFIED_ID) && config.hashKey !== undefined;
   const hashKey = isHashed ? new HashKey(config.hashKey) : undefined;
-  if (entries.some(({ hash_key }) => hash_key !== undefined && hash_key !== hashKey?.check)) {
+  if (lines.some(({ hash_key }) => hash_key !== undefined && hash_key !== hashKey?.check)) {
     throw configError(
       `The suppression list ${file.path} names people by df_unified_id as it was hashed under another hash_key. Keep ` +
         'df_unified_id in columns_hash with that key, or their rows would come back.',
       { where: { file: file.path } },
     );
   }
-  const hmacs = new Set(entries.map(({ hmac }) => hmac));
+  const hmacs = new Set(list.hmacs);
   const isListed = (id: Buffer): boolean => hmacs.has(key.hashOf(id));
   const has = (id: Buffer): boolean =>
     hmacs.size > 0 && (isListed(id) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(id)))));
-  return { has, length: entries.length };
+  return { has, length: list.length };
 }
 
 /**
@@ -83,95 +83,11 @@ export function requireSuppression(place: string, stored: number, list: { readon
   );
 }
 
-/** The list that a purge appends to, as it was read or written last. */
-export class SuppressionList {
-  readonly #file: SuppressionFile;
-  #content: ListContent;
-
-  private constructor(file: SuppressionFile) {
-    this.#file = file;
-    this.#content = readForPurge(file);
-  }
-
-  /** Throws UserError, also if people could not be put on the list. Changes nothing. */
-  static async open(file: SuppressionFile): Promise<SuppressionList> {
-    try {
-      await probeWritable(file.path);
-    } catch (error) {
-      throw listError(error, file.path);
-    }
-    return new SuppressionList(file);
-  }
-
+/** A list as it was read or written last. */
+export interface SuppressionList extends SuppressedPeople {
+  readonly lines: readonly SuppressedPerson[];
   /** Number of people. */
-  get length(): number {
-    return this.#content.entries.length;
-  }
-
-  get people(): SuppressedPeople {
-    const { key, entries } = this.#content;
-    return { key, hmacs: entries.map(({ hmac }) => hmac) };
-  }
-
-  /** Reads the list again: another purge may have put people on it. */
-  reload(): void {
-    this.#content = readForPurge(this.#file);
-  }
-
-  /**
-   * Appends people who are not on the list yet; a placeholder is nobody. The whole list is on disk then. Throws
-   * UserError, also if another purge holds the lock too long.
-   */
-  async add(
-    people: readonly UnifiedId[],
-    { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
-  ): Promise<void> {
-    const path = resolve(this.#file.path);
-    try {
-      makeFolders(dirname(path));
-      const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
-      this.#content = await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
-        const keyed = keyedList(this.#file);
-        const key = new HashKey(keyOf(keyed) ?? (await makeKey(keyed)), KEY_LABEL);
-        const entries = people
-          .filter(({ text }) => !isPlaceholder(text))
-          .map(({ text, keyCheck }): SuppressedPerson => ({ hmac: key.hashOf(text), hash_key: keyCheck }));
-        return append(path, key, entries, checkHeld);
-      });
-    } catch (error) {
-      throw listError(error, path);
-    }
-  }
-}
-
-/** Appends people who are not on the list yet. Returns the list as it is then. */
-async function append(
-  path: string,
-  key: HashKey,
-  people: readonly SuppressedPerson[],
-  checkHeld: () => void,
-): Promise<ListContent> {
-  const file = await open(path, 'a+', OWNER_FILE_MODE);
-  try {
-    const text = await file.readFile('utf8');
-    const wholeText = wholeLines(text);
-    const oldEntries = entriesIn(wholeText, path, key);
-    const knownHmacs = new Set(oldEntries.map(({ hmac }) => hmac));
-    const added = new Map(people.filter(({ hmac }) => !knownHmacs.has(hmac)).map((entry) => [entry.hmac, entry]));
-    const entries = [...added.values()];
-    const header = wholeText === '' ? [headerLine(key)] : [];
-    const addedText = [...header, ...entries.map((entry) => JSON.stringify(entry))].map((line) => `${line}\n`).join('');
-    // The end of the last line, if an editor has left it out; else empty.
-    const missingEnd = wholeText.slice(text.length);
-    checkHeld();
-    if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
-    await file.writeFile(missingEnd + addedText);
-    await file.sync();
-    await syncFolder(dirname(path));
-    return { key, entries: [...oldEntries, ...entries] };
-  } finally {
-    await file.close();
-  }
+  readonly length: number;
 }
 
 /** A line of the list. */
@@ -181,19 +97,21 @@ interface SuppressedPerson {
   readonly hash_key?: string | undefined;
 }
 
-interface ListContent {
-  readonly key: HashKey;
-  readonly entries: readonly SuppressedPerson[];
-}
+const listOf = (key: HashKey, lines: readonly SuppressedPerson[]): SuppressionList => ({
+  key,
+  lines,
+  hmacs: lines.map(({ hmac }) => hmac),
+  length: lines.length,
+});
 
 /**
- * Reads a list whole. A list in the folder of the ledger begins with the first purge. A file that a configuration names
- * must be there: perhaps its disk is not mounted. Throws UserError.
+ * Reads a list for a load. A list in the folder of the ledger begins with the first purge. A file that a configuration
+ * names must be there: perhaps its disk is not mounted. Throws UserError.
  */
-function readWhole(file: SuppressionFile): ListContent {
+function readForLoad(file: SuppressionFile): SuppressionList {
   const { path } = file;
   try {
-    return contentOf(file.key === undefined ? fileText(path) : readFileSync(path, 'utf8'), file);
+    return listIn(file.key === undefined ? fileText(path) : readFileSync(path, 'utf8'), file);
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -204,11 +122,77 @@ function readWhole(file: SuppressionFile): ListContent {
 }
 
 /** Reads a list that a purge will append to. A missing file is empty. A last line that was cut does not count. */
-const readForPurge = (file: SuppressionFile): ListContent => contentOf(wholeLines(fileText(file.path)), file);
+export const readForPurge = (file: SuppressionFile): SuppressionList => listIn(wholeLines(fileText(file.path)), file);
 
-function contentOf(text: string, file: SuppressionFile): ListContent {
+/** Throws UserError if nobody could be put on the list. Changes nothing. */
+export async function requireWritableList({ path }: SuppressionFile): Promise<void> {
+  try {
+    await probeWritable(path);
+  } catch (error) {
+    throw listError(error, path);
+  }
+}
+
+/**
+ * Appends people who are not on the list yet; a placeholder is nobody. Returns the list, which is on disk then. Throws
+ * UserError, also if another purge holds the lock too long.
+ */
+export async function addPeople(
+  people: readonly UnifiedId[],
+  { path: listPath, key: configured }: SuppressionFile,
+  { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
+): Promise<SuppressionList> {
+  const path = resolve(listPath);
+  try {
+    makeFolders(dirname(path));
+    const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
+    return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
+      const file = keyedList({ path, key: configured });
+      const key = new HashKey(keyOf(file) ?? (await makeKey(file)), KEY_LABEL);
+      const lines = people
+        .filter(({ text }) => !isPlaceholder(text))
+        .map(({ text, keyCheck }): SuppressedPerson => ({ hmac: key.hashOf(text), hash_key: keyCheck }));
+      return append(path, key, lines, checkHeld);
+    });
+  } catch (error) {
+    throw listError(error, path);
+  }
+}
+
+/** Appends lines that are not on the list yet. Returns the list as it is then. */
+async function append(
+  path: string,
+  key: HashKey,
+  lines: readonly SuppressedPerson[],
+  checkHeld: () => void,
+): Promise<SuppressionList> {
+  const file = await open(path, 'a+', OWNER_FILE_MODE);
+  try {
+    const text = await file.readFile('utf8');
+    const wholeText = wholeLines(text);
+    const oldLines = linesIn(wholeText, path, key);
+    const oldHmacs = new Set(oldLines.map(({ hmac }) => hmac));
+    const newLines = [...new Map(lines.map((line) => [line.hmac, line])).values()].filter(
+      ({ hmac }) => !oldHmacs.has(hmac),
+    );
+    const header = wholeText === '' ? [headerLine(key)] : [];
+    const newText = [...header, ...newLines.map((line) => JSON.stringify(line))].map((line) => `${line}\n`).join('');
+    // The end of the last line, if an editor has left it out; else empty.
+    const missingEnd = wholeText.slice(text.length);
+    checkHeld();
+    if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
+    await file.writeFile(missingEnd + newText);
+    await file.sync();
+    await syncFolder(dirname(path));
+    return listOf(key, [...oldLines, ...newLines]);
+  } finally {
+    await file.close();
+  }
+}
+
+function listIn(text: string, file: SuppressionFile): SuppressionList {
   const key = new HashKey(keyOf(keyedList(file)) ?? randomKey(), KEY_LABEL);
-  return { key, entries: entriesIn(text, file.path, key) };
+  return listOf(key, linesIn(text, file.path, key));
 }
 
 const KEY_LABEL = 'dfinery-elt suppression key check v1';
@@ -229,7 +213,7 @@ const fileText = (path: string): string =>
 const headerLine = ({ check }: HashKey): string => JSON.stringify({ v: 1, kind: 'suppression', key_check: check });
 
 /** Throws UserError unless every line is understood: half a list would let people through. */
-function entriesIn(text: string, path: string, key: HashKey): SuppressedPerson[] {
+function linesIn(text: string, path: string, key: HashKey): SuppressedPerson[] {
   return text.split(/\r?\n/).flatMap((line, i) => {
     if (line.trim() === '') return [];
     const refused = (why: string) =>

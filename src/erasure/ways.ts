@@ -36,20 +36,19 @@ export interface PeopleSearch {
   /** File with the columns external_id and df_unified_id, in place of the profiles. */
   readonly mapping: string | undefined;
   readonly hashKey: HashKey | undefined;
-  readonly options: PlaceOptions;
+  readonly options: PlaceOptions & RunContext;
 }
 
 /** The people of a list, as they were found before anything is changed. */
 export interface ListedPeople {
-  readonly peopleOf: PeopleById;
+  /** Asks a place for the rows of these people. */
+  readonly query: PeopleQuery;
   /** The ids that some way found, also those whose rows name nobody. */
   readonly foundIds: ReadonlySet<string>;
   /** Number of ids with a profile at the service; null if it was not asked. */
   readonly withProfile: number | null;
   /** The people whom rows name, and whose profile has another external id: the id changed hands. */
   readonly peopleWithOtherIds: ReadonlySet<string>;
-  /** True if the profiles that places hold tell whose the ids are. */
-  readonly searchesProfiles: boolean;
   /** The ways in which they were looked for, in words. */
   readonly usedWays: readonly string[];
   /** The pairs of a mapping, which the confirmation covers. */
@@ -57,12 +56,11 @@ export interface ListedPeople {
   readonly warnings: readonly string[];
 }
 
-export const NOBODY_LISTED: ListedPeople = {
-  peopleOf: new Map(),
+/** The people of a list without ids. */
+const NOBODY_LISTED: Omit<ListedPeople, 'query'> = {
   foundIds: new Set(),
   withProfile: null,
   peopleWithOtherIds: new Set(),
-  searchesProfiles: false,
   usedWays: [],
   mapped: [],
   warnings: [],
@@ -74,28 +72,27 @@ const NO_WAY =
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
-export async function findInAllWays(
-  entries: readonly ListedId[],
-  search: PeopleSearch,
-  io: RunContext,
-): Promise<ListedPeople> {
-  const { column, profiles: service, hashKey } = search;
-  const ids = new Set(entries.map(({ id }) => id));
+export async function findInAllWays(entries: readonly ListedId[], search: PeopleSearch): Promise<ListedPeople> {
+  const { column, profiles: service, hashKey, options } = search;
+  if (entries.length === 0) return { ...NOBODY_LISTED, query: { ids: [], hashKey } };
+  const ids = entries.map(({ id }) => id);
+  const idSet = new Set(ids);
 
   // 1. A mapping, in place of profiles.
-  const mapping = search.mapping === undefined ? undefined : await readMapping(search.mapping, ids);
+  const mapping = search.mapping === undefined ? undefined : await readMapping(search.mapping, idSet);
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
+  const query = { ids, column, hashKey };
   let searchesProfiles = service === undefined && mapping === undefined;
-  let lookups = await searchRows([...ids], searchesProfiles, search);
+  let lookups = await searchRows({ ...query, searchesProfiles }, search);
   const peopleInRows = new Set(lookups.flatMap(({ peopleOf }) => personsOf(peopleOf, hashKey)));
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   const isAsked = service !== undefined && mapping === undefined;
-  const answer = isAsked ? await profilesOfIds({ ids, peopleInRows, hashKey }, service, io) : undefined;
+  const answer = isAsked ? await profilesOfIds({ ids: idSet, peopleInRows, hashKey }, service, options) : undefined;
   if (answer?.kind === 'unavailable') {
     searchesProfiles = true;
-    lookups = await searchRows([...ids], searchesProfiles, search);
+    lookups = await searchRows({ ...query, searchesProfiles }, search);
   }
   const profiles = answer?.kind === 'profiles' ? answer.profiles : undefined;
   const why = answer?.kind === 'unavailable' ? answer.why : undefined;
@@ -107,11 +104,10 @@ export async function findInAllWays(
   const peopleOf = joinPeople(profiles?.peopleOf, mapping, ...lookups.map((lookup) => lookup.peopleOf));
   const foundIds = new Set([...peopleOf.keys(), ...lookups.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
   return {
-    peopleOf,
+    query: { ...query, searchesProfiles, knownPeople: peopleOf },
     foundIds,
     withProfile: profiles?.peopleOf.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
-    searchesProfiles,
     usedWays: [
       ...(mapping === undefined ? [] : ['a mapping']),
       ...(profiles === undefined ? [] : ['the profiles of the service']),
@@ -138,29 +134,16 @@ const columnSentences = ({ name, place }: NamedLookup, column: string | undefine
 type NamedLookup = PeopleFound & { readonly name: string };
 
 /** What rows of each place say of the ids, by the column and by the profiles. */
-async function searchRows(
-  ids: readonly string[],
-  searchesProfiles: boolean,
-  search: PeopleSearch,
-): Promise<NamedLookup[]> {
-  const { places, column, options } = search;
+async function searchRows(query: PeopleQuery, { places, options }: PeopleSearch): Promise<NamedLookup[]> {
   const lookups: NamedLookup[] = [];
-  if (column === undefined && !searchesProfiles) return lookups;
+  if (query.column === undefined && !query.searchesProfiles) return lookups;
   for (const place of places) {
     const name = placeName(place);
     options.logger.info('people.find', `Looking for the IDs in ${name} …`);
-    const query = queryOf(ids, search, { searchesProfiles });
     lookups.push({ ...(await (await place.target.people()).find(place.path, query, options)), name });
   }
   return lookups;
 }
-
-/** The query of a search for one place. `people`: as they were found before. */
-export const queryOf = (
-  ids: readonly string[],
-  { column, hashKey }: PeopleSearch,
-  { searchesProfiles, peopleOf }: Pick<ListedPeople, 'searchesProfiles'> & Partial<ListedPeople>,
-): PeopleQuery => ({ ids, column, searchesProfiles, knownPeople: peopleOf, hashKey });
 
 /** Sentences about the ids that no way found, by the rows of the list; never with their texts. */
 function missedSentences(

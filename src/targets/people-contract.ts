@@ -50,7 +50,7 @@ export interface PurgeResult {
   readonly rowsRemoved: number;
   readonly bytesBefore: number;
   readonly bytesAfter: number;
-  /** Sentences about what may still hold the people and could not be reached: the case ends with 3. */
+  /** Sentences about what may still hold the people and could not be reached: the erasure ends with 3. */
   readonly unreached: readonly string[];
   /** Folders of the place with rows of other runs that may be alive; absent if there can be none. */
   readonly inUse?: readonly string[];

@@ -1,4 +1,5 @@
-import type { ListedId } from '../../erasure/list.ts';
+import type { IdList } from '../../erasure/list.ts';
+import type { Decision } from '../../erasure/requests.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { MessageWriter } from '../protocol/writer.ts';
 
@@ -6,7 +7,7 @@ interface QueuedRow {
   readonly kind: 'row';
   readonly stream: ConfiguredStream;
   /** Undefined for a row that was refused. */
-  readonly listed: ListedId | undefined;
+  readonly id: string | undefined;
 }
 
 interface QueuedState {
@@ -19,10 +20,12 @@ interface QueuedState {
 
 /**
  * The rows of a sync and the states between them, in order. A state is echoed once every row before it is decided.
- * Memory: some 50 bytes a row, and the texts of the states.
+ * Memory: some 50 bytes a row and an id, and the texts of the states.
  */
 export class StateQueue {
+  readonly #list: IdList;
   readonly #writer: MessageWriter;
+  readonly #decisions = new Map<string, Decision>();
   readonly #steps: (QueuedRow | QueuedState)[] = [];
   /** Index of the first step that is not released. */
   #next = 0;
@@ -30,16 +33,22 @@ export class StateQueue {
   readonly #unreported = new Map<ConfiguredStream, { recordCount: number; rejectedRecordCount: number }>();
   #writing: Promise<void> = Promise.resolve();
 
-  constructor(writer: MessageWriter) {
+  /** `list`: the ids of the rows; complete before the first release. */
+  constructor(list: IdList, writer: MessageWriter) {
+    this.#list = list;
     this.#writer = writer;
   }
 
-  addRow(stream: ConfiguredStream, listed: ListedId | undefined): void {
-    this.#steps.push({ kind: 'row', stream, listed });
+  addRow(stream: ConfiguredStream, id: string | undefined): void {
+    this.#steps.push({ kind: 'row', stream, id });
   }
 
   addState(stream: ConfiguredStream | undefined, text: string): void {
     this.#steps.push({ kind: 'state', stream, text });
+  }
+
+  decide(id: string, decision: Decision): void {
+    this.#decisions.set(id, decision);
   }
 
   /** Echoes the states before which every row is decided. */
@@ -57,8 +66,9 @@ export class StateQueue {
   }
 
   /** Counts a row; false for one that is not decided. */
-  #count({ stream, listed }: QueuedRow): boolean {
-    const decision = listed === undefined || listed.isWithdrawn ? 'rejected' : listed.decision;
+  #count({ stream, id }: QueuedRow): boolean {
+    // The id of a row that was withdrawn later is not on the list.
+    const decision = id === undefined || !this.#list.has(id) ? 'rejected' : this.#decisions.get(id);
     if (decision === undefined || decision === 'undecided') return false;
     const counts = this.#unreported.get(stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
     counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;

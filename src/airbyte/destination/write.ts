@@ -3,9 +3,9 @@ import { EXIT, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
-import { runErasure } from '../../erasure/case.ts';
+import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
-import type { IdList } from '../../erasure/list.ts';
+import { IdList } from '../../erasure/list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
 import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import { requireDeletableStreams } from './deletable-streams.ts';
@@ -25,7 +25,14 @@ export const write: Verb = async (context) => {
   // A dry run begins with a warning: the platform shows the rows as synced.
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const streams = requireDeletableStreams(catalog, config);
-  const states = new StateQueue(writer);
+  const list = new IdList();
+  const states = new StateQueue(list, writer);
+  for await (const messages of readMessages(context, streams)) {
+    for (const message of messages) {
+      if (message.kind === 'state') states.addState(message.stream, message.text);
+      else states.addRow(message.stream, listRow(message, list, config));
+    }
+  }
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const { report, failure } = await runErasure({
@@ -33,16 +40,10 @@ export const write: Verb = async (context) => {
       io: { clock, random, logger, signal },
       consent: config.dryRun ? undefined : 'configured',
       deleter,
-      async read(list) {
-        for await (const messages of readMessages(context, streams)) {
-          for (const message of messages) {
-            if (message.kind === 'state') states.addState(message.stream, message.text);
-            else states.addRow(message.stream, listRow(message, list, config));
-          }
-        }
-      },
+      list,
       onPlanned: (plan) => logStart(plan, config, context),
-      onDecided(hasConfirmed) {
+      onDecided(id, decision, hasConfirmed) {
+        states.decide(id, decision);
         // As long as the service rejects every ID, the field may be wrong, and the rows must come again.
         if (hasConfirmed) states.release();
       },

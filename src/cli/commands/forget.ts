@@ -1,12 +1,12 @@
 import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import { type ErasureResult, runErasure } from '../../erasure/case.ts';
+import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
 import { openLedger, verifyLedger } from '../../erasure/ledger/chain.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import { IdList } from '../../erasure/list.ts';
-import type { ErasurePurgeOptions } from '../../erasure/purge.ts';
+import type { PurgeSettings } from '../../erasure/purge.ts';
 import { suppressionFileOf } from '../../erasure/suppression.ts';
 import type { PeopleSearch } from '../../erasure/ways.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
@@ -97,7 +97,7 @@ function checkOptions(values: ForgetValues): void {
 
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
 async function forget(values: ForgetValues, context: Context): Promise<CommandResult> {
-  const { clock, random, logger, signal, env } = context;
+  const { clock, signal, env } = context;
   const { confirm, suppressed, purgeOnly, again, reason } = values;
   const isPurgeOnly = purgeOnly || suppressed;
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
@@ -108,21 +108,15 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
     if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
     const rows = suppressed ? undefined : listRowsOf(values, config.requestedAtField);
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
-    const work = () =>
-      runErasure({
-        settings,
-        io: { clock, random, logger, signal },
-        consent: confirm === undefined ? undefined : { confirm },
-        deleter,
-        purgeOptions: purge,
-        isAgain: again,
-        async read(list) {
-          for await (const row of rows ?? []) {
-            signal.throwIfAborted();
-            list.add(row);
-          }
-        },
-      });
+    const consent = confirm === undefined ? undefined : { confirm };
+    const work = async () => {
+      const list = new IdList();
+      for await (const row of rows ?? []) {
+        signal.throwIfAborted();
+        list.add(row);
+      }
+      return runErasure({ settings, io: context, list, consent, deleter, purge, isAgain: again });
+    };
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
       return erasureResult(await during(what, work, context), purge, context);
@@ -132,31 +126,24 @@ async function forget(values: ForgetValues, context: Context): Promise<CommandRe
   });
 }
 
-function purgeOf(values: ForgetValues, search: PeopleSearch, config: CommandConfig): ErasurePurgeOptions | undefined {
+function purgeOf(values: ForgetValues, search: PeopleSearch, config: CommandConfig): PurgeSettings | undefined {
   if (search.places.length === 0) return undefined;
   const { suppressed, newList, maxPeople, allowShared } = values;
   const suppression = suppressionFileOf(requireKeys(config, 'suppression_key'));
   if (suppression === undefined) {
     throw configError(
-      'A case with places needs a suppression list, so that people stay away: set erasure.ledger_dir ' +
+      'An erasure with places needs a suppression list, so that people stay away: set erasure.ledger_dir ' +
         '(DFINERY_LEDGER_DIR), or suppression_file with its key.',
     );
   }
-  return {
-    search,
-    suppression,
-    isSuppressed: suppressed,
-    isNewList: newList,
-    maxPeople,
-    allowsShared: allowShared,
-  };
+  return { ...search, suppression, isSuppressed: suppressed, isNewList: newList, maxPeople, allowsShared: allowShared };
 }
 
-const NO_PLACES = 'The case has no places: rows that were loaded stay where they are.';
+const NO_PLACES = 'The erasure has no places: rows that were loaded stay where they are.';
 
 function erasureResult(
   { report: plan, failure }: ErasureResult,
-  purge: ErasurePurgeOptions | undefined,
+  purge: PurgeSettings | undefined,
   context: Context,
 ): CommandResult {
   const { logger, redactor, signal } = context;

@@ -25,7 +25,7 @@ export const command = defineCommand({
       if (search.places.length === 0)
         throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
       const list = listRowsOf(values, undefined);
-      const show = (write: WriteLine) => showPeople({ rows: list, search, io: context, ledger, write });
+      const show = (write: WriteLine) => showPeople({ rows: list, search, ledger, write });
       const { output = '-' } = values;
       return output === '-' ? show(async (line) => context.terminal.result(line)) : withNewFile(output, show);
     });

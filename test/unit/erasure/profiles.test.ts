@@ -78,7 +78,7 @@ describe('the answer of the profile export', () => {
     ['a request that is not taken', 400, 2, /does not export profiles/],
     ['no column of external ids', 'df_unified_id\nu1\n', 2, /have no column df_external_id/],
     ['no external id', csvOf(['', 'u1']), 2, /No profile of the service has a df_external_id/],
-  ])('%s decides the case if there is no other way', async (_, answer, exit, message) => {
+  ])('%s decides the erasure if there is no other way', async (_, answer, exit, message) => {
     setup.case.profiles(typeof answer === 'string' ? answer : undefined);
     let asked = 0;
     if (typeof answer === 'number')
@@ -240,9 +240,9 @@ describe('a row with the time of its request', () => {
 });
 
 describe('a plan', () => {
-  it('says that a case without places leaves rows where they are, and that a list is empty', async () => {
+  it('says that an erasure without places leaves rows where they are, and that a list is empty', async () => {
     setup.case.profiles(csvOf(['A', u('a')]), { places: [] });
-    const NOWHERE = 'The case has no places: rows that were loaded stay where they are.';
+    const NOWHERE = 'The erasure has no places: rows that were loaded stay where they are.';
     expect((await setup.case.plan('--id', 'A')).warnings).toEqual([NOWHERE]);
     const plan = await setup.case.plan('--file', setup.case.list('ids.txt', '\n'));
     expect([plan.exit, plan.warnings]).toEqual([0, [NOWHERE, 'The list is empty: nobody is deleted.']]);

@@ -7,8 +7,9 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import type { UnifiedId } from '../../../src/engine/people/query.ts';
 import {
+  addPeople,
+  readForPurge,
   type SuppressionFile,
-  SuppressionList,
   suppressionFileOf,
   suppressionOf,
 } from '../../../src/erasure/suppression.ts';
@@ -24,9 +25,10 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const KEY = new Secret('a suppression key of 32 characters');
 const HASH_KEY = new Secret('a hash key of at least 32 characters');
-const addTo = async (list: SuppressionFile, ...people: readonly (string | UnifiedId)[]) =>
-  (await SuppressionList.open(list)).add(
+const addTo = (list: SuppressionFile, ...people: readonly (string | UnifiedId)[]) =>
+  addPeople(
     people.map((person) => (typeof person === 'string' ? { text: person, keyCheck: undefined } : person)),
+    list,
     { clock: systemClock },
   );
 const add = (...people: readonly (string | UnifiedId)[]) => addTo({ path: file, key: KEY }, ...people);
@@ -59,7 +61,7 @@ describe('a suppression list', () => {
     truncateSync(file, statSync(file).size - 30);
     expect(() => load()).toThrow(/Line 3 .* is not/);
     // So a purge can be planned, which removes the cut line.
-    expect((await SuppressionList.open({ path: file, key: KEY })).length).toBe(1);
+    expect(readForPurge({ path: file, key: KEY }).length).toBe(1);
     await add('c');
     expect(['a', 'b', 'c'].map((id) => drops(load(), id))).toEqual([true, false, true]);
     writeFileSync(file, readFileSync(file, 'utf8').trimEnd());

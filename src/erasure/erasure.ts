@@ -6,12 +6,12 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { sha256OfJson } from '../base/json.ts';
 import { count, withSeparators } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
-import { codesText, type ErasureReport, type PlanSummary, reportOf } from './erasure-report.ts';
+import { codesText, type ErasurePlan, type ErasureReport, reportOf } from './erasure-report.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { IdList, type ListedId, refusedSentence } from './list.ts';
-import { type ErasurePurgeOptions, Purge } from './purge.ts';
+import { type IdList, type ListedId, refusedSentence } from './list.ts';
+import { type PurgePlan, type PurgeSettings, planPurge, purgePlaces } from './purge.ts';
 import type { RateLimits } from './rate-limiter.ts';
-import { newCounts, type Requested, type RequestOptions, sendRequests } from './requests.ts';
+import { type Decision, type Deleter, NOT_REQUESTED, type Requested, sendRequests } from './requests.ts';
 import { placeName } from './ways.ts';
 
 /** The settings of an erasure, from either configuration. */
@@ -24,24 +24,24 @@ interface ErasureSettings extends LedgerSettings, RateLimits {
 export interface ErasureOptions {
   readonly settings: ErasureSettings;
   readonly io: RunContext;
-  /** Fills the list with the whole input. */
-  readonly read: (list: IdList) => Promise<void>;
+  readonly list: IdList;
   /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
   readonly consent: 'configured' | { readonly confirm: string } | undefined;
   /** Undefined: no request is sent. */
-  readonly deleter: RequestOptions['deleter'] | undefined;
-  readonly purgeOptions?: ErasurePurgeOptions | undefined;
+  readonly deleter: Deleter | undefined;
+  /** Undefined: no place is purged. */
+  readonly purge?: PurgeSettings | undefined;
   /** True to request also those whom the ledger knows as deleted. */
   readonly isAgain?: boolean;
   /** Called before the first request. */
   readonly onPlanned?: (report: ErasureReport) => void;
-  /** Called when an id has its decision; the ledger has every answer by then. */
-  readonly onDecided?: (hasConfirmed: boolean) => void;
+  /** Called once for each id; the ledger has every answer by then. */
+  readonly onDecided?: (id: string, decision: Decision, hasConfirmed: boolean) => void;
 }
 
 export interface ErasureResult {
   readonly report: ErasureReport;
-  /** The failure that the case ends with; undefined on success. */
+  /** The failure that the erasure ends with; undefined on success. */
   readonly failure: UserError | undefined;
 }
 
@@ -57,95 +57,81 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, purge, toRequest, doneBefore } = plan;
-  const report = (requested?: Requested) => reportOf({ ...plan, requested, now: io.clock.now() });
+  const { ledger, toRequest, doneBefore } = plan;
+  const planReport = reportOf(plan, io.clock.now());
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
-  const planned = report();
-  const failure = planFailure(planned);
-  if (consent === undefined || failure !== undefined) return { report: planned, failure };
-  if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== planned.hash) {
+  const failure = planFailure(plan);
+  if (consent === undefined || failure !== undefined) return { report: planReport, failure };
+  if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== plan.hash) {
     throw configError(
       'Nothing was deleted: this is not what was confirmed. The list, the places or a limit differ. ' +
-        `Its hash is ${planned.hash}.`,
+        `Its hash is ${plan.hash}.`,
     );
   }
-  options.onPlanned?.(planned);
-  if (planned.ids > 0 || purge !== undefined) {
-    const places = (options.purgeOptions?.search.places ?? []).map(placeName);
+  options.onPlanned?.(planReport);
+  if (plan.counts.ids > 0 || plan.purge !== undefined) {
+    const places = (options.purge?.places ?? []).map(placeName);
     await ledger.begin({ ids: toRequest.length, places, requests: deleter !== undefined });
   }
 
   // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
-  const failures = (await purge?.run(ledger)) ?? [];
+  const purged = plan.purge && (await purgePlaces(plan.purge, ledger));
   io.signal.throwIfAborted();
-  // After a request the service knows the profile no more, and nothing would find the rows that stayed.
-  if (purge?.isPurged === false) return { report: report(NOT_REQUESTED), failure: worstOf(failures) };
 
-  // 4. Request: ask the service for everybody whom it has not deleted yet.
-  const onDecided = () => options.onDecided?.(ledger.hasConfirmed);
-  for (const entry of doneBefore) {
-    entry.decision = 'done';
-    onDecided();
+  // 4. Request: ask the service for everybody whom it has not deleted yet. After that it knows the profile no more, and
+  // nothing would find rows that stayed in a place.
+  const isPurged = purged?.places.every(({ result }) => result !== undefined) ?? true;
+  const onDecided = (id: string, decision: Decision) => options.onDecided?.(id, decision, ledger.hasConfirmed);
+  let requested = NOT_REQUESTED;
+  if (isPurged && deleter !== undefined) {
+    for (const { id } of doneBefore) onDecided(id, 'done');
+    requested = await sendRequests({ ...io, ids: toRequest, ledger, limits: settings, deleter, onDecided });
   }
-  const requests = { ...io, ids: toRequest, ledger, limits: settings, onDecided };
-  const requested = deleter === undefined ? NOT_REQUESTED : await sendRequests({ ...requests, deleter });
   io.signal.throwIfAborted();
 
   // 5. Prove: every claim of the report is a line of the ledger by now.
-  const done = report(requested);
-  return { report: done, failure: worstOf([...failures, requestFailure(done, requested, ledger, options)]) };
-}
-
-const NOT_REQUESTED: Requested = { counts: newCounts(), stoppedBy: undefined };
-
-/** What is known before anything is sent or removed. */
-interface ErasurePlan {
-  /** When it was begun (ms since 1970). */
-  readonly began: number;
-  readonly ledger: Ledger;
-  /** Undefined if no place is to be purged. */
-  readonly purge: Purge | undefined;
-  /** Whom the service is asked for. */
-  readonly toRequest: readonly ListedId[];
-  /** Whom the ledger knows as deleted. */
-  readonly doneBefore: readonly ListedId[];
-  readonly planned: PlanSummary;
+  const report = reportOf(plan, io.clock.now(), { purged, requested });
+  const failures = [
+    ...(purged?.failures ?? []),
+    isPurged ? requestFailure(report, requested, options, ledger) : undefined,
+  ];
+  return { report, failure: worstOf(failures) };
 }
 
 /** Throws UserError for what makes the execution impossible. */
 async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
-  const { settings, io, consent, deleter, purgeOptions, isAgain = false } = options;
+  const { settings, io, list, consent, deleter, isAgain = false } = options;
   const began = io.clock.now();
-  const list = new IdList();
-  await options.read(list);
+  const { counts } = list;
   const ids = list.ids();
   const ledgerOptions = { clock: io.clock, isPlan: consent === undefined, ids: ids.map(({ id }) => id) };
   const ledger = await Ledger.open(settings, ledgerOptions);
-  const isSuppressed = purgeOptions?.isSuppressed === true;
-  const service = { baseUrl: settings.baseUrl, serviceId: settings.serviceId };
-  const hasPeople = ids.length > 0 || isSuppressed;
-  const purge = purgeOptions && hasPeople ? await Purge.plan(purgeOptions, ids, service, io) : undefined;
+  const isSuppressed = options.purge?.isSuppressed === true;
+  const hasPurge = options.purge !== undefined && (ids.length > 0 || isSuppressed);
+  const purge = hasPurge ? await planPurge(options.purge, ids, settings) : undefined;
   const isDone = (entry: ListedId): boolean => !isAgain && isDoneBefore(entry, ledger);
   const toRequest = deleter === undefined ? [] : ids.filter((entry) => !isDone(entry));
   const doneBefore = deleter === undefined ? [] : ids.filter(isDone);
-  const planned = {
-    ...list.counts,
-    done_before: doneBefore.length,
-    to_request: toRequest.length,
-    guard: guardProblem(toRequest, ledger, settings) ?? purge?.guardProblem ?? null,
-    purge_only: deleter === undefined,
-    ids_with_profile: purge?.people.withProfile ?? null,
+  return {
+    began,
+    ledger,
+    counts,
+    purge,
+    toRequest,
+    doneBefore,
+    isPurgeOnly: deleter === undefined,
+    guard: guardProblem(toRequest, ledger, settings) ?? purge?.guardProblem,
     hash: consentHash(list, purge, options),
     warnings: [
-      list.counts.received > 0 || isSuppressed ? [] : 'The list is empty: nobody is deleted.',
-      refusedSentence(list.counts) ?? [],
+      counts.received > 0 || isSuppressed ? [] : 'The list is empty: nobody is deleted.',
+      refusedSentence(counts) ?? [],
       list.warnings(),
       memorySentences(doneBefore, ledger, settings),
-      purgeOptions?.isNewList ? [] : olderSuppressionSentences(ledger, purge),
+      olderSuppressionSentences(ledger, purge),
+      purge?.warnings ?? [],
     ].flat(),
   };
-  return { began, ledger, purge, toRequest, doneBefore, planned };
 }
 
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
@@ -177,8 +163,8 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
 }
 
 /** A warning if list and places are from one backup: no place knows more people then, but the ledger does. */
-function olderSuppressionSentences({ suppressionLength: lastLength }: Ledger, purge: Purge | undefined): string[] {
-  if (purge === undefined || lastLength <= purge.suppressionLength) return [];
+function olderSuppressionSentences({ suppressionLength: lastLength }: Ledger, purge: PurgePlan | undefined): string[] {
+  if (purge === undefined || purge.settings.isNewList || lastLength <= purge.suppressionLength) return [];
   const length = count(purge.suppressionLength, 'person', 'people');
   return [
     `The suppression list has ${length}, and had ${withSeparators(lastLength)} at the last purge: ` +
@@ -203,34 +189,26 @@ function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPe
   );
 }
 
-/** The failure of a case that exceeds a limit, or that has no usable ID in its rows: the field is probably wrong. */
-function planFailure(planned: ErasureReport): UserError | undefined {
-  const { ids, guard, refused } = planned;
-  const isWrongField = ids === 0 && Object.keys(refused).some((why) => why !== 'withdrawn');
-  if (isWrongField) {
-    return configError(`Nothing was deleted. ${refusedSentence(planned)} Is the ID field the right one?`);
-  }
-  return guard === null ? undefined : configError(`Nothing was deleted. ${guard}`, { exitCode: EXIT.guard });
+/** The failure of an erasure that exceeds a limit, or has no usable ID in its rows: the field is probably wrong. */
+function planFailure({ counts, guard }: ErasurePlan): UserError | undefined {
+  const isWrongField = counts.ids === 0 && Object.keys(counts.refused).some((why) => why !== 'withdrawn');
+  if (isWrongField)
+    return configError(`Nothing was deleted. ${refusedSentence(counts)} Is the ID field the right one?`);
+  return guard === undefined ? undefined : configError(`Nothing was deleted. ${guard}`, { exitCode: EXIT.guard });
 }
 
 /**
  * The hash of what an officer confirms. It never covers what ledger or service know: it stays valid for a second run.
  */
-function consentHash(list: IdList, purge: Purge | undefined, options: ErasureOptions): string {
-  const { settings, purgeOptions, deleter, isAgain = false } = options;
-  const search = purgeOptions?.search;
-  const pairs = (purge?.people.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
+function consentHash(list: IdList, plan: PurgePlan | undefined, options: ErasureOptions): string {
+  const { settings, purge, deleter, isAgain = false } = options;
+  const pairs = (plan?.people.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
     [list.digest, deleter === undefined, isAgain],
-    [(search?.places ?? []).map(placeName).sort(), search?.profiles !== undefined, search?.column ?? null, pairs],
-    [
-      purgeOptions?.isSuppressed ?? false,
-      purgeOptions?.isNewList ?? false,
-      purgeOptions?.maxPeople ?? null,
-      purgeOptions?.allowsShared ?? false,
-    ],
+    [(purge?.places ?? []).map(placeName).sort(), purge?.profiles !== undefined, purge?.column ?? null, pairs],
+    [purge?.isSuppressed ?? false, purge?.isNewList ?? false, purge?.maxPeople ?? null, purge?.allowsShared ?? false],
   ]);
 }
 
@@ -241,12 +219,11 @@ const MIN_REJECTED = 10;
 function requestFailure(
   { done, undecided, rejected, to_request, ...report }: ErasureReport,
   { stoppedBy }: Requested,
+  { settings, io, purge }: ErasureOptions,
   ledger: Ledger,
-  { settings, io, purgeOptions }: ErasureOptions,
 ): UserError | undefined {
-  const hasPlaces = purgeOptions !== undefined;
-  const rowsSentence = hasPlaces ? ' Their rows have left the places.' : '';
-  const purgeOnlyHint = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
+  const rowsSentence = purge === undefined ? '' : ' Their rows have left the places.';
+  const purgeOnlyHint = purge === undefined ? '' : ' To purge places without asking the service, give --purge-only.';
   if (stoppedBy !== undefined) {
     return configError(
       `${stoppedBy.message} ${withSeparators(done)} of ${count(to_request, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,
