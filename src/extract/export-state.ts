@@ -81,10 +81,11 @@ export function stateAfter(
     service: progress.fingerprints.service,
     filters: progress.fingerprints.filters,
     ...(hashedColumns !== undefined && { hashed: hashedColumns }),
+    read_again: doubtfulDays(receipts, progress),
+    // Those that are not in `otherKeys` come last: an equal state has an equal text.
     ...(includesEnd !== undefined && { to_date_inclusive: includesEnd }),
     ...(lacksFinalNewline && { final_newline: false }),
     ...(gaps.size > 0 && { gaps: [...gaps].sort() }),
-    read_again: doubtfulDays(receipts, progress),
   };
 }
 

@@ -1,9 +1,12 @@
 import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
+import { transientError } from '../../base/errors.ts';
+import { retry } from '../../base/retry.ts';
 import { identifier, literal } from '../../base/sql.ts';
 import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
+import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import type { Storage } from '../../storage/storage.ts';
@@ -17,6 +20,11 @@ import { PARTITION_COLUMN, readParquet, rowsOfFile } from './parquet-file.ts';
 
 /** Number of files that are copied at the same time. */
 const COPY_CONCURRENCY = 4;
+/** Attempts at reading one version of a place that a writer changes meanwhile. */
+const READ_ATTEMPTS = 5;
+/** Without a pause (ms): what was read before is new by now. */
+const READ_PAUSES = new Array<number>(READ_ATTEMPTS - 1).fill(0);
+
 /** The column with the path of a row's file. */
 const FILE = '_dfinery_file';
 
@@ -70,15 +78,6 @@ export class FilesPlace {
     } catch (error) {
       await closeAll({ storage, run, engine });
       throw error;
-    }
-  }
-
-  /** Runs work, and closes the place. */
-  async use<T>(work: (place: FilesPlace) => Promise<T>): Promise<T> {
-    try {
-      return await work(this);
-    } finally {
-      await this.close();
     }
   }
 
@@ -156,4 +155,51 @@ async function closeAll({
   await engine?.close();
   storage?.close();
   await run?.remove();
+}
+
+/** Opens a place, runs work and closes it. Throws UserError. */
+export async function withPlace<T>(
+  format: FilesFormat,
+  options: FilesOptions,
+  mode: OpenMode,
+  work: (place: FilesPlace) => Promise<T>,
+): Promise<T> {
+  let place: FilesPlace | undefined;
+  try {
+    place = await FilesPlace.open(format, options, mode);
+    if (mode === 'rewrite') place.warnOfDamage();
+    return await work(place);
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    throw engineError(error, options.address);
+  } finally {
+    await place?.close();
+  }
+}
+
+/**
+ * Opens a place and reads it. Throws UserError. The work may have read two versions if it fails, its result
+ * is not `isConsistent`, or files were replaced. It then runs again if a writer has committed meanwhile.
+ */
+export function readPlace<T>(
+  format: FilesFormat,
+  options: FilesOptions,
+  work: (place: FilesPlace) => Promise<T>,
+  isConsistent: (result: T) => boolean = () => true,
+): Promise<T> {
+  const { clock, signal } = options;
+  return withPlace(format, options, 'read', async (place) => {
+    const read = await retry({ pauses: READ_PAUSES, clock, signal }, async () => {
+      const [outcome] = await Promise.allSettled([work(place)]);
+      signal?.throwIfAborted();
+      const isDone = outcome.status === 'fulfilled' && isConsistent(outcome.value);
+      if (isDone && !place.log.hasReplacedFiles()) return outcome;
+      const isChanged = await place.log.read();
+      return isChanged ? undefined : outcome;
+    });
+    if (read?.status === 'fulfilled') return read.value;
+    throw (
+      read?.reason ?? transientError(`${options.address} is written all the time: try again once its writer is done.`)
+    );
+  });
 }

@@ -1,4 +1,3 @@
-import { isDeepStrictEqual } from 'node:util';
 import { rowsIn } from '../../engine/rows/typed-rows.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
@@ -93,7 +92,11 @@ class FilesSink implements Sink {
       logger: this.#options.logger,
       countRows: (days) => place.countRows(days),
     });
-    if (toWrite.length === 0) return this.#changeOfReceipts(before, unchanged, progress);
+    if (toWrite.length === 0) {
+      const { state, commit } = finishUnchanged(before, unchanged, progress);
+      const change: Change = { kind: 'load', state, files: { events: new Map() } };
+      return { change: unchanged.length === 0 ? undefined : change, report: { commit, changes: [] } };
+    }
     const storedColumns = before.receipts.size === 0 ? undefined : before.columns;
     const planned = planBatch(storedColumns, toWrite, this.#options);
     const batchFiles = new BatchFiles(place, planned, changedAt);
@@ -101,15 +104,6 @@ class FilesSink implements Sink {
     const { state, commit } = finishBatch(before, planned, { ...stored, unchanged, progress, changedAt });
     const change: Change = { kind: 'load', state, files: { events: files } };
     return { change, report: { commit, changes: planned.changes } };
-  }
-
-  /** The change after a batch whose rows are all there: none, if nothing else is to be stored either. */
-  #changeOfReceipts(before: PlaceState, unchanged: readonly DayDownload[], progress: RunProgress) {
-    const { state, commit } = finishUnchanged(before, unchanged, progress);
-    const isStored = unchanged.length === 0 || isDeepStrictEqual(state, this.state);
-    const change: Change = { kind: 'load', state, files: { events: new Map() } };
-    const hasMissingFiles = this.#place.log.version?.hasMissingFiles === true;
-    return { change: isStored && !hasMissingFiles ? undefined : change, report: { commit, changes: [] } };
   }
 
   /** The change that replaces the table of profiles; none if a later snapshot is there. */

@@ -28,8 +28,6 @@ export interface PlaceVersion {
   readonly files: ByTable<ReadonlyMap<Day, DayFile>>;
   /** A sentence about each table with files that are damaged, or older than their receipts: these stay. */
   readonly damage: readonly string[];
-  /** True if the log names files that somebody removed: readers fail until a commit takes them out. */
-  readonly hasMissingFiles?: boolean;
 }
 
 export const liveFiles = ({ files }: PlaceVersion): DayFile[] =>
@@ -71,9 +69,10 @@ export interface FilesLog {
   /** True if a file of `version` was replaced under its name. Then what was read may be of two versions. */
   hasReplacedFiles(): boolean;
   /**
-   * Reads the latest version, has a change of it planned, and makes that visible, together with the state. Once it
-   * returns, no crash undoes it. If another writer commits to a table first, it throws LostRace. Then it removes the
-   * files of that table; a change of the table before it stays.
+   * Reads the latest version, has a change of it planned, and makes that visible, together with the state. A change
+   * after which all is as before leaves no trace, unless it is a purge. Once it returns, no crash undoes it. If another
+   * writer commits to a table first, it throws LostRace. Then it removes the files of that table; a change of the table
+   * before it stays.
    */
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */

@@ -10,11 +10,10 @@ import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
-import type { FilesPlace } from './files-place.ts';
+import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import { bytesIn, type Change, type FilesFormat, type FilesOptions, liveFiles } from './format.ts';
 import type { DayFile } from './local-files.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';
-import { readPlace, withPlace } from './with-place.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
   readState: (address, options) => readPlace(format, { ...options, address }, async ({ log }) => log.version?.state),
@@ -111,7 +110,7 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
       const after = { ...state, receipts: withPruned(state.receipts, report.days, changedAt) };
       const events = new Map(report.days.map((day) => [day, undefined]));
       const change: Change = { kind: 'prune', state: after, files: { events } };
-      return { change: report.days.length === 0 ? undefined : change, report };
+      return { change, report };
     }),
   );
 }

@@ -14,7 +14,7 @@ import { tableState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../people-contract.ts';
-import type { FilesPlace } from './files-place.ts';
+import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import {
   bytesIn,
   type Change,
@@ -26,7 +26,6 @@ import {
   TABLE_NAMES,
 } from './format.ts';
 import type { NewFile } from './local-files.ts';
-import { readPlace, withPlace } from './with-place.ts';
 
 /** Attempts at a purge whose commit loses a race against another writer. */
 const PURGE_ATTEMPTS = 5;

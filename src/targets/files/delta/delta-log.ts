@@ -87,7 +87,6 @@ class DeltaLog implements FilesLog {
       files: { events: events?.files ?? new Map(), user_profiles: hasProfiles ? profiles.files : new Map() },
       // A commit is one step.
       damage: [],
-      hasMissingFiles: events?.hasMissingFiles ?? false,
     };
   }
 
@@ -130,8 +129,13 @@ class DeltaLog implements FilesLog {
   async commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
     for (const log of this.#logs) await log.readEntries();
     const { change, report } = await plan();
-    if (change !== undefined) await this.#commit(this.#changesOfTables(change));
+    if (change !== undefined && this.#isToCommit(change)) await this.#commit(this.#changesOfTables(change));
     return report;
+  }
+
+  /** A purge always commits, so that no run that began before can bring people back. */
+  #isToCommit({ kind, state, files }: Change): boolean {
+    return kind === 'purge' || Object.values(files).some(({ size }) => size > 0) || !this.#events.hasStored(state);
   }
 
   /**

@@ -6,14 +6,15 @@ import { plainCount } from '../../../base/quantities.ts';
 import { folderOf, fromRoot, inFolder } from '../../../storage/folder.ts';
 import type { StoredObject } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
+import type { PlaceState } from '../../../table/place-state.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import type { FilesOptions, LogParts, OpenMode, PlaceVersion } from '../format.ts';
+import type { FilesOptions, LogParts, OpenMode } from '../format.ts';
 import type { DayFile, NewFile } from '../local-files.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { damagedError } from '../stored-state.ts';
 import { addedIn, commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
-import { stateOf } from './delta-state.ts';
+import { stateActions, stateOf } from './delta-state.ts';
 import { entryPath, isDataFile, isOurs, LOG_FOLDER, type TableFiles } from './protocol/entry.ts';
 import { LogVersion, readLatest } from './protocol/log-version.ts';
 import { checkProtocol, partitionColumnsOf, schemaString } from './schema.ts';
@@ -29,7 +30,8 @@ import {
 const STORE_CONCURRENCY = 4;
 
 /** A table at one version of its log. */
-interface TableVersion extends Pick<PlaceVersion, 'state' | 'hasMissingFiles'> {
+interface TableVersion {
+  readonly state: PlaceState;
   readonly files: ReadonlyMap<Day, DayFile>;
 }
 
@@ -80,6 +82,11 @@ export class TableLog {
     this.version = log && this.#versionOf(log);
     this.#log = log;
     return true;
+  }
+
+  /** True if the latest version has this state, and all of its files are there. */
+  hasStored(state: PlaceState): boolean {
+    return this.#missing.size === 0 && this.#log !== undefined && stateActions(this.#log.domains, state).length === 0;
   }
 
   /** Stores the files of a change, which no reader sees before its entry. */
@@ -171,7 +178,7 @@ export class TableLog {
     }
     const changedAt = nextChangedAt(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
-    return { state: { ...state, receipts }, files, hasMissingFiles: this.#missing.size > 0 };
+    return { state: { ...state, receipts }, files };
   }
 
   /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
