@@ -29,16 +29,12 @@ export function proxyFor(baseUrl: string, env: Env): URL | undefined {
   );
 }
 
-/** Throws a configuration failure for a proxy that cannot be used. */
-export function checkProxy(baseUrl: string, env: Env): void {
-  proxyFor(baseUrl, env);
-}
-
 /** True if NO_PROXY names the host, a domain above it, or everything; an entry may end in a port. */
 function isExempt({ hostname, port }: URL, noProxy: string): boolean {
+  const host = withoutBrackets(hostname);
   const entries = noProxy.toLowerCase().split(/[\s,]+/);
   return entries.some((entry) => {
-    if (entry === '*') return true;
+    if (entry === '*' || entry === host) return true;
     const [, name = '', onlyPort] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry) ?? [];
     if (name === '' || (onlyPort !== undefined && onlyPort !== (port || '443'))) return false;
     return hostname === name || hostname.endsWith(`.${name}`);

@@ -13,7 +13,7 @@ import type { Env } from '../base/env.ts';
 import { codeOf } from '../base/errors.ts';
 import { decoded } from './body.ts';
 import { Truncated, WrongBody } from './failures.ts';
-import { checkProxy, ProxyAgent, withoutBrackets } from './proxy.ts';
+import { ProxyAgent, proxyFor, withoutBrackets } from './proxy.ts';
 import type { IdleTimeout } from './time-limit.ts';
 
 export interface OutgoingRequest {
@@ -109,7 +109,8 @@ export class Transport {
     const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
     // NODE_TLS_REJECT_UNAUTHORIZED has no effect here; NODE_EXTRA_CA_CERTS names further authorities.
     const options = { keepAlive, maxSockets, rejectUnauthorized: true, highWaterMark: READ_AHEAD_BYTES };
-    checkProxy(baseUrl, env);
+    // A proxy that cannot be used is refused before anything is sent.
+    proxyFor(baseUrl, env);
     this.#agent = protocol === 'https:' ? new ProxyAgent(env, options) : new HttpAgent(options);
     return this.#agent;
   }

@@ -1,7 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import { UserError } from '../base/errors.ts';
-import type { Secret } from '../base/secrets.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { firstBytes } from '../http/body.ts';
@@ -67,7 +66,12 @@ export class DeletionClient {
       );
     }
     const { clock, serviceId, importToken } = this.#options;
-    const request = deletionRequest(externalId, clock.now(), serviceId, importToken);
+    const request = serviceRequest(
+      '/api/v1/identities/delete',
+      serviceId,
+      { access_token: importToken.reveal() },
+      { identity: { external_id: externalId }, request_datetime: new Date(clock.now()).toISOString() },
+    );
     try {
       return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
         this.#exchange(request, timedSignal, isAddressProven),
@@ -108,15 +112,6 @@ const answerWithoutStatus = (kind: DeletionKind, code: string, message: string):
 
 /** True for an id that JSON carries unchanged. Any other would name somebody else at the service; an empty one, nobody. */
 const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
-
-/** The request as specified, made at an instant (ms since 1970). */
-const deletionRequest = (externalId: string, at: number, serviceId: string, token: Secret): OutgoingRequest =>
-  serviceRequest(
-    '/api/v1/identities/delete',
-    serviceId,
-    { access_token: token.reveal() },
-    { identity: { external_id: externalId }, request_datetime: new Date(at).toISOString() },
-  );
 
 /** The answer for a connection that broke: the profile may be deleted, and a second request is harmless. */
 function networkAnswer(error: unknown, host: string): DeletionAnswer {

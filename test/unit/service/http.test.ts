@@ -69,6 +69,7 @@ describe('the proxy for an address', () => {
     ['https://api.example', 'api.example:443', true],
     ['https://api.example', 'api.example:8443', false],
     ['https://api.example', 'xample', false],
+    ['https://[2001:db8::1]', '2001:db8::1', true],
     ['https://a.api.example', 'a.api', false],
   ])('%s is exempt by NO_PROXY %j: %s', (url, list, isExempt) => {
     expect(proxyOf(url, { HTTPS_PROXY: PROXY, NO_PROXY: list }) === undefined).toBe(isExempt);
