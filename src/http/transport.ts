@@ -132,33 +132,6 @@ export class Transport {
   }
 }
 
-/** The end of a body as the connection showed it. */
-interface BodyEnd {
-  /** What marks the end: the declared length, the last chunk, or nothing but the end of the connection. */
-  readonly mark: 'length' | 'chunks' | 'connection';
-  /** Bytes that the head declares; undefined without a length. */
-  readonly declared: number | undefined;
-  readonly received: number;
-  /** True if the body stopped before Node had seen its mark. */
-  readonly isCut: boolean;
-  /** The error of the connection, also one behind the end of the body. */
-  readonly error: Error | undefined;
-}
-
-/** Why a body is not whole; undefined for one that is. */
-function bodyFault({ mark, declared, received, isCut, error }: BodyEnd): Error | undefined {
-  // Node takes a body that ends with its connection for complete, even if a reset was its end.
-  if (error !== undefined && (isCut || mark === 'connection')) return error;
-  if (mark !== 'length') return isCut ? new Truncated('the connection was closed early') : undefined;
-  if (received !== declared)
-    return new WrongBody('length', `declared ${declared} bytes of an answer and sent ${received}`);
-  if (isSurplus(error)) return new WrongBody('length', `declared ${declared} bytes of an answer and sent more`);
-  return undefined;
-}
-
-/** True for an error of Node's parser: behind a declared length it has read further bytes. */
-const isSurplus = (error: Error | undefined): boolean => codeOf(error)?.startsWith('HPE_') === true;
-
 /** An answer: its head has come, its body is read once. */
 export class HttpAnswer {
   readonly status: number;
@@ -211,18 +184,20 @@ export class HttpAnswer {
       await chunks.return?.();
     }
     isCut ||= !stream.complete;
-    const declared = this.#declaredLength();
+    const { 'content-length': length, 'transfer-encoding': encoding } = this.headers;
+    const declared = length === undefined ? undefined : Number(length);
     for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#failure() === undefined; turn++)
       await nextTurn();
-    const isChunked = this.headers['transfer-encoding'] !== undefined;
-    const mark = declared !== undefined ? 'length' : isChunked ? 'chunks' : 'connection';
-    const end: BodyEnd = { mark, declared, received, isCut, error: this.#failure() };
-    const fault = bodyFault(end);
-    if (fault !== undefined) throw fault;
-  }
-
-  #declaredLength(): number | undefined {
-    const text = this.headers['content-length'];
-    return text === undefined ? undefined : Number(text);
+    const error = this.#failure();
+    // Node takes a body that ends with its connection for complete, even if a reset was its end.
+    const endsWithConnection = declared === undefined && encoding === undefined;
+    if (error !== undefined && (isCut || endsWithConnection)) throw error;
+    if (declared === undefined) {
+      if (isCut) throw new Truncated('the connection was closed early');
+      return;
+    }
+    // Node's parser fails where bytes follow behind a declared length.
+    const sent = codeOf(error)?.startsWith('HPE_') ? 'more' : received;
+    if (sent !== declared) throw new WrongBody('length', `declared ${declared} bytes of an answer and sent ${sent}`);
   }
 }

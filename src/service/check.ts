@@ -10,7 +10,7 @@ import { allowedFrom, type LimitHeaders, NO_LIMITS } from '../http/headers.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
-import { HTML_PAGE, NOT_FOUND, refusalOfBody } from './export/outcomes.ts';
+import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
 import { type ExportBody, type ExportRefusal, type ExportRequest, InterruptedBody } from './export/protocol.ts';
 
 /** What one minimal export shows of address, service and token. */
@@ -94,7 +94,7 @@ async function refusalInBody(body: ExportBody, host: string): Promise<ExportRefu
     if (missing.length === 0) return undefined;
     return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
   } catch (error) {
-    if (error instanceof InterruptedBody) return refusalOfBody(error.fault, error.clause, undefined);
+    if (error instanceof InterruptedBody) return error.refusal;
     if (!(error instanceof MalformedCsv)) throw error;
     const { reason: code, sentence } = error;
     if (code === 'empty_body') return { kind: 'empty', code, clause: `${host} answered with no byte`, status };

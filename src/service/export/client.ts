@@ -13,7 +13,7 @@ import { type HttpAnswer, Transport } from '../../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
 import { serviceRequest } from '../service-request.ts';
 import { originOf, peekBody, readRefusalBody } from './content.ts';
-import { type AnswerTraits, EXPORT_OUTCOMES, refusalOfBody } from './outcomes.ts';
+import { type AnswerTraits, EXPORT_OUTCOMES, KIND_OF_FAULT } from './outcomes.ts';
 import {
   type ExportAnswer,
   type ExportBody,
@@ -146,8 +146,7 @@ export class ExportClient implements ExportService {
       yield* bytes;
     } catch (error) {
       signal.throwIfAborted();
-      const { code, clause } = bodyProblem(error, this.#transport.host);
-      throw new InterruptedBody(code, clause, error);
+      throw new InterruptedBody(this.#brokenBody(error), error);
     } finally {
       await close();
     }
@@ -155,12 +154,13 @@ export class ExportClient implements ExportService {
 
   /** A failure before the first byte of data; without a status, before the head of the answer. */
   #failedExchange(error: unknown, status?: number): ExportRefusal {
-    const { host } = this.#transport;
-    if (status !== undefined || error instanceof TimeLimitReached) {
-      const { code, clause } = bodyProblem(error, host);
-      return refusalOfBody(code, clause, status);
-    }
-    const { isConfig, code, clause } = networkProblem(error, host, 'base_url');
+    if (status !== undefined || error instanceof TimeLimitReached) return this.#brokenBody(error, status);
+    const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
     return { kind: isConfig ? 'config' : 'retry', code, clause, status };
+  }
+
+  #brokenBody(error: unknown, status?: number): ExportRefusal {
+    const { code, clause } = bodyProblem(error, this.#transport.host);
+    return { kind: KIND_OF_FAULT[code], code, clause, status };
   }
 }

@@ -8,7 +8,6 @@ import { sentenceOf } from '../../base/visible-text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
-import { refusalOfBody } from './outcomes.ts';
 import { type ExportAnswer, type ExportRefusal, InterruptedBody } from './protocol.ts';
 
 export interface DownloadRequest<Output extends CheckedOutput> extends RunContext {
@@ -239,7 +238,7 @@ function refusalOf(error: unknown): Refusal {
     const clause = `the export has ${error.fault}: nothing of it was used, and it would be the same again`;
     return { kind: 'unsupported', code: 'not_csv', clause };
   }
-  if (error instanceof InterruptedBody) return refusalOfBody(error.fault, error.clause, undefined);
+  if (error instanceof InterruptedBody) return error.refusal;
   throw error;
 }
 

@@ -135,7 +135,8 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
   { when: () => true, kind: 'retry', code: 'odd_status', clause: failed },
 ];
 
-const KIND_OF_FAULT: Readonly<Record<BodyFault, ExportRefusal['kind']>> = {
+/** What a body stands for that could not be read to its end. */
+export const KIND_OF_FAULT: Readonly<Record<BodyFault, ExportRefusal['kind']>> = {
   reset: 'retry',
   gzip: 'retry',
   length: 'retry',
@@ -143,8 +144,3 @@ const KIND_OF_FAULT: Readonly<Record<BodyFault, ExportRefusal['kind']>> = {
   content_encoding: 'unsupported',
   charset: 'unsupported',
 };
-
-/** The refusal for a body that could not be read to its end; `clause` says why. */
-export function refusalOfBody(code: BodyFault, clause: string, status: number | undefined): ExportRefusal {
-  return { kind: KIND_OF_FAULT[code], code, clause, status };
-}

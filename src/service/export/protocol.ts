@@ -2,20 +2,18 @@ import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { BodyFault } from '../../http/failures.ts';
 import type { LimitHeaders } from '../../http/headers.ts';
 
 /** A body could not be read to its end. Another request may get a whole one. */
 export class InterruptedBody extends UserError {
   override readonly name = 'InterruptedBody';
-  readonly fault: BodyFault;
-  /** What its message says. */
-  readonly clause: string;
+  /** What it says as an answer; without a status. */
+  readonly refusal: ExportRefusal;
 
-  constructor(fault: BodyFault, clause: string, cause?: unknown) {
-    super('transient', sentenceOf(clause), { technical: `${fault}: ${clause}`, cause });
-    this.fault = fault;
-    this.clause = clause;
+  constructor(refusal: ExportRefusal, cause?: unknown) {
+    const { code, clause } = refusal;
+    super('transient', sentenceOf(clause), { technical: `${code}: ${clause}`, cause });
+    this.refusal = refusal;
   }
 }
 

@@ -30,7 +30,7 @@ async function endsInReset(answer: ExportAnswer, read: (bytes: number) => unknow
       await read(bytes);
     }
   };
-  await expect(reading()).rejects.toMatchObject({ kind: 'transient', fault: 'reset' });
+  await expect(reading()).rejects.toMatchObject({ kind: 'transient', refusal: { code: 'reset' } });
 }
 
 describe('complete bodies', () => {
