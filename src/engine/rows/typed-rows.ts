@@ -16,45 +16,36 @@ import type { Engine } from '../session/engine.ts';
 import { MisreadFile } from '../session/faults.ts';
 import { type FileOfDay, filesQuery, type RowsQuery, sumRows } from './files-query.ts';
 
-/** The typed rows of some days. */
-export interface TypedRows extends RowsQuery {
-  readonly days: readonly PlannedDay[];
-}
-
 /** Rows that the files of these days have. */
 export const rowsIn = (days: readonly PlannedDay[]): number => sumRows(days.flatMap(({ download }) => download.files));
 
-/** Throws unless as many rows were stored as the files of these days have. `place` is where they were to be stored. */
-export function checkRowCount(days: readonly PlannedDay[], stored: number, place: string): void {
-  const rows = rowsIn(days);
-  if (stored === rows) return;
-  const dayNames = days.map(({ download }) => download.receipt.day);
-  throw new MisreadFile(
-    `${rows} rows of ${dayNames.join(', ')} came to ${stored}: nothing was kept. Please report it.`,
-    {
-      where: { file: place },
-    },
-  );
-}
-
 /**
- * Calls `store` with typed rows of days, inside a transaction. Days whose ids are their keys come in one call, since
- * each statement takes blocks for every column. Each other day has a call of its own. Days without rows have none.
+ * Calls `store` with the typed rows of a batch, inside a transaction. It returns how many rows it stored: all, or this
+ * throws. Days whose ids are their keys come in one call, since each statement takes blocks for every column. Each other
+ * day has a call of its own. Days without rows have none.
  */
 export async function withTypedRows(
   engine: Engine,
   batch: PlannedBatch,
-  days: readonly PlannedDay[],
-  store: (rows: TypedRows) => Promise<void>,
+  store: (rows: RowsQuery) => Promise<number>,
 ): Promise<void> {
-  const daysWithRows = days.filter((day) => rowsIn([day]) > 0);
+  const checkedStore = async (rows: RowsQuery, rowsDays: readonly PlannedDay[]) => {
+    const [expected, stored] = [rowsIn(rowsDays), await store(rows)];
+    if (stored === expected) return;
+    const dayNames = rowsDays.map(({ download }) => download.receipt.day).join(', ');
+    throw new MisreadFile(`${expected} rows of ${dayNames} came to ${stored}: nothing was kept. Please report it.`);
+  };
+  const daysWithRows = batch.days.filter((day) => rowsIn([day]) > 0);
   const needsNumbers = ({ download }: PlannedDay) => mayHaveDuplicateIds(download);
   const daysWithIds = daysWithRows.filter((day) => !needsNumbers(day));
   if (daysWithIds.length > 0) {
     const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => readingOf(batch, file)).values();
-    await store({ ...unionOf([...filesAlike].map((files) => filesQuery(batch, files))), days: daysWithIds });
+    await checkedStore(unionOf([...filesAlike].map((files) => filesQuery(batch, files))), daysWithIds);
   }
-  for (const day of daysWithRows.filter(needsNumbers)) await withNumberedRows(engine, batch, day, store);
+  for (const day of daysWithRows.filter(needsNumbers)) {
+    await checkedStore(await numberRows(engine, batch, day), [day]);
+    for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
+  }
 }
 
 const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, day }));
@@ -64,13 +55,13 @@ function readingOf({ columns, timezone }: PlannedBatch, { file, day }: FileOfDay
   const zone = zoneOf(timezone);
   const readings = columns
     .filter(({ type }) => type === 'string' || type === null)
-    .map(({ source, occurrence, position }) => {
+    .flatMap(({ source, occurrence, position }) => {
       const { forms, isNullText } = day.cells.get(columnKey(source, occurrence)) ?? { forms: 0, isNullText: false };
       // No cells, and texts as they are, go with each other.
       const isAsWritten = forms === 0 || (forms & STRING) !== 0;
       return isAsWritten ? [] : [position, typeOf(forms, zone), isNullText];
     });
-  return JSON.stringify([file.header, readings.flat()]);
+  return JSON.stringify([file.header, readings]);
 }
 
 function unionOf(queries: readonly RowsQuery[]): RowsQuery {
@@ -89,12 +80,7 @@ const STAGE = '_dfinery_stage';
 const KEYS = '_dfinery_keys';
 
 /** Reads a day into temporary tables, where its repeated ids are numbered in the order of its rows. */
-async function withNumberedRows(
-  engine: Engine,
-  batch: PlannedBatch,
-  day: PlannedDay,
-  store: (rows: TypedRows) => Promise<void>,
-): Promise<void> {
+async function numberRows(engine: Engine, batch: PlannedBatch, day: PlannedDay): Promise<RowsQuery> {
   await engine.keepOrder();
   const { sql, columns } = unionOf(filesOf(day).map((file) => filesQuery(batch, [file])));
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} AS ${sql}`);
@@ -104,17 +90,16 @@ async function withNumberedRows(
     FROM ${STAGE}
     WHERE _key IN (SELECT _key FROM ${STAGE} GROUP BY _key HAVING count(*) > 1)
     QUALIFY row_number() OVER (PARTITION BY _key ORDER BY rowid) > 1`);
-  const numbered = `
+  const numberedSql = `
     SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
     FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref
     ORDER BY s.rowid`;
-  await store({ sql: numbered, columns, days: [day] });
-  for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
+  return { sql: numberedSql, columns };
 }
 
 /** The SELECT of typed rows: own columns as asked for, then each typed column of the batch in its type. */
 export function selectRowsSql(
-  { sql, columns }: TypedRows,
+  { sql, columns }: RowsQuery,
   batch: Pick<PlannedBatch, 'columns' | 'timezone'>,
   ownColumns: readonly DescribedColumn[],
 ): string {

@@ -1,12 +1,4 @@
-import {
-  configError,
-  defectText,
-  type ErrorDetails,
-  messageOf,
-  systemError,
-  transientError,
-  UserError,
-} from '../../base/errors.ts';
+import { configError, defectText, messageOf, systemError, transientError, UserError } from '../../base/errors.ts';
 import { COMMITTED_IS_KEPT, diskError, diskFull } from '../../fs/disk-failure.ts';
 
 /**
@@ -119,8 +111,8 @@ export function isDamagedBlock(thrown: unknown): boolean {
 
 /** Thrown if a scanned file gives other rows than the scan saw. */
 export class MisreadFile extends UserError {
-  constructor(message: string, details: ErrorDetails = {}) {
-    super('system', message, details);
+  constructor(message: string) {
+    super('system', message);
   }
 }
 

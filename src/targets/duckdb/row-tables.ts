@@ -4,8 +4,9 @@ import { codecOf, widenSql } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { dateSql } from '../../engine/rows/files-query.ts';
-import { checkRowCount, type TypedRows } from '../../engine/rows/typed-rows.ts';
+import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
+import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
 import { EVENTS, type StoredColumn, type Table, type Typed, typedColumns } from '../../table/tables.ts';
@@ -103,10 +104,9 @@ async function commentColumn(engine: Engine, table: Table['name'], column: strin
   await engine.run(`COMMENT ON COLUMN ${table}.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);
 }
 
-/** Inserts typed rows into a table. Throws unless it takes all of them. */
-export async function insertRows(engine: Engine, { name }: Table, rows: TypedRows): Promise<void> {
-  checkRowCount(rows.days, await engine.run(`INSERT INTO ${name} BY NAME ${rows.sql}`), engine.file);
-}
+/** Adds the rows of a batch to its table. */
+export const insertRows = (engine: Engine, planned: PlannedBatch): Promise<void> =>
+  withTypedRows(engine, planned, ({ sql }) => engine.run(`INSERT INTO ${planned.table.name} BY NAME ${sql}`));
 
 /** `events` with a condition: the rows of these days. */
 export const rowsOfDaysSql = (days: readonly Day[]): string =>

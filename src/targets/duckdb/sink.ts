@@ -13,7 +13,6 @@ import { anyOfSql, identifier } from '../../base/sql.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, rowsByDay } from '../../engine/rows/counts.ts';
 import { dateSql } from '../../engine/rows/files-query.ts';
-import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
@@ -217,7 +216,7 @@ async function changeColumns(engine: Engine, state: PlaceState, plan: readonly P
 async function replaceDays(engine: Engine, planned: PlannedBatch) {
   const days = planned.days.map(({ download }) => download.receipt.day);
   let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(days)}`);
-  await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, EVENTS, rows));
+  await insertRows(engine, planned);
   const sharingDays = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, planned.columns);
   return { days, touchedDays: [...days, ...sharingDays.map((day) => addDays(day, -1))], removedRows };
@@ -256,7 +255,7 @@ async function storeSnapshot(
   const { name } = USER_PROFILES;
   await engine.run(`DROP TABLE IF EXISTS ${name}`);
   await makeTable(engine, USER_PROFILES, planned.columns, state.timezone);
-  await withTypedRows(engine, planned, planned.days, (rows) => insertRows(engine, USER_PROFILES, rows));
+  await insertRows(engine, planned);
   const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
   const profiles = profilesAfter(planned, { rows: await engine.count(name), changedAt, hashing });
   const after = { ...state, profiles };
