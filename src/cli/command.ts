@@ -69,6 +69,10 @@ export const kebab = (key: string): string => key.replace(/[A-Z]/g, (capital) =>
 export const optionName = (key: string, { isArgument }: Option<unknown>): string =>
   isArgument === true ? key.toUpperCase() : `--${kebab(key)}`;
 
+/** The option that a word of the command line names: `--max-wait`, `-o`. */
+export const optionNamed = (table: OptionTable, word: string | undefined): Option<unknown> | undefined =>
+  Object.entries(table).find(([key, option]) => optionName(key, option) === word || `-${option.short}` === word)?.[1];
+
 /** The names of the options that are no arguments. */
 export const optionNames = (table: OptionTable): string[] =>
   Object.entries(table).flatMap(([key, option]) => (option.isArgument ? [] : [optionName(key, option)]));

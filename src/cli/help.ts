@@ -1,7 +1,7 @@
 import type { Argv } from 'yargs';
 import { type ConfigSchema, type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
-import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionName, optionNames } from './command.ts';
+import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionNamed, optionNames } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { declare, newParser } from './parse.ts';
@@ -22,16 +22,16 @@ const helpParser = (columns: number) => newParser().wrap(Math.min(columns, MAX_C
 
 export async function programHelp(columns: number): Promise<string[]> {
   const parser = helpParser(columns).usage('$0 COMMAND').epilogue('Options of a command: dfinery-elt COMMAND --help.');
-  for (const [word, { words, summary }] of Object.entries(COMMANDS)) parser.command(`${word} ${words}`.trim(), summary);
+  for (const [name, { usage, summary }] of Object.entries(COMMANDS)) parser.command(`${name} ${usage}`.trim(), summary);
   parser.command('help config', 'List the variables with their meaning');
   parser.command('completion', 'Print a script that completes commands');
   return await linesOfHelp(parser);
 }
 
 export async function commandHelp(name: string, columns: number): Promise<string[]> {
-  const { words, summary, load } = COMMANDS[name];
+  const { usage, summary, load } = COMMANDS[name];
   const { options, groups = {}, examples, docsPage } = (await load()).command;
-  const parser = helpParser(columns).usage(`${`$0 ${name} ${words}`.trim()}\n\n${summary}.`);
+  const parser = helpParser(columns).usage(`${`$0 ${name} ${usage}`.trim()}\n\n${summary}.`);
   for (const line of examples) parser.example(`$0 ${line}`, '');
   parser.epilogue(`${placesLine(options)}More: docs/${docsPage}. Variables and keys: dfinery-elt help config.`);
   const grouped = new Set(Object.values(groups).flat());
@@ -62,12 +62,12 @@ export async function completionsOf(words: readonly string[]): Promise<readonly 
   if (!Object.hasOwn(COMMANDS, name)) return [];
   const { options } = (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...options, ...GLOBAL_OPTIONS };
-  const optionOf = (word: string | undefined) =>
-    Object.entries(table).find(([key, option]) => optionName(key, option) === word)?.[1];
-  const last = optionOf(before.at(-1));
+  const last = optionNamed(table, before.at(-1));
   if (last !== undefined && last.words > 0) return last.choices ?? [];
   if (words.at(-1)?.startsWith('-')) return optionNames(table);
-  const isFirst = before.every((word, i) => word.startsWith('-') || (optionOf(before[i - 1])?.words ?? 0) > 0);
+  const isFirst = before.every(
+    (word, i) => word.startsWith('-') || (optionNamed(table, before[i - 1])?.words ?? 0) > 0,
+  );
   return isFirst ? (options.target?.choices ?? []) : [];
 }
 

@@ -13,6 +13,7 @@ import {
   type OptionTable,
   type OptionValues,
   optionName,
+  optionNamed,
   optionNames,
   unknownName,
 } from './command.ts';
@@ -69,8 +70,11 @@ export function declare<T>(
 
 /** Parses a command line. What is wrong with it is the `problem`. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  const { name, command, first, words, options, problem: missing } = await split(argv);
+  const first = commandWord(argv);
+  const name = first !== undefined && Object.hasOwn(COMMANDS, first) ? first : undefined;
+  const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
+  const { options, words, problem: missing } = await split(argv, table);
   const isWithCredentials = argv.some(hasCredentials);
   const problems = [
     isWithCredentials ? addressWithCredentials('an address') : undefined,
@@ -97,39 +101,37 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   return { name, command, values, problem: problem && withHelp(problem, name) };
 }
 
-interface SplitLine extends Pick<CommandLine, 'name' | 'command'> {
-  /** The word of the command, and the other words that belong to no option. */
-  readonly first: string | undefined;
-  readonly words: readonly string[];
+/** The first word that is no option, and belongs to none. An unknown option takes one word, as yargs sees it. */
+function commandWord(argv: readonly string[]): string | undefined {
+  const at = argv.findIndex((word, i) => {
+    const before = i === 0 ? '' : argv[i - 1];
+    const isOfOption =
+      before.startsWith('-') && !before.includes('=') && optionNamed(GLOBAL_OPTIONS, before)?.words !== 0;
+    return !word.startsWith('-') && !isOfOption;
+  });
+  return argv[at];
+}
+
+interface SplitLine {
   /** Each option with its words. */
   readonly options: Readonly<Record<string, unknown>>;
+  /** The words after the command that belong to no option. */
+  readonly words: readonly string[];
   readonly problem?: UserError;
 }
 
 /** What yargs makes of a command line; of one where an option lacks its word, what it makes of the others. */
-async function split(argv: readonly string[]): Promise<SplitLine> {
-  let name: string | undefined;
-  let command: Command | undefined;
-  const parser = declare(newParser().fail(false), GLOBAL_OPTIONS);
-  for (const [word, { summary, load }] of Object.entries(COMMANDS)) {
-    parser.command(word, summary, async (builder: Argv) => {
-      name = word;
-      command = (await load()).command;
-      return declare(builder, command.options);
-    });
-  }
-  parser.command('$0', false).completion('completion', 'Print a script that completes commands');
+async function split(argv: readonly string[], table: OptionTable): Promise<SplitLine> {
   try {
-    const { _: positional, $0: _, ...options } = await parser.parseAsync(argv);
-    const [first, ...words] = positional.map(String);
-    return { name, command, first, words, options };
+    const { _: positional, $0: _, ...options } = await declare(newParser().fail(false), table).parseAsync(argv);
+    return { options, words: positional.slice(1).map(String) };
   } catch (error) {
     const written = incompleteOption(error);
-    const problem = missingWord(written, { ...command?.options, ...GLOBAL_OPTIONS });
     // The other options say how to tell of the failure.
     const others = argv.filter((word) => word !== `--${written}` && word !== `-${written}`);
-    if (others.length < argv.length) return { ...(await split(others)), problem };
-    return { name, command, first: name, words: [], options: { json: argv.includes('--json') }, problem };
+    const isLeftOut = others.length < argv.length;
+    const line = isLeftOut ? await split(others, table) : { options: { json: argv.includes('--json') }, words: [] };
+    return { ...line, problem: missingWord(written, table) };
   }
 }
 

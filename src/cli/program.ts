@@ -10,7 +10,7 @@ import { CONFIG_SCHEMAS } from './configuration.ts';
 import { type Context, contextOf, type Io } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
-import { type CommandLine, type CommandValues, parseCommandLine } from './parse.ts';
+import { type CommandLine, type CommandValues, newParser, parseCommandLine } from './parse.ts';
 import { printableTerminal } from './terminal.ts';
 
 /** The option with which the script of `completion` asks. */
@@ -35,9 +35,11 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   if (first === COMPLETION) return print(await completionsOf(argv.slice(2)));
   if (first === 'help' && topic === 'config') return print(configHelp(terminal.columns));
   if (first === 'version') return print([VERSION]);
+  if (first === 'completion') {
+    newParser().showCompletionScript();
+    return EXIT.done;
+  }
   const line = await parseCommandLine(first === 'help' ? argv.slice(1) : argv);
-  // yargs has written the script to stdout.
-  if (first === 'completion') return EXIT.done;
   const { name, problem } = line;
   if (line.values.version === true) return print([VERSION]);
   const isHelpAsked = line.values.help === true || first === 'help';

@@ -4,8 +4,8 @@ import type { Command } from '../command.ts';
 
 type Load = () => Promise<{ readonly command: Command }>;
 
-/** `words` follow the name: `[TARGET PLACE]`. The file of a command is loaded when it is chosen. */
-const entry = (words: string, summary: string, load: Load) => ({ words, summary, load });
+/** `usage` follows the name: `[TARGET PLACE]`. The file of a command is loaded when it is chosen. */
+const entry = (usage: string, summary: string, load: Load) => ({ usage, summary, load });
 
 /** Every command by its name, in the order of help. */
 export const COMMANDS: Readonly<Record<string, ReturnType<typeof entry>>> = {

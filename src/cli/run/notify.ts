@@ -3,7 +3,6 @@ import { formatDuration } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
 import { count } from '../../base/quantities.ts';
-import { retry } from '../../base/retry.ts';
 import { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/visible-text.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
@@ -24,10 +23,7 @@ interface NotifiedRun {
 }
 
 const ENV_NAME = 'DFINERY_NOTIFY_URL';
-/** One attempt, and another one at once. */
-const PAUSES = [0];
 const TIMEOUT_MS = 10_000;
-/** A process that is told to end has seconds left, and makes one attempt. */
 const TIMEOUT_WHEN_STOPPED_MS = 2_000;
 
 const isTerminated = ({ reason }: AbortSignal): boolean => reason instanceof Stopped && reason.signal === 'SIGTERM';
@@ -96,45 +92,36 @@ export async function notify(
   if (reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
   const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, place)].map(printable).join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
-  const policy = signal.aborted
-    ? { pauses: [], timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
-    : { pauses: PAUSES, timeoutMs: TIMEOUT_MS, signal };
-  const outcome = await retry({ pauses: policy.pauses, clock }, async ({ pause }) => {
-    const attempt = await post(new URL(url.reveal()), body, context, policy);
-    return attempt.kind === 'again' && pause !== undefined ? undefined : attempt;
-  });
-  if (outcome?.problem !== undefined)
-    logger.warn('run.notify', `The notification of this run could not be sent: ${outcome.problem}`);
+  // A process that is told to end has seconds left, and makes one attempt.
+  const limits = signal.aborted
+    ? { attempts: 1, timeoutMs: TIMEOUT_WHEN_STOPPED_MS, signal: new AbortController().signal }
+    : { attempts: 2, timeoutMs: TIMEOUT_MS, signal };
+  let problem: string | undefined;
+  for (let attempt = 1; attempt <= limits.attempts; attempt++) {
+    problem = await post(new URL(url.reveal()), body, context, limits);
+    if (problem === undefined) return;
+  }
+  logger.warn('run.notify', `The notification of this run could not be sent: ${problem}.`);
 }
 
-/** `again`: another attempt may succeed. `problem` is a sentence. */
-interface PostOutcome {
-  readonly kind: 'sent' | 'again' | 'failed';
-  readonly problem?: string;
-}
-
-/** Makes one attempt. */
+/** Makes one attempt. Returns why it failed, as a clause; undefined if it did not. */
 async function post(
   url: URL,
   body: string,
   { env, clock }: Pick<Context, 'env' | 'clock'>,
   { timeoutMs, signal }: { readonly timeoutMs: number; readonly signal: AbortSignal },
-): Promise<PostOutcome> {
+): Promise<string | undefined> {
   const transport = new Transport({ baseUrl: url.origin, env, clock, keptConnections: 0 });
   const headers = { 'content-type': 'application/json' };
   const request = { method: 'POST' as const, path: `${url.pathname}${url.search}`, headers, body };
   try {
     const answer = await withinTime(timeoutMs, { clock, signal }, (limited) => transport.send(request, limited));
     answer.disconnect();
-    if (answer.status >= 200 && answer.status < 300) return { kind: 'sent' };
-    const kind = answer.status === 429 || answer.status >= 500 ? 'again' : 'failed';
-    return { kind, problem: `${url.host} answered ${answer.status}.` };
+    return answer.status >= 200 && answer.status < 300 ? undefined : `${url.host} answered ${answer.status}`;
   } catch (error) {
-    if (signal.aborted) return { kind: 'failed', problem: `the run was stopped before ${url.host} answered.` };
-    if (error instanceof TimeLimitReached)
-      return { kind: 'again', problem: `${url.host} did not answer within ${formatDuration(timeoutMs)}.` };
-    const { isConfig, clause } = networkProblem(error, url.host);
-    return { kind: isConfig ? 'failed' : 'again', problem: `${clause}.` };
+    if (signal.aborted) return `the run was stopped before ${url.host} answered`;
+    if (error instanceof TimeLimitReached) return `${url.host} did not answer within ${formatDuration(timeoutMs)}`;
+    return networkProblem(error, url.host).clause;
   } finally {
     await transport.close();
   }
