@@ -9,7 +9,7 @@ import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, placeOptions, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
-import { refuseOtherTarget, targetNamed } from './place-arguments.ts';
+import { targetOf } from './place-arguments.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
@@ -30,11 +30,10 @@ type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 /** The places of the options, else of the configuration. */
 function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, config: CommandConfig): StoredPlace[] {
   const configured = config.places.map(({ target, place }) => [target, place] as const);
-  const places = (pairs.length > 0 ? pairs : configured).map(([word, path]): StoredPlace => {
-    const target = targetNamed(word, STATEFUL_TARGETS, '--in');
-    refuseOtherTarget(target, path, '--in');
-    return { target, path };
-  });
+  const places = (pairs.length > 0 ? pairs : configured).map(([word, path]) => ({
+    target: targetOf(word, path, STATEFUL_TARGETS, '--in'),
+    path,
+  }));
   const names = places.map(placeName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);

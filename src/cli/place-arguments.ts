@@ -57,9 +57,7 @@ export function optionalPlaceOf<T extends Target>(
   if (word === undefined) return undefined;
   // The word may be the place alone, and no known one.
   if (place === undefined) throw missingPlace(command, targets, config);
-  const target = targetNamed(word, targets, command);
-  refuseOtherTarget(target, place, command);
-  return { target, place };
+  return { target: targetOf(word, place, targets, command), place };
 }
 
 function missingPlace(command: string, targets: readonly Target[], config: CommandConfig | undefined): UserError {
@@ -69,24 +67,16 @@ function missingPlace(command: string, targets: readonly Target[], config: Comma
 }
 
 /**
- * The target of a `TARGET PLACE`, which follows `usage`: a command or `--in`. The word may be an id or a secret, so
- * that it is only shown if a target is near.
+ * The target of a `TARGET PLACE`, which follows `usage`: a command or `--in`. Throws a configuration failure if another
+ * target has loaded the place. The word may be an id or a secret, so that it is only shown if a target is near.
  */
-export function targetNamed<T extends Target>(word: string, targets: readonly T[], usage: string): T {
+export function targetOf<T extends Target>(word: string, place: string, targets: readonly T[], usage: string): T {
   const target = targets.find(({ name }) => name === word);
-  if (target !== undefined) return target;
-  if (TARGETS.some(({ name }) => name === word))
+  if (target === undefined && TARGETS.some(({ name }) => name === word))
     throw configError(`${usage} takes ${placeWords(targets)}, not ${word}.`);
-  throw unknownName(
-    'target',
-    word,
-    targets.map(({ name }) => name),
-  );
-}
-
-/** Throws a configuration failure for a place that another target has loaded. */
-export function refuseOtherTarget({ name }: Target, place: string, usage: string): void {
+  const names = targets.map(({ name }) => name);
+  if (target === undefined) throw unknownName('target', word, names);
   const kind = targetAt(place);
-  if (kind !== undefined && kind !== name)
-    throw configError(`${place} is a place of ${kind}: write ${usage} ${kind} ${place}.`);
+  if (kind === undefined || kind === word) return target;
+  throw configError(`${place} is a place of ${kind}: write ${usage} ${kind} ${place}.`);
 }

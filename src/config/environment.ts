@@ -20,7 +20,7 @@ export type ConfigSchema = {
 const PREFIX = 'DFINERY_';
 const FILE_SUFFIX = '_FILE';
 /** The secret of `--notify`, which is no key of the configuration. */
-const NOTIFY_VARIABLE = `${PREFIX}NOTIFY_URL`;
+export const NOTIFY_VARIABLE = `${PREFIX}NOTIFY_URL`;
 
 export const variableOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
 

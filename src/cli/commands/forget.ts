@@ -17,9 +17,11 @@ import {
   defineCommand,
   flag,
   type GLOBAL_OPTIONS,
+  kebab,
   type OptionValues,
   text,
   whole,
+  wordOption,
 } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
@@ -27,6 +29,9 @@ import { listRowsOf, PEOPLE_OPTIONS, withSearch } from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
 import { during } from '../progress.ts';
 import { proofPage } from '../report/proof-page.ts';
+
+/** As in schemas/destination-config.json. */
+const MAX_REASON = 4_000;
 
 const OPTIONS = {
   ...PEOPLE_OPTIONS,
@@ -36,7 +41,9 @@ const OPTIONS = {
   again: flag('Request also those whom the ledger knows as deleted'),
   maxPeople: whole('Most people that a place may lose; default three for each ID, ten at least'),
   allowShared: flag('Purge people whose rows or profile also carry other IDs'),
-  reason: text('Why; it is written to the ledger'),
+  reason: wordOption('Why; it is written to the ledger', `a text of at most ${MAX_REASON} characters`, (word) =>
+    word.length <= MAX_REASON ? word : undefined,
+  ),
   execute: flag('Delete; needs --confirm'),
   confirm: text('The hash that the plan of exactly this list printed'),
   proof: text('An external ID: when the service deleted it, and how many rows left which place'),
@@ -45,9 +52,6 @@ const OPTIONS = {
   verifyLedger: text('A ledger: was anything in it changed?'),
   head: text('The head that a run printed: shows also whether lines are missing at the end'),
 };
-
-/** As in schemas/destination-config.json. */
-const MAX_REASON = 4_000;
 
 type ForgetValues = OptionValues<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
 
@@ -65,40 +69,47 @@ export const command = defineCommand({
   },
   docsPage: 'erasure.md',
   async run(values, context) {
-    checkOptions(values);
-    if (values.verifyLedger !== undefined) return verdictOn(values.verifyLedger, values, context);
-    return isProof(values) ? proofOf(values, context) : forget(values, context);
+    const given = Object.entries(values).flatMap(([key, value]) => (key in OPTIONS && isGiven(value) ? [key] : []));
+    const [subject, ...others] = given.filter((key) => key in SUBJECTS);
+    if (subject === undefined || others.length > 0)
+      throw configError(`It takes exactly one of ${Object.keys(SUBJECTS).map(nameOf).join(', ')}.`);
+    const { options, run } = SUBJECTS[subject];
+    const unfit = given.find((key) => key !== subject && !options.includes(key));
+    if (unfit !== undefined) throw configError(`${nameOf(unfit)} does not go with ${nameOf(subject)}.`);
+    return await run(values, context);
   },
 });
 
-const isProof = ({ proof, proofFile }: ForgetValues): boolean => proof !== undefined || proofFile !== undefined;
+const nameOf = (key: string): string => `--${kebab(key)}`;
 
-/** Throws for options that do not go together, before anything is read. */
-function checkOptions(values: ForgetValues): void {
-  const { id, file, suppressed, newList, proof, proofFile, output, verifyLedger, head } = values;
-  const { execute, confirm, reason } = values;
-  const subjects = [id, file, suppressed || undefined, proof, proofFile, verifyLedger];
-  if (subjects.filter((subject) => subject !== undefined).length !== 1)
-    throw configError('It takes exactly one of --id, --file, --suppressed, --proof, --proof-file and --verify-ledger.');
-  if (output !== undefined && !isProof(values)) throw configError('-o goes with --proof or --proof-file.');
-  if (head !== undefined && !isProof(values) && verifyLedger === undefined)
-    throw configError('--head needs a ledger to verify.');
-  if (isProof(values) || verifyLedger !== undefined) {
-    if (execute || confirm !== undefined)
-      throw configError('--execute and --confirm go with --id, --file or --suppressed.');
-    return;
-  }
-  if (execute !== (confirm !== undefined))
-    throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
-  if (reason !== undefined && reason.length > MAX_REASON)
-    throw configError(`--reason has at most ${MAX_REASON} characters.`);
-  if (newList && !suppressed) throw configError('--new-list goes with --suppressed: it begins a new suppression list.');
+const isGiven = (value: unknown): boolean =>
+  value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
+
+/** What the command does, and the options that go with it. */
+interface Task {
+  readonly options: readonly string[];
+  run(values: ForgetValues, context: Context): Promise<CommandResult>;
 }
 
+const ERASURE = Object.keys(OPTIONS).filter((key) => !['newList', 'output', 'head'].includes(key));
+const PROOF: Task = { options: ['column', 'output', 'head'], run: prove };
+
+/** The options of which one is given: what the command is asked about. */
+const SUBJECTS: Readonly<Record<string, Task>> = {
+  id: { options: ERASURE, run: erase },
+  file: { options: ERASURE, run: erase },
+  suppressed: { options: [...ERASURE, 'newList'], run: erase },
+  proof: PROOF,
+  proofFile: PROOF,
+  verifyLedger: { options: ['head'], run: verify },
+};
+
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
-async function forget(values: ForgetValues, context: Context): Promise<CommandResult> {
+async function erase(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { clock, signal, env } = context;
-  const { confirm, suppressed, purgeOnly, again, reason } = values;
+  const { execute, confirm, suppressed, purgeOnly, again, reason } = values;
+  if (execute !== (confirm !== undefined))
+    throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
   const isPurgeOnly = purgeOnly || suppressed;
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   const { importToken } = isPurgeOnly ? { importToken: undefined } : requireKeys(config, 'import_token');
@@ -166,9 +177,12 @@ function erasureResult(
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function verdictOn(path: string, values: ForgetValues, context: Context): Promise<CommandResult> {
-  const { ledgerKey } = readConfiguration(values.config, context);
-  const verdict = await verifyLedger(openLedger(path, ledgerKey), { head: values.head });
+async function verify(
+  { verifyLedger: path = '', head, config }: ForgetValues,
+  context: Context,
+): Promise<CommandResult> {
+  const { ledgerKey } = readConfiguration(config, context);
+  const verdict = await verifyLedger(openLedger(path, ledgerKey), { head });
   const lines = [
     `${verdict.file}: ${count(verdict.lines, 'line')}`,
     ...verdict.problems,
@@ -179,7 +193,7 @@ async function verdictOn(path: string, values: ForgetValues, context: Context): 
 }
 
 /** `--proof ID`, `--proof-file F`: exit 1 if the ledger is broken, or says nothing of an ID. */
-async function proofOf(values: ForgetValues, context: Context): Promise<CommandResult> {
+async function prove(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { proof: id, proofFile, column, head, output } = values;
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   if (config.ledgerDir === undefined)

@@ -16,7 +16,7 @@ import {
   requireKeys,
 } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
-import { placeWords, targetNamed } from '../place-arguments.ts';
+import { placeWords, targetOf } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
 import { checkSource } from './check.ts';
 
@@ -35,7 +35,8 @@ export const command = defineCommand({
     const service = await askService(prompts, context);
     const place = await askPlace(prompts);
     const erasure = await askErasure(prompts);
-    await write(path, { ...service, ...place, ...erasure });
+    const text = `${JSON.stringify({ ...service, ...place, ...erasure }, null, 2)}\n`;
+    await writeNamedFile(path, text, `the file ${path}`, OWNER_FILE_MODE);
     return { result: { v: 1, file: path }, lines: nextSteps(path, erasure !== undefined) };
   },
 });
@@ -94,7 +95,7 @@ function placeProblem(answer: string): string | undefined {
   if (place === '') return `wanted ${placeWords(TARGETS)}`;
   if (hasCredentials(place)) return addressWithCredentials('the address').message;
   try {
-    targetNamed(target, TARGETS, 'init');
+    targetOf(target, place, TARGETS, 'init');
     return undefined;
   } catch (error) {
     return messageOf(error);
@@ -107,9 +108,6 @@ async function askErasure(prompts: Prompts) {
   const folder = 'Folder of the ledger, which proves erasures, and of the list that keeps people away';
   return { erasure: { ledger_dir: await prompts.text(folder, 'ledger') } };
 }
-
-const write = (path: string, value: object): Promise<void> =>
-  writeNamedFile(path, `${JSON.stringify(value, null, 2)}\n`, `the file ${path}`, OWNER_FILE_MODE);
 
 function nextSteps(path: string, isErasing: boolean): string[] {
   const named = path === CONFIG_FILE ? '' : ` --config ${path}`;

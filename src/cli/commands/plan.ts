@@ -43,7 +43,6 @@ export async function planSync(
   const planned = planRun({ settings: config, ...values, prior: priorLoadsOf(state), now });
   const hasProfiles = config.userProfiles && (named === undefined || stateful !== undefined);
   const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFilters(config), now);
-  const forecast = forecastOf(planned, config.maxConcurrentExports, now, loadsProfiles ? 1 : 0);
   logNotes(planned, context.logger);
   const result: PlanResult = {
     v: 1,
@@ -54,10 +53,7 @@ export async function planSync(
       to_date: toDateOf(day, planned.includesEnd),
       read_again: planned.receipts.has(day),
     })),
-    exports_least: forecast.least,
-    exports_most: forecast.most,
-    exports_startable_now: forecast.startableNow,
-    earliest_end: new Date(forecast.earliestEnd).toISOString(),
+    ...forecastOf(planned, config.maxConcurrentExports, now, loadsProfiles ? 1 : 0),
     to_date_inclusive: planned.includesEnd ?? null,
     gaps: planned.state?.gaps ?? [],
     cursor: cursorOf(planned),
@@ -65,28 +61,18 @@ export async function planSync(
   return { result, lines: linesOf(result, loadsProfiles, now) };
 }
 
-interface Forecast {
-  /** Fewest and most exports. */
-  readonly least: number;
-  readonly most: number;
-  readonly startableNow: number;
-  /** The instant (ms since 1970) at which the last export may start. */
-  readonly earliestEnd: number;
-}
-
 /** What a plan costs if the documented quota is full; the service is not asked. */
-export function forecastOf(
-  { days, includesEnd }: Plan,
-  maxConcurrentExports: number,
-  now: number,
-  profileExports = 0,
-): Forecast {
+export function forecastOf({ days, includesEnd }: Plan, maxConcurrentExports: number, now: number, profileExports = 0) {
   const least = days.length + profileExports;
   // To find out the end of an export takes two more.
   const most = least + (includesEnd === undefined && days.length > 0 ? 2 : 0);
   const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
-  const startableNow = Math.min(most, EXPORTS_PER_HOUR, maxConcurrentExports);
-  return { least, most, startableNow, earliestEnd: now + hours * HOUR_MS };
+  return {
+    exports_least: least,
+    exports_most: most,
+    exports_startable_now: Math.min(most, EXPORTS_PER_HOUR, maxConcurrentExports),
+    earliest_end: new Date(now + hours * HOUR_MS).toISOString(),
+  };
 }
 
 /** `loadsProfiles`: true if the sync also exports the user profiles. */

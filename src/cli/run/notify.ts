@@ -6,6 +6,7 @@ import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/visible-text.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
+import { NOTIFY_VARIABLE } from '../../config/environment.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
@@ -22,7 +23,6 @@ interface NotifiedRun {
   readonly historyDays: number;
 }
 
-const ENV_NAME = 'DFINERY_NOTIFY_URL';
 const TIMEOUT_MS = 10_000;
 const TIMEOUT_WHEN_STOPPED_MS = 2_000;
 
@@ -36,11 +36,11 @@ export function notifyAddress(
   option: string | undefined,
   context: Pick<Context, 'env' | 'redactor'>,
 ): Secret | undefined {
-  const url = option === undefined ? secretOf(ENV_NAME, context) : new Secret(option);
+  const url = option === undefined ? secretOf(NOTIFY_VARIABLE, context) : new Secret(option);
   context.redactor.add(url);
   if (url !== undefined && !isUsable(url.reveal())) {
     throw configError(
-      `the address of ${option === undefined ? ENV_NAME : '--notify'} is not usable: wanted https:// (http:// on loopback alone) without user name and ` +
+      `the address of ${option === undefined ? NOTIFY_VARIABLE : '--notify'} is not usable: wanted https:// (http:// on loopback alone) without user name and ` +
         'password; it is not shown here, since it may hold a token.',
     );
   }

@@ -308,11 +308,15 @@ describe('a plan', () => {
   it.each<[string, readonly string[], RegExp]>([
     ['nobody', [], /exactly one of --id, --file/],
     ['two lists', ['--id', 'a', '--file', 'b'], /exactly one of --id, --file/],
-    ['a proof to execute', ['--proof', 'a', '--execute', '--confirm', 'abc'], /--execute and --confirm go with --id/],
+    ['a proof to execute', ['--proof', 'a', '--execute', '--confirm', 'abc'], /--execute does not go with --proof\./],
     ['a confirmation without execution', ['--id', 'a', '--confirm', 'x'], /go together/],
     ['a column without a file', ['--id', 'a', '--column', 'x'], /--column needs --file/],
-    ['a head without a ledger', ['--id', 'a', '--head', 'x'], /--head needs a ledger/],
-    ['a reason that is too long', ['--id', 'a', '--reason', 'x'.repeat(4_001)], /--reason has at most 4000 characters/],
+    ['a head without a ledger', ['--id', 'a', '--head', 'x'], /--head does not go with --id\./],
+    [
+      'a reason that is too long',
+      ['--id', 'a', '--reason', 'x'.repeat(4_001)],
+      /--reason is not usable: wanted a text of at most 4000 characters/,
+    ],
   ])('is refused for %s', async (_, words, message) => {
     expect(await setup.case.run('forget', ...words)).toMatchObject({ code: 2, said: expect.stringMatching(message) });
   });

@@ -250,8 +250,13 @@ describe('a stored state', () => {
 it('the forecast counts on a hundred exports an hour, and two more to find out the end of an export', () => {
   const of = (last: Day, toDateInclusive: 'auto' | 'true') =>
     forecastOf(plan({}, { startDate: '2025-12-25', toDateInclusive }, { from: '2025-12-25', to: last }), 5, NOW);
-  expect(of('2025-12-27', 'true')).toEqual({ least: 3, most: 3, startableNow: 3, earliestEnd: NOW });
-  expect(of('2025-12-27', 'auto')).toMatchObject({ least: 3, most: 5, earliestEnd: NOW });
+  const atOnce = { exports_least: 3, earliest_end: new Date(NOW).toISOString() };
+  expect(of('2025-12-27', 'true')).toEqual({ ...atOnce, exports_most: 3, exports_startable_now: 3 });
+  expect(of('2025-12-27', 'auto')).toMatchObject({ ...atOnce, exports_most: 5 });
   const year = plan({}, { toDateInclusive: 'true' }, { from: '2025-01-01' });
-  expect(forecastOf(year, 5, NOW)).toMatchObject({ most: 385, startableNow: 5, earliestEnd: NOW + 3 * HOUR });
+  expect(forecastOf(year, 5, NOW)).toMatchObject({
+    exports_most: 385,
+    exports_startable_now: 5,
+    earliest_end: new Date(NOW + 3 * HOUR).toISOString(),
+  });
 });
