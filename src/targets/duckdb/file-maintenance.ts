@@ -1,7 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
-import { codecOf } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { duckDbTypeOf } from '../../engine/conversions.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
@@ -13,11 +12,11 @@ import { checkKeys, checkProfiles, checkRows, type Difference, difference } from
 import { type PlaceState, profilesAsTable, type RunRecord, type TableState } from '../../table/place-state.ts';
 import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
-import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
 import { checkExists, readFileState, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
-import { OWN_TYPES_IN_DUCKDB, rowsOfDaysSql } from './row-tables.ts';
+import { rowsOfDaysSql, sqlColumns } from './row-tables.ts';
 
 export const MAINTENANCE: Maintenance = {
   async readState(file, options) {
@@ -123,15 +122,12 @@ async function damagedTables(engine: Engine): Promise<Difference[]> {
 /** The differences between the columns of a table and those of its state, by the name of the column. */
 async function columnDifferences(
   engine: Engine,
-  { name: table, ownColumns }: Table,
-  { columns, timezone }: TableState,
+  table: Table,
+  state: TableState,
 ): Promise<ReadonlyMap<string, Difference>> {
-  const rows = await engine.rows(`DESCRIBE ${table}`);
+  const rows = await engine.rows(`DESCRIBE ${table.name}`);
   const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), duckDbTypeOf(type)]));
-  const expected = new Map<string, string>([
-    ...ownColumns.map((name): [string, string] => [name, OWN_TYPES_IN_DUCKDB[name]]),
-    ...typedColumns(columns).map(({ name, type }): [string, string] => [name, codecOf(type, zoneOf(timezone)).duckdb]),
-  ]);
+  const expected = new Map(sqlColumns(table, state));
   const differences = new Map<string, Difference>();
   for (const name of [...expected.keys(), ...actual.keys()]) {
     const expectedType = expected.get(name) ?? 'absent';
@@ -139,7 +135,7 @@ async function columnDifferences(
     if (expectedType === actualType) continue;
     differences.set(
       name,
-      difference('columns', `column ${name} of ${table} should be ${expectedType} and is ${actualType}`),
+      difference('columns', `column ${name} of ${table.name} should be ${expectedType} and is ${actualType}`),
     );
   }
   return differences;

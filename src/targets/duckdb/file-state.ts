@@ -140,16 +140,16 @@ export async function foreignTables(engine: Engine, { profiles }: PlaceState): P
 }
 
 /** Makes the tables and views of the program in a file that has none. Called inside the transaction of a commit. */
-export async function makeTables(engine: Engine, { columns, timezone }: PlaceState): Promise<void> {
-  await makeTable(engine, EVENTS, columns, timezone);
-  await createViews(engine, columns);
+export async function makeTables(engine: Engine, state: Pick<PlaceState, 'columns' | 'timezone'>): Promise<void> {
+  await makeTable(engine, EVENTS, state);
+  await createViews(engine, state.columns);
   await engine.run(
     `CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
   );
   await engine.run(`COMMENT ON TABLE ${STATE} IS 'The cursor and what belongs to it.'`);
   await engine.run(`INSERT INTO ${STATE} (v, timezone) VALUES ($version, $timezone)`, {
     version: STORE_VERSION,
-    timezone,
+    timezone: state.timezone,
   });
   for (const table of RECORD_TABLES) await makeRecordTable(engine, table);
 }

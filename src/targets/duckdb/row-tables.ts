@@ -9,6 +9,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
+import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type StoredColumn, type Table, type Typed, typedColumns } from '../../table/tables.ts';
 import { eventItems, eventLogs } from './event-views.ts';
 
@@ -16,7 +17,7 @@ import { eventItems, eventLogs } from './event-views.ts';
 // them.
 
 /** The types of this program's own columns in a DuckDB file. */
-export const OWN_TYPES_IN_DUCKDB = {
+const OWN_TYPES = {
   _key: 'VARCHAR',
   event_date: 'DATE',
   _rescued: 'JSON',
@@ -44,21 +45,29 @@ export const VIEWS = {
   event_items: { queryOf: eventItems, comment: 'An item each, with the short names of item columns.' },
 };
 
+/** The columns that a table has in a file, with their types. */
+export const sqlColumns = (
+  { ownColumns }: Table,
+  { columns, timezone }: Pick<TableState, 'columns' | 'timezone'>,
+): [name: string, type: string][] => [
+  ...ownColumns.map((name): [string, string] => [name, OWN_TYPES[name]]),
+  ...typedColumns(columns).map((column): [string, string] => [column.name, typeSql(column, timezone)]),
+];
+
 const typeSql = ({ type }: Typed, timezone: string | null): string => codecOf(type, zoneOf(timezone)).duckdb;
 
 /** Makes a table for these columns. */
 export async function makeTable(
   engine: Engine,
-  { name, ownColumns }: Table,
-  columns: readonly StoredColumn[],
-  timezone: string | null,
+  table: Table,
+  state: Pick<TableState, 'columns' | 'timezone'>,
 ): Promise<void> {
-  const ownSql = ownColumns.map((column) => `${column} ${OWN_TYPES_IN_DUCKDB[column]}`);
-  const typedSql = typedColumns(columns).map((column) => `${identifier(column.name)} ${typeSql(column, timezone)}`);
-  await engine.run(`CREATE TABLE ${name} (${[...ownSql, ...typedSql].join(', ')})`);
+  const { name, ownColumns } = table;
+  const columnsSql = sqlColumns(table, state).map(([column, type]) => `${identifier(column)} ${type}`);
+  await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
   for (const column of ownColumns) await commentColumn(engine, name, column, OWN_COMMENTS[column]);
-  await commentColumns(engine, name, columns);
+  await commentColumns(engine, name, state.columns);
 }
 
 /**

@@ -187,9 +187,18 @@ async function storeBatch(
 ): Promise<ReturnType<typeof finishBatch>> {
   const { columns } = planned;
   const widenedDays = isNew ? new Set<Day>() : await daysToWiden(engine, columns);
-  if (isNew) await makeTables(engine, { ...state, columns });
-  else await changeColumns(engine, { ...state, columns }, columns);
-  const { days, touchedDays, removedRows } = await replaceDays(engine, planned);
+  if (isNew) {
+    await makeTables(engine, { ...state, columns });
+  } else if (columns.some(isAltered)) {
+    await alterEvents(engine, columns, state.timezone);
+    await refreshModels(engine, { ...state, columns });
+  }
+  const days = planned.days.map(({ download }) => download.receipt.day);
+  let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(days)}`);
+  await insertRows(engine, planned);
+  const sharingDays = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
+  for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
+  const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const rowsAfter = await countRowsOfDays(engine, touchedDays);
   const after = finishBatch(state, planned, {
     unchanged,
@@ -203,23 +212,6 @@ async function storeBatch(
   // Later rows take the space of the removed ones.
   if (removedRows > 0) await engine.joinRowGroups();
   return after;
-}
-
-/** Adds and widens the columns of `events`, and recreates the models over them. */
-async function changeColumns(engine: Engine, state: PlaceState, plan: readonly PlannedColumn[]): Promise<void> {
-  if (!plan.some(isAltered)) return;
-  await alterEvents(engine, plan, state.timezone);
-  await refreshModels(engine, state);
-}
-
-/** Removes the rows of the days of a batch, and adds the new ones. `touchedDays`: also neighbours that lost rows. */
-async function replaceDays(engine: Engine, planned: PlannedBatch) {
-  const days = planned.days.map(({ download }) => download.receipt.day);
-  let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(days)}`);
-  await insertRows(engine, planned);
-  const sharingDays = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
-  for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, planned.columns);
-  return { days, touchedDays: [...days, ...sharingDays.map((day) => addDays(day, -1))], removedRows };
 }
 
 /** The days with a value in a column that widens. Called before it does. */
@@ -254,7 +246,7 @@ async function storeSnapshot(
   if (isNew) await makeTables(engine, state);
   const { name } = USER_PROFILES;
   await engine.run(`DROP TABLE IF EXISTS ${name}`);
-  await makeTable(engine, USER_PROFILES, planned.columns, state.timezone);
+  await makeTable(engine, USER_PROFILES, { ...state, columns: planned.columns });
   await insertRows(engine, planned);
   const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
   const profiles = profilesAfter(planned, { rows: await engine.count(name), changedAt, hashing });
