@@ -3,7 +3,6 @@ import validStats from '../../../../schemas/delta-log.stats.validator';
 import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
-import { fromRoot, inFolder } from '../../../storage/folder.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
 import type { Change, NewFiles } from '../format.ts';
@@ -12,9 +11,9 @@ import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
-import type { LogVersion } from './protocol/log-version.ts';
+import type { Snapshot } from './protocol/snapshot.ts';
 import { partitionColumnsOf, protocolOf, schemaString } from './schema.ts';
-import { DEFAULT_RETENTION_MS } from './upkeep.ts';
+import { DEFAULT_RETENTION_MS } from './vacuum.ts';
 
 // The entry of a commit: what it says of a change, and how a file of it is read again.
 
@@ -36,36 +35,32 @@ export interface TableChange extends Pick<Change, 'kind' | 'state'> {
 
 export const addedIn = (files: NewFiles): NewFile[] => [...files.values()].filter((file) => file !== undefined);
 
-interface CommitDetails {
-  /** Time of the commit (ms since 1970). */
-  readonly now: number;
-  readonly retentionMs: number;
-  /** Paths of live files that leave the table. */
-  readonly leaving: ReadonlySet<string>;
-  readonly table: Table['name'];
-}
-
-/** The actions of the log entry that makes a change of the latest version. */
+/**
+ * The actions of the log entry that makes a change of the latest snapshot. `leaving`: paths of live files that leave the
+ * table. `now`: the time of the commit (ms since 1970).
+ */
 export function commitActions(
-  log: LogVersion,
-  change: TableChange,
-  { now, retentionMs, leaving, table }: CommitDetails,
+  snapshot: Snapshot,
+  { kind, files, state }: TableChange,
+  leaving: ReadonlySet<string>,
+  now: number,
+  retentionMs: number,
 ): Action[] {
-  const { kind, files, state } = change;
-  const removedAdds = [...log.files.values()].filter(({ path }) => leaving.has(path));
+  const { table } = snapshot;
+  const removedAdds = [...snapshot.files].flatMap(([path, add]) => (leaving.has(path) ? [add] : []));
   const commitInfo = {
     timestamp: Math.floor(now),
     operation: OPERATIONS[kind],
     operationParameters: { days: String(files.size) },
-    readVersion: log.number,
+    readVersion: snapshot.version,
     isBlindAppend: false,
     engineInfo: `dfinery-elt/${VERSION}`,
     txnId: randomUUID(),
   };
   return [
     { commitInfo },
-    ...tableActions(log.metaData, state, { now, retentionMs, table }),
-    ...stateActions(log.domains, state),
+    ...tableActions(snapshot, state, now, retentionMs),
+    ...stateActions(snapshot.domains, state),
     ...removedAdds.map((add) => removeOf(add, now)),
     ...addedIn(files).map((file) => addOf(file, state, now, table)),
   ];
@@ -73,9 +68,10 @@ export function commitActions(
 
 /** The actions that make the table, or change its columns; none if nothing changes. */
 function tableActions(
-  before: MetaData | undefined,
+  { table, metaData: before }: Snapshot,
   state: PlaceState,
-  { now, retentionMs, table }: Omit<CommitDetails, 'leaving'>,
+  now: number,
+  retentionMs: number,
 ): Action[] {
   const schema = schemaString(state, table);
   const retention = `interval ${Math.ceil(retentionMs / 1_000)} seconds`;
@@ -102,27 +98,32 @@ interface Stats {
 }
 
 /**
- * The file of a log entry. Throws a configuration failure for one that another program wrote. `receiptDay`: the day of
- * a file of profiles, since these have no partitions.
+ * A live file. Throws a configuration failure for one that another program wrote. `receiptDay`: the day of a file of
+ * profiles, since these have no partitions. `where`: the address of the file.
  */
-export function dayFileOf(add: Add, tableAddress: string, table: Table['name'], receiptDay: Day | undefined): DayFile {
-  const where = `${tableAddress}/${add.path}`;
+export function dayFileOf(
+  path: string,
+  add: Add,
+  table: Table['name'],
+  receiptDay: Day | undefined,
+  where: string,
+): DayFile {
   const { [PARTITION_COLUMN]: partition } = add.partitionValues;
   const day = table === EVENTS.name ? partition : receiptDay;
   const note = add.tags?.[FILE_TAG];
-  if (note == null || add.stats == null || day == null || (partition ?? undefined) !== dayOfFile(add.path)) {
+  if (note == null || add.stats == null || day == null || (partition ?? undefined) !== dayOfFile(path)) {
     throw damagedError(where, 'another program wrote it into the table');
   }
   const { sha256 } = checked<{ sha256: string }>(validNote, parseJson(note, where), where);
   const { numRecords, nullCount } = checked<Stats>(validStats, parseJson(add.stats, where), where);
   const columns = new Set(Object.keys(nullCount));
-  return { table, day, path: fromRoot(table, add.path), rows: numRecords, bytes: add.size, sha256, columns };
+  return { table, day, path, rows: numRecords, bytes: add.size, sha256, columns };
 }
 
 function addOf(file: NewFile, state: TableState, now: number, table: Table['name']): Action {
   return {
     add: {
-      path: inFolder(table, file.path),
+      path: file.path.slice(`${table}/`.length),
       partitionValues: table === EVENTS.name ? { [PARTITION_COLUMN]: file.day } : {},
       size: file.bytes,
       modificationTime: Math.floor(now),

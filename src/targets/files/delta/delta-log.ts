@@ -1,11 +1,11 @@
 // This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
-// it is a table `user_profiles`. `table-log.ts` reads and commits one table. A commit creates the next entry of the log,
-// which must not exist. `upkeep.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
+// it is a table `user_profiles`. `delta-table.ts` reads and commits one table. A commit creates the next entry of the
+// log, which must not exist. `vacuum.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
 
 import { randomUUID } from 'node:crypto';
+import pLimit from 'p-limit';
 import { UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
-import { folderOf } from '../../../storage/folder.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import type { Difference } from '../../../table/differences.ts';
@@ -23,12 +23,15 @@ import {
   type PlaceVersion,
   type PlannedChange,
 } from '../format.ts';
+import type { NewFile } from '../local-files.ts';
 import { dayFolder } from '../parquet-file.ts';
 import { addedIn, type TableChange } from './commit-actions.ts';
-import { isOurs, LOG_FOLDER } from './protocol/entry.ts';
+import { DeltaTable } from './delta-table.ts';
+import { isOurs, logFolder } from './protocol/entry.ts';
 import { deltaColumns, readableName } from './schema.ts';
-import { TableLog } from './table-log.ts';
 
+/** Number of files that are stored at the same time. */
+const STORE_CONCURRENCY = 4;
 const LAST_RUN = `${OWN_FOLDER}/last-run.json`;
 
 export const DELTA: FilesFormat = {
@@ -41,7 +44,7 @@ export const DELTA: FilesFormat = {
   isLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
   async refuseForeign(storage) {
-    if (await hasObjects(storage, `${EVENTS.name}/${LOG_FOLDER}`)) return;
+    if (await hasObjects(storage, logFolder(EVENTS.name))) return;
     await refuseOthersFiles(storage, EVENTS.name);
   },
   logOf: (parts, options, mode) => new DeltaLog(parts, options, mode),
@@ -49,9 +52,9 @@ export const DELTA: FilesFormat = {
 
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
 async function refuseOthersFiles(storage: Storage, table: Table['name']): Promise<void> {
-  for await (const { path } of folderOf(storage, table).list('')) {
+  for await (const { path } of storage.list(table)) {
     // Another process has made the first commit since.
-    if (path.startsWith(`${LOG_FOLDER}/`)) return;
+    if (path.startsWith(`${logFolder(table)}/`)) return;
     if (!isOurs(path)) throw foreignError(storage.address, table);
   }
 }
@@ -60,18 +63,18 @@ async function refuseOthersFiles(storage: Storage, table: Table['name']): Promis
 class DeltaLog implements FilesLog {
   readonly #storage: Storage;
   readonly #mode: OpenMode;
-  readonly #events: TableLog;
+  readonly #events: DeltaTable;
   /** Undefined for a load of days alone, which costs no request for the other table. */
-  readonly #profiles: TableLog | undefined;
+  readonly #profiles: DeltaTable | undefined;
   #areProfilesForeign = false;
   #lastRun: RunRecord | undefined;
 
   constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
     this.#storage = parts.storage;
     this.#mode = mode;
-    this.#events = new TableLog(parts, EVENTS.name, options, mode);
+    this.#events = new DeltaTable(parts, EVENTS.name, options, mode);
     const readsProfiles = mode !== 'load' || options.userProfiles === true;
-    this.#profiles = readsProfiles ? new TableLog(parts, USER_PROFILES.name, options, mode) : undefined;
+    this.#profiles = readsProfiles ? new DeltaTable(parts, USER_PROFILES.name, options, mode) : undefined;
   }
 
   get version(): PlaceVersion | undefined {
@@ -142,10 +145,10 @@ class DeltaLog implements FilesLog {
    * The change of each table, events first. A purge changes both, so that no run that began before can bring people
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
-  #changesOfTables({ kind, state, files }: Change): [TableLog, TableChange][] {
+  #changesOfTables({ kind, state, files }: Change): [DeltaTable, TableChange][] {
     const log = this.#ownProfiles;
     const table = profilesAsTable(state);
-    const ofProfiles: [TableLog, TableChange][] =
+    const ofProfiles: [DeltaTable, TableChange][] =
       log === undefined || table === undefined || (kind !== 'purge' && files.user_profiles === undefined)
         ? []
         : [[log, { kind, state: { ...table, changes: [] }, files: files.user_profiles ?? new Map() }]];
@@ -155,14 +158,23 @@ class DeltaLog implements FilesLog {
   }
 
   /** Stores all files, then creates the entry of each table. */
-  async #commit(changes: readonly [TableLog, TableChange][]): Promise<void> {
-    for (const [log, { files }] of changes) await log.putFiles(addedIn(files));
-    for (const [i, [log, change]] of changes.entries()) {
-      if (await log.createEntry(change)) continue;
+  async #commit(changes: readonly [DeltaTable, TableChange][]): Promise<void> {
+    await this.#putFiles(changes.flatMap(([, { files }]) => addedIn(files)));
+    for (const [i, [table, change]] of changes.entries()) {
+      if (await table.commit(change)) continue;
       const stored = changes.slice(i).flatMap(([, { files }]) => addedIn(files));
       await this.#storage.remove(stored.map(({ path }) => path));
-      throw new LostRace(log.address, i === 0 ? undefined : 'of this commit, only the change of events was kept');
+      throw new LostRace(table.address, i === 0 ? undefined : 'of this commit, only the change of events was kept');
     }
+  }
+
+  /** Stores the files of a change, which no reader sees before its entry. */
+  async #putFiles(files: readonly NewFile[]): Promise<void> {
+    const limit = pLimit(STORE_CONCURRENCY);
+    const put = ({ local, path }: NewFile) => limit(() => this.#storage.putFile(local, path));
+    const stored = await Promise.allSettled(files.map(put));
+    const failed = stored.find((outcome) => outcome.status === 'rejected');
+    if (failed !== undefined) throw failed.reason;
   }
 
   async erase(): Promise<void> {
@@ -187,12 +199,12 @@ class DeltaLog implements FilesLog {
   }
 
   /** The log of profiles, if this run reads it and the table is this program's. */
-  get #ownProfiles(): TableLog | undefined {
+  get #ownProfiles(): DeltaTable | undefined {
     return this.#areProfilesForeign ? undefined : this.#profiles;
   }
 
   /** The logs of this program's tables: that of events, then that of profiles. */
-  get #logs(): readonly TableLog[] {
+  get #logs(): readonly DeltaTable[] {
     return this.#ownProfiles === undefined ? [this.#events] : [this.#events, this.#ownProfiles];
   }
 }

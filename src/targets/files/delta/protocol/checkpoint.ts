@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { OWNER_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
-import { type Action, checkpointPath, LAST_CHECKPOINT, parseAction, type TableFiles } from './entry.ts';
+import { type Action, checkpointPath, lastCheckpointPath, parseAction, type TableFiles } from './entry.ts';
 
 /** The size up to which DuckDB reads JSON values (bytes), unless an action is longer: a schema of very many columns. */
 const USUAL_ACTION_BYTES = 16 * 1024 * 1024;
@@ -29,14 +29,14 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
 export async function readCheckpoint(tableFiles: TableFiles, version: number): Promise<Action[]> {
-  const { storage, engine, runFolder } = tableFiles;
-  const path = checkpointPath(version);
+  const { storage, engine, runFolder, table } = tableFiles;
+  const path = checkpointPath(table, version);
   const where = `${storage.address}/${path}`;
   const copy = join(runFolder, 'read.checkpoint');
   try {
     const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
     const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
-    return rows.flatMap(({ action }) => parseAction(parseJson(String(action), where), where));
+    return rows.flatMap(({ action }) => parseAction(parseJson(String(action), where), table, where));
   } finally {
     await rm(copy, { force: true });
   }
@@ -48,7 +48,7 @@ export async function writeCheckpoint(
   version: number,
   actions: Iterable<Action>,
 ): Promise<void> {
-  const { storage, engine, runFolder } = tableFiles;
+  const { storage, engine, runFolder, table } = tableFiles;
   const jsonFile = join(runFolder, 'checkpoint.json');
   const file = join(runFolder, 'checkpoint.parquet');
   let [count, longest] = [0, 0];
@@ -69,9 +69,9 @@ export async function writeCheckpoint(
       `COPY (SELECT * FROM read_json(${pathLiteral(jsonFile)}, format = 'newline_delimited', maximum_object_size = ${size},
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
-    await storage.putFile(file, checkpointPath(version));
+    await storage.putFile(file, checkpointPath(table, version));
     const pointer = JSON.stringify({ version, size: count });
-    await storage.write(LAST_CHECKPOINT, pointer);
+    await storage.write(lastCheckpointPath(table), pointer);
   } finally {
     for (const path of [jsonFile, file]) await rm(path, { force: true });
   }

@@ -1,18 +1,19 @@
-// This folder: the log of a Delta table by the protocol. It has entries, checkpoints, and the version they add up to.
+// This folder: the log of a Delta table by the protocol. It has entries, checkpoints, and the snapshot they add up to.
+// All paths are from the root of the storage, but for those in actions: they are from the folder of the table.
 
 import valid from '../../../../../schemas/delta-log.validator';
 import { type Day, isDay } from '../../../../base/days.ts';
 import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
 import { isTemporary } from '../../../../fs/atomic-file.ts';
-import type { StorageFolder } from '../../../../storage/folder.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../../../table/tables.ts';
 import type { LogParts } from '../../format.ts';
 import { PARTITION_COLUMN } from '../../parquet-file.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
 
-/** Where a table is, with the means to work on its log. All paths are from the folder of the table. */
-export interface TableFiles extends Omit<LogParts, 'storage'> {
-  readonly storage: StorageFolder;
+/** Where a table is, with the means to work on its log. */
+export interface TableFiles extends LogParts {
+  readonly table: Table['name'];
 }
 
 /** The protocol versions and features that readers and writers of a table must support. */
@@ -67,18 +68,21 @@ export type Action =
   | { readonly commitInfo: Readonly<Record<string, unknown>> };
 
 const VERSION_DIGITS = 20;
-const LOG_FILE = /^_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
-/** A data file of this program, from the folder of the table; it needs no encoding. */
-const DATA_FILE_PATH = new RegExp(`^(?:${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/)?part-[0-9a-f-]{36}\\.parquet$`);
+const LOG_FILE = /\/_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
+/** A data file of this program; it needs no encoding. Files of profiles have no partition. */
+const DATA_FILE = new RegExp(
+  `^(?:${EVENTS.name}/${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})|${USER_PROFILES.name})/part-[0-9a-f-]{36}\\.parquet$`,
+);
 
-export const LOG_FOLDER = '_delta_log';
-export const LAST_CHECKPOINT = `${LOG_FOLDER}/_last_checkpoint`;
+export const logFolder = (table: Table['name']): string => `${table}/_delta_log`;
+export const lastCheckpointPath = (table: Table['name']): string => `${logFolder(table)}/_last_checkpoint`;
 
 /** A path that comes before every file of the log of this version or a later one. */
-export const versionStem = (version: number): string =>
-  `${LOG_FOLDER}/${String(version).padStart(VERSION_DIGITS, '0')}`;
-export const entryPath = (version: number): string => `${versionStem(version)}.json`;
-export const checkpointPath = (version: number): string => `${versionStem(version)}.checkpoint.parquet`;
+export const versionStem = (table: Table['name'], version: number): string =>
+  `${logFolder(table)}/${String(version).padStart(VERSION_DIGITS, '0')}`;
+export const entryPath = (table: Table['name'], version: number): string => `${versionStem(table, version)}.json`;
+export const checkpointPath = (table: Table['name'], version: number): string =>
+  `${versionStem(table, version)}.checkpoint.parquet`;
 
 /** The kind and version of a file of the log; undefined for any other file. */
 export function logFileOf(path: string): { readonly isEntry: boolean; readonly version: number } | undefined {
@@ -88,16 +92,16 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly v
 
 /** True for the path of a data file of this program that is whole. */
 export const isDataFile = (path: string): boolean => {
-  const [isFile, day] = DATA_FILE_PATH.exec(path) ?? [];
-  return isFile !== undefined && (day === undefined || isDay(day));
+  const match = DATA_FILE.exec(path);
+  return match !== null && (match[1] === undefined || isDay(match[1]));
 };
 
 /** True for the path of a data file of this program, whole or not. */
 export const isOurs = (path: string): boolean => isDataFile(path) || isTemporary(path);
 
-/** The day of a data file, by its path from the folder of the table; undefined for any other path. */
+/** The day of a data file of events, by its path; undefined for any other path. */
 export function dayOfFile(path: string): Day | undefined {
-  const day = DATA_FILE_PATH.exec(path)?.[1];
+  const day = DATA_FILE.exec(path)?.[1];
   return day !== undefined && isDay(day) ? day : undefined;
 }
 
@@ -105,20 +109,20 @@ export function dayOfFile(path: string): Day | undefined {
 const ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'domainMetadata', 'commitInfo'] as const;
 
 /** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
-export function parseEntry(text: string, where: string): Action[] {
+export function parseEntry(text: string, table: Table['name'], where: string): Action[] {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
-  return lines.flatMap((line) => parseAction(parseJson(line, where), where));
+  return lines.flatMap((line) => parseAction(parseJson(line, where), table, where));
 }
 
 /** Parses an action; gives none for one of another kind, which the protocol lets readers ignore. */
-export function parseAction(value: unknown, where: string): Action[] {
+export function parseAction(value: unknown, table: Table['name'], where: string): Action[] {
   if (!isObject(value)) throw damagedError(where, 'a line is no object');
   const name = ACTIONS.find((action) => Object.hasOwn(value, action) && value[action] !== null);
   if (name === undefined) return [];
   const action: unknown = { [name]: value[name] };
   if (!valid<Action>(action)) throw damagedError(where, firstProblem(valid));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
-  if (path !== undefined && !isDataFile(path))
+  if (path !== undefined && !isDataFile(`${table}/${path}`))
     throw damagedError(where, 'it names a file that this program did not write');
   return [action];
 }

@@ -3,8 +3,8 @@ import { transientError } from '../../../base/errors.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
 import type { IsKept, StoredObject } from '../../../storage/storage.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import { entryPath, isOurs, LAST_CHECKPOINT, LOG_FOLDER, logFileOf, type TableFiles } from './protocol/entry.ts';
-import type { LogVersion } from './protocol/log-version.ts';
+import { entryPath, isOurs, lastCheckpointPath, logFileOf, logFolder, type TableFiles } from './protocol/entry.ts';
+import type { Snapshot } from './protocol/snapshot.ts';
 
 // Removes from a table what left it long ago, and what dead runs left. After a purge it removes all of the past.
 
@@ -17,10 +17,10 @@ const UNCOMMITTED_MS = HOUR_MS;
 /** Default time that files which left the table stay for its readers (ms). */
 export const DEFAULT_RETENTION_MS = DAY_MS;
 
-/** The latest version of a table, and for how long its readers may need older ones. */
+/** The latest snapshot of a table, and for how long its readers may need older ones. */
 export interface Upkeep {
   readonly tableFiles: TableFiles;
-  readonly log: LogVersion;
+  readonly snapshot: Snapshot;
   /** The time now (ms since 1970). */
   readonly now: number;
   /** Time that files which left the table stay (ms). */
@@ -28,26 +28,30 @@ export interface Upkeep {
 }
 
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
-export async function renewCheckpoint({ tableFiles, log, now, retentionMs }: Upkeep): Promise<void> {
-  const { storage } = tableFiles;
-  await writeCheckpoint(tableFiles, log.number, log.actions(now - Math.max(retentionMs, DEFAULT_RETENTION_MS)));
+export async function renewCheckpoint({ tableFiles, snapshot, now, retentionMs }: Upkeep): Promise<void> {
+  const { storage, table } = tableFiles;
+  await writeCheckpoint(
+    tableFiles,
+    snapshot.version,
+    snapshot.actions(now - Math.max(retentionMs, DEFAULT_RETENTION_MS)),
+  );
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return isTemporary(path) && modified < now - UNCOMMITTED_MS;
-    if (file.version >= log.number) return false;
+    if (file.version >= snapshot.version) return false;
     // Each checkpoint has all days: of them the latest two stay.
-    return file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < log.number - CHECKPOINT_EVERY;
+    return file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < snapshot.version - CHECKPOINT_EVERY;
   };
   const paths: string[] = [];
-  for await (const file of storage.list(LOG_FOLDER)) if (isOld(file)) paths.push(file.path);
+  for await (const file of storage.list(logFolder(table))) if (isOld(file)) paths.push(file.path);
   await storage.remove(paths);
 }
 
 /** Those of the stored files that no version within the retention names. */
-export function expiredFiles(stored: readonly StoredObject[], { log, now, retentionMs }: Upkeep): string[] {
+export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, retentionMs }: Upkeep): string[] {
   const isExpired = ({ path, modified }: StoredObject) => {
-    if (log.files.has(path)) return false;
-    const leftAt = log.tombstones.get(path)?.deletionTimestamp;
+    if (snapshot.files.has(path)) return false;
+    const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
     if (leftAt != null) return leftAt < now - retentionMs;
     return isOurs(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
   };
@@ -55,30 +59,31 @@ export function expiredFiles(stored: readonly StoredObject[], { log, now, retent
 }
 
 /** Removes every data file but those of the latest version, and all of the log before it. */
-export async function eraseHistory({ tableFiles, log, now, retentionMs }: Upkeep): Promise<void> {
-  const { storage } = tableFiles;
-  const purgedAt = await committedAt(tableFiles, log.number);
+export async function eraseHistory({ tableFiles, snapshot, now, retentionMs }: Upkeep): Promise<void> {
+  const { storage, table } = tableFiles;
+  const purgedAt = await committedAt(tableFiles, snapshot.version);
   const isLive: IsKept = ({ path, modified }) => {
-    if (log.files.has(path) || path.startsWith(`${LOG_FOLDER}/`) || !isOurs(path)) return true;
+    if (snapshot.files.has(path) || path.startsWith(`${logFolder(table)}/`) || !isOurs(path)) return true;
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
-    return modified >= purgedAt && !log.tombstones.has(path);
+    return modified >= purgedAt && !snapshot.tombstones.has(path);
   };
-  await storage.eraseAllBut('', isLive, purgedAt);
+  await storage.eraseAllBut(table, isLive, purgedAt);
   // No history comes before the first entry.
-  if (log.number === 0) return;
-  await writeCheckpoint(tableFiles, log.number, log.actions(now - retentionMs));
-  const isOfPurge: IsKept = ({ path }) => path === LAST_CHECKPOINT || (logFileOf(path)?.version ?? -1) >= log.number;
-  await storage.eraseAllBut(LOG_FOLDER, isOfPurge, now);
+  if (snapshot.version === 0) return;
+  await writeCheckpoint(tableFiles, snapshot.version, snapshot.actions(now - retentionMs));
+  const isOfPurge: IsKept = ({ path }) =>
+    path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
+  await storage.eraseAllBut(logFolder(table), isOfPurge, now);
 }
 
 /** Removes the files of a table that has no log: its first load was killed, or the log was removed. */
-export const eraseWithoutLog = ({ storage }: TableFiles, now: number): Promise<void> =>
-  storage.eraseAllBut('', ({ path }) => !isOurs(path), now);
+export const eraseWithoutLog = ({ storage, table }: TableFiles, now: number): Promise<void> =>
+  storage.eraseAllBut(table, ({ path }) => !isOurs(path), now);
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-async function committedAt({ storage }: TableFiles, version: number): Promise<number> {
-  for await (const { path, modified } of storage.list(LOG_FOLDER)) {
-    if (path === entryPath(version)) return modified;
+async function committedAt({ storage, table }: TableFiles, version: number): Promise<number> {
+  for await (const { path, modified } of storage.list(logFolder(table))) {
+    if (path === entryPath(table, version)) return modified;
   }
-  throw transientError(`${storage.address}/${LOG_FOLDER} does not list version ${version}: run again.`);
+  throw transientError(`${storage.address}/${logFolder(table)} does not list version ${version}: run again.`);
 }

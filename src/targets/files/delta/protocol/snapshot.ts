@@ -1,13 +1,14 @@
 import pLimit from 'p-limit';
 import { retryOnError } from '../../../../base/retry.ts';
+import type { Table } from '../../../../table/tables.ts';
 import { damagedError } from '../../stored-state.ts';
 import { readCheckpoint } from './checkpoint.ts';
 import {
   type Action,
   type Add,
   entryPath,
-  LOG_FOLDER,
   logFileOf,
+  logFolder,
   type MetaData,
   type Protocol,
   parseEntry,
@@ -20,36 +21,38 @@ import {
 const READ_CONCURRENCY = 16;
 
 /** A table at one version: what the actions of the log add up to. */
-export class LogVersion {
+export class Snapshot {
+  readonly table: Table['name'];
   /** −1 before the first commit. */
-  number: number;
+  version = -1;
   protocol: Protocol | undefined;
   metaData: MetaData | undefined;
-  /** Live files by their path from the table's folder. */
-  readonly files: Map<string, Add>;
+  /** Live files by their path from the root of the storage. */
+  readonly files = new Map<string, Add>();
   /** Files that left the table, by path. A checkpoint leaves out those whose retention has ended. */
-  readonly tombstones: Map<string, Remove>;
-  readonly domains: Map<string, string>;
+  readonly tombstones = new Map<string, Remove>();
+  readonly domains = new Map<string, string>();
 
-  /** A copy of a version; without one, the table before its first commit. */
-  constructor(before?: LogVersion) {
-    this.number = before?.number ?? -1;
-    this.protocol = before?.protocol;
-    this.metaData = before?.metaData;
-    this.files = new Map(before?.files);
-    this.tombstones = new Map(before?.tombstones);
-    this.domains = new Map(before?.domains);
+  /** The table before its first commit. */
+  constructor(table: Table['name']) {
+    this.table = table;
   }
 
-  /** Makes it the version `number`, by the actions of its entry, or of all entries up to it. */
-  apply(number: number, actions: readonly Action[]): void {
+  copy(): Snapshot {
+    const copy = new Snapshot(this.table);
+    copy.apply(this.version, this.actions());
+    return copy;
+  }
+
+  /** Makes it that of a version, by the actions of its entry, or of all entries up to it. */
+  apply(version: number, actions: Iterable<Action>): void {
     for (const action of actions) {
       if ('add' in action) {
-        const { path } = action.add;
+        const path = `${this.table}/${action.add.path}`;
         this.files.set(path, action.add);
         this.tombstones.delete(path);
       } else if ('remove' in action) {
-        const { path } = action.remove;
+        const path = `${this.table}/${action.remove.path}`;
         this.files.delete(path);
         this.tombstones.set(path, action.remove);
       } else if ('domainMetadata' in action) {
@@ -59,11 +62,11 @@ export class LogVersion {
       } else if ('metaData' in action) this.metaData = action.metaData;
       else if ('protocol' in action) this.protocol = action.protocol;
     }
-    this.number = number;
+    this.version = version;
   }
 
-  /** Yields the actions that a checkpoint of this version must hold, with the tombstones younger than `since` (ms). */
-  *actions(since: number): Generator<Action, void, undefined> {
+  /** Yields the actions that a checkpoint must hold, with the tombstones younger than `since` (ms). */
+  *actions(since = 0): Generator<Action, void, undefined> {
     if (this.protocol !== undefined) yield { protocol: this.protocol };
     if (this.metaData !== undefined) yield { metaData: this.metaData };
     for (const [domain, configuration] of this.domains) {
@@ -77,17 +80,15 @@ export class LogVersion {
 }
 
 /**
- * Reads the latest version of a table, only what is new since `before`, which stays as it is. Gives undefined before
+ * Reads the latest snapshot of a table, only what is new since `before`, which stays as it is. Gives undefined before
  * the first commit. Throws UserError for a log that is damaged.
  */
-export async function readLatest(tableFiles: TableFiles, before?: LogVersion): Promise<LogVersion | undefined> {
+export async function readLatest(tableFiles: TableFiles, before?: Snapshot): Promise<Snapshot | undefined> {
   if (before !== undefined) {
-    const { checkpoint, entries } = await listLog(tableFiles, before.number + 1);
+    const next = before.version + 1;
+    const { checkpoint, entries } = await listLog(tableFiles, next);
     if (checkpoint < 0 && entries.length === 0) return before;
-    if (
-      entries.every((version, i) => version === before.number + 1 + i) &&
-      checkpoint <= (entries.at(-1) ?? before.number)
-    ) {
+    if (entries.every((version, i) => version === next + i) && checkpoint < next + entries.length) {
       const latest = await applyEntries(tableFiles, before, entries);
       // A purge removes entries: if a listed one is gone, everything is read.
       if (latest !== undefined) return latest;
@@ -110,10 +111,10 @@ interface LogFiles {
 }
 
 /** Lists the files of a version or a later one. */
-async function listLog({ storage }: TableFiles, since = 0): Promise<LogFiles> {
+async function listLog({ storage, table }: TableFiles, since = 0): Promise<LogFiles> {
   const entries: number[] = [];
   let checkpoint = -1;
-  for await (const { path } of storage.list(LOG_FOLDER, versionStem(since))) {
+  for await (const { path } of storage.list(logFolder(table), versionStem(table, since))) {
     const file = logFileOf(path);
     if (file?.isEntry === true) entries.push(file.version);
     else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);
@@ -121,34 +122,33 @@ async function listLog({ storage }: TableFiles, since = 0): Promise<LogFiles> {
   return { checkpoint, entries };
 }
 
-async function readLog(tableFiles: TableFiles, { checkpoint, entries }: LogFiles): Promise<LogVersion | undefined> {
+async function readLog(tableFiles: TableFiles, { checkpoint, entries }: LogFiles): Promise<Snapshot | undefined> {
   if (checkpoint < 0 && entries.length === 0) return undefined;
-  const checkpointed = new LogVersion();
-  const { storage } = tableFiles;
+  const { storage, table } = tableFiles;
+  const checkpointed = new Snapshot(table);
+  const where = `${storage.address}/${logFolder(table)}`;
   if (checkpoint >= 0) checkpointed.apply(checkpoint, await readCheckpoint(tableFiles, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
   // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
-  if (hole >= 0) {
-    throw damagedError(`${storage.address}/${LOG_FOLDER}`, `version ${checkpoint + 1 + hole} is missing`);
-  }
+  if (hole >= 0) throw damagedError(where, `version ${checkpoint + 1 + hole} is missing`);
   const latest = await applyEntries(tableFiles, checkpointed, versions);
-  if (latest === undefined) throw damagedError(`${storage.address}/${LOG_FOLDER}`, 'an entry is gone');
+  if (latest === undefined) throw damagedError(where, 'an entry is gone');
   return latest;
 }
 
-/** A copy of a version with the entries after it applied, in order; undefined if an entry is gone. */
+/** A copy of a snapshot with the entries after it applied, in order; undefined if an entry is gone. */
 async function applyEntries(
-  { storage }: TableFiles,
-  before: LogVersion,
+  { storage, table }: TableFiles,
+  before: Snapshot,
   versions: readonly number[],
-): Promise<LogVersion | undefined> {
-  const latest = new LogVersion(before);
-  const texts = await pLimit(READ_CONCURRENCY).map(versions, (version) => storage.read(entryPath(version)));
+): Promise<Snapshot | undefined> {
+  const latest = before.copy();
+  const texts = await pLimit(READ_CONCURRENCY).map(versions, (version) => storage.read(entryPath(table, version)));
   for (const [i, text] of texts.entries()) {
     if (text === undefined) return undefined;
-    const where = `${storage.address}/${entryPath(versions[i])}`;
-    latest.apply(versions[i], parseEntry(text.toString('utf8'), where));
+    const where = `${storage.address}/${entryPath(table, versions[i])}`;
+    latest.apply(versions[i], parseEntry(text.toString('utf8'), table, where));
   }
   return latest;
 }

@@ -3,20 +3,19 @@ import pLimit from 'p-limit';
 import type { Day } from '../../../base/days.ts';
 import { configError } from '../../../base/errors.ts';
 import { plainCount } from '../../../base/quantities.ts';
-import { folderOf, fromRoot, inFolder } from '../../../storage/folder.ts';
 import type { StoredObject } from '../../../storage/storage.ts';
 import { type Difference, difference } from '../../../table/differences.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import type { FilesOptions, LogParts, OpenMode } from '../format.ts';
-import type { DayFile, NewFile } from '../local-files.ts';
+import type { DayFile } from '../local-files.ts';
 import { PARTITION_COLUMN } from '../parquet-file.ts';
 import { damagedError } from '../stored-state.ts';
-import { addedIn, commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
+import { commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateActions, stateOf } from './delta-state.ts';
-import { entryPath, isDataFile, isOurs, LOG_FOLDER, type TableFiles } from './protocol/entry.ts';
-import { LogVersion, readLatest } from './protocol/log-version.ts';
+import { entryPath, isDataFile, isOurs, logFolder, type TableFiles } from './protocol/entry.ts';
+import { readLatest, Snapshot } from './protocol/snapshot.ts';
 import { checkProtocol, partitionColumnsOf, schemaString } from './schema.ts';
 import {
   CHECKPOINT_EVERY,
@@ -25,9 +24,10 @@ import {
   expiredFiles,
   renewCheckpoint,
   type Upkeep,
-} from './upkeep.ts';
+} from './vacuum.ts';
 
-const STORE_CONCURRENCY = 4;
+/** Number of files that are asked for at the same time. */
+const READ_CONCURRENCY = 4;
 
 /** A table at one version of its log. */
 interface TableVersion {
@@ -35,98 +35,81 @@ interface TableVersion {
   readonly files: ReadonlyMap<Day, DayFile>;
 }
 
-/** The log of one table of a place. Its paths are from the folder of the table, but for those of a `DayFile`. */
-export class TableLog {
+/** One table of a place: the latest snapshot of its log, its commits, and what is removed from it. */
+export class DeltaTable {
   /** The table as it was read or committed last; undefined before the first commit. */
   version: TableVersion | undefined;
-  readonly #tableFiles: TableFiles;
+  readonly address: string;
   readonly #table: Table['name'];
+  readonly #tableFiles: TableFiles;
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
-  /** The log of `version`. */
-  #log: LogVersion | undefined;
+  /** The snapshot of `version`. */
+  #snapshot: Snapshot | undefined;
   /** The data files that were in the storage when the table was read. */
   #stored: readonly StoredObject[] = [];
   /** Live files that somebody removed from the storage. */
   #missing: ReadonlySet<string> = new Set();
 
-  constructor(parts: LogParts, table: Table['name'], options: FilesOptions, mode: OpenMode) {
-    this.#tableFiles = { ...parts, storage: folderOf(parts.storage, table) };
+  constructor({ storage, engine, runFolder }: LogParts, table: Table['name'], options: FilesOptions, mode: OpenMode) {
+    this.address = `${storage.address}/${table}`;
     this.#table = table;
+    this.#tableFiles = { storage, engine, runFolder, table };
     this.#options = options;
     this.#mode = mode;
-  }
-
-  get address(): string {
-    return this.#tableFiles.storage.address;
   }
 
   /** Reads the latest version, and lists the data files; false if the version was known. */
   async read(): Promise<boolean> {
     const isNew = await this.readEntries();
-    if (this.#log === undefined) return isNew;
+    if (this.#snapshot === undefined) return isNew;
     this.#stored = await this.#listDataFiles();
     const missingBefore = this.#missing.size;
-    this.#missing = await this.#missingOf(this.#log);
-    if (this.#missing.size + missingBefore > 0) this.version = this.#versionOf(this.#log);
+    this.#missing = await this.#missingOf(this.#snapshot);
+    if (this.#missing.size + missingBefore > 0) this.version = this.#versionOf(this.#snapshot);
     if (this.#missing.size > 0) this.#warnOfRemoved(this.#missing.size);
     return isNew;
   }
 
   /** Reads what is new in the log; false if nothing is. */
   async readEntries(): Promise<boolean> {
-    const before = this.#log?.number;
-    const log = await readLatest(this.#tableFiles, this.#log);
-    if (log?.number === before) return false;
-    if (log !== undefined) this.#refuseOthers(log);
-    this.version = log && this.#versionOf(log);
-    this.#log = log;
+    const before = this.#snapshot?.version;
+    const snapshot = await readLatest(this.#tableFiles, this.#snapshot);
+    if (snapshot?.version === before) return false;
+    if (snapshot !== undefined) this.#refuseOthers(snapshot);
+    this.version = snapshot && this.#versionOf(snapshot);
+    this.#snapshot = snapshot;
     return true;
   }
 
   /** True if the latest version has this state, and all of its files are there. */
   hasStored(state: PlaceState): boolean {
-    return this.#missing.size === 0 && this.#log !== undefined && stateActions(this.#log.domains, state).length === 0;
-  }
-
-  /** Stores the files of a change, which no reader sees before its entry. */
-  async putFiles(files: readonly NewFile[]): Promise<void> {
-    const { storage } = this.#tableFiles;
-    const limit = pLimit(STORE_CONCURRENCY);
-    const put = ({ local, path }: NewFile) => limit(() => storage.putFile(local, inFolder(this.#table, path)));
-    const stored = await Promise.allSettled(files.map(put));
-    const failed = stored.find((outcome) => outcome.status === 'rejected');
-    if (failed !== undefined) throw failed.reason;
+    const snapshot = this.#snapshot;
+    return this.#missing.size === 0 && snapshot !== undefined && stateActions(snapshot.domains, state).length === 0;
   }
 
   /** Makes a change of the version visible by the next entry; false if another writer has created that. */
-  async createEntry(change: TableChange): Promise<boolean> {
-    const { storage } = this.#tableFiles;
-    const { files: newFiles, state } = change;
-    const now = this.#options.clock.now();
-    const log = this.#log ?? new LogVersion();
-    const replaced = [...newFiles.keys()].flatMap((day) => this.version?.files.get(day)?.path ?? []);
-    const leaving = new Set([...this.#missing, ...replaced.map((path) => inFolder(this.#table, path))]);
-    const context = { now, retentionMs: this.#retentionMs, leaving, table: this.#table };
-    const actions = commitActions(log, change, context);
+  async commit(change: TableChange): Promise<boolean> {
+    const snapshot = this.#snapshot ?? new Snapshot(this.#table);
+    const replaced = [...change.files.keys()].flatMap((day) => this.version?.files.get(day)?.path ?? []);
+    const leaving = new Set([...this.#missing, ...replaced]);
+    const actions = commitActions(snapshot, change, leaving, this.#options.clock.now(), this.#retentionMs);
     const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
-    const path = entryPath(log.number + 1);
-    if (!(await storage.create(path, text))) return false;
+    const version = snapshot.version + 1;
+    if (!(await this.#tableFiles.storage.create(entryPath(this.#table, version), text))) return false;
 
-    log.apply(log.number + 1, actions);
-    this.#log = log;
-    const files = new Map(this.version?.files);
-    for (const day of newFiles.keys()) files.delete(day);
-    for (const { local: _local, statistics: _statistics, ...file } of addedIn(newFiles)) files.set(file.day, file);
-    this.version = { state, files };
-    if (log.number > 0 && log.number % CHECKPOINT_EVERY === 0) await this.#renewCheckpoint(log);
+    snapshot.apply(version, actions);
+    this.#snapshot = snapshot;
+    this.#missing = new Set();
+    this.version = this.#versionOf(snapshot);
+    if (version > 0 && version % CHECKPOINT_EVERY === 0) await this.#renewCheckpoint(snapshot);
     return true;
   }
 
   /** Removes every byte of files and history that the version does not name. */
   async erase(): Promise<void> {
-    if (this.#log === undefined) await eraseWithoutLog(this.#tableFiles, this.#options.clock.now());
-    else await eraseHistory(this.#upkeepOf(this.#log));
+    if (this.#snapshot === undefined) await eraseWithoutLog(this.#tableFiles, this.#options.clock.now());
+    else await eraseHistory(this.#upkeepOf(this.#snapshot));
   }
 
   /** Removes files whose retention has ended, and those that dead runs left. */
@@ -137,10 +120,9 @@ export class TableLog {
     await this.#tableFiles.storage.remove(this.#expiredFiles());
   }
 
-  /** The files that this program did not write, but for those of the log; from the root of the place. */
+  /** The files that this program did not write, but for those of the log. */
   async foreign(): Promise<string[]> {
-    const paths = (await this.#listTable()).filter((path) => !isOurs(path));
-    return paths.map((path) => fromRoot(this.#table, path));
+    return (await this.#listTable()).filter((path) => !isOurs(path));
   }
 
   /** True if the folder has a data file of this program. Its log need not be readable. */
@@ -150,11 +132,11 @@ export class TableLog {
 
   check(): Difference[] {
     if (this.version === undefined) return [];
-    if (this.#log?.metaData?.schemaString === schemaString(this.version.state, this.#table)) return [];
+    if (this.#snapshot?.metaData?.schemaString === schemaString(this.version.state, this.#table)) return [];
     return [difference('columns', `${this.address}: the schema in the log is not that of the state`)];
   }
 
-  #refuseOthers({ protocol, metaData }: LogVersion): void {
+  #refuseOthers({ protocol, metaData }: Snapshot): void {
     if (protocol === undefined || metaData === undefined) {
       throw configError(`${this.address} has a log without protocol or metadata: restore it from a copy.`);
     }
@@ -164,14 +146,14 @@ export class TableLog {
   }
 
   /** The table at a version of its log. Days without a live file that is there count as pruned. */
-  #versionOf(log: LogVersion): TableVersion {
-    const state = stateOf(log.domains, this.address);
+  #versionOf(snapshot: Snapshot): TableVersion {
+    const state = stateOf(snapshot.domains, this.address);
     const files = new Map<Day, DayFile>();
     const [receiptDay] = state.receipts.keys();
-    for (const add of log.files.values()) {
-      if (this.#missing.has(add.path)) continue;
-      const file = dayFileOf(add, this.address, this.#table, receiptDay);
-      const where = `${this.address}/${add.path}`;
+    for (const [path, add] of snapshot.files) {
+      if (this.#missing.has(path)) continue;
+      const where = `${this.#tableFiles.storage.address}/${path}`;
+      const file = dayFileOf(path, add, this.#table, receiptDay, where);
       if (files.has(file.day)) throw damagedError(where, `${file.day} has two files`);
       if (!state.receipts.has(file.day)) throw damagedError(where, `${file.day} has no receipt`);
       files.set(file.day, file);
@@ -182,11 +164,11 @@ export class TableLog {
   }
 
   /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
-  async #missingOf({ files }: LogVersion): Promise<Set<string>> {
+  async #missingOf({ files }: Snapshot): Promise<Set<string>> {
     const stored = new Set(this.#stored.map(({ path }) => path));
     const unlisted = [...files.keys()].filter((path) => !stored.has(path));
     const { storage } = this.#tableFiles;
-    const objects = await pLimit(STORE_CONCURRENCY).map(unlisted, (path) => storage.read(path));
+    const objects = await pLimit(READ_CONCURRENCY).map(unlisted, (path) => storage.read(path));
     return new Set(unlisted.filter((_, i) => objects[i] === undefined));
   }
 
@@ -198,27 +180,27 @@ export class TableLog {
 
   /** The data files in the storage. The folder of the log comes before them in the order of paths. */
   async #listDataFiles(): Promise<StoredObject[]> {
-    const first = this.#table === EVENTS.name ? PARTITION_COLUMN : 'part-';
+    const first = `${this.#table}/${this.#table === EVENTS.name ? PARTITION_COLUMN : 'part-'}`;
     const files: StoredObject[] = [];
-    for await (const file of this.#tableFiles.storage.list('', first)) files.push(file);
+    for await (const file of this.#tableFiles.storage.list(this.#table, first)) files.push(file);
     return files;
   }
 
   /** The paths of all files in the folder of the table but for its log. */
   async #listTable(): Promise<string[]> {
     const paths: string[] = [];
-    for await (const { path } of this.#tableFiles.storage.list('')) {
-      if (!path.startsWith(`${LOG_FOLDER}/`)) paths.push(path);
+    for await (const { path } of this.#tableFiles.storage.list(this.#table)) {
+      if (!path.startsWith(`${logFolder(this.#table)}/`)) paths.push(path);
     }
     return paths;
   }
 
   /** A failure is only logged: the commits are valid without a checkpoint. */
-  async #renewCheckpoint(log: LogVersion): Promise<void> {
+  async #renewCheckpoint(snapshot: Snapshot): Promise<void> {
     try {
-      await renewCheckpoint(this.#upkeepOf(log));
+      await renewCheckpoint(this.#upkeepOf(snapshot));
     } catch (error) {
-      const version = log.number;
+      const { version } = snapshot;
       const message = `${this.address}: no checkpoint of version ${version} could be written; the next run tries the next.`;
       this.#options.logger.warn('delta.checkpoint', message, { version, error: String(error) });
     }
@@ -226,15 +208,15 @@ export class TableLog {
 
   /** The paths of files that no version within the retention names. */
   #expiredFiles(): string[] {
-    return this.#log === undefined ? [] : expiredFiles(this.#stored, this.#upkeepOf(this.#log));
+    return this.#snapshot === undefined ? [] : expiredFiles(this.#stored, this.#upkeepOf(this.#snapshot));
   }
 
-  #upkeepOf(log: LogVersion): Upkeep {
-    return { tableFiles: this.#tableFiles, log, now: this.#options.clock.now(), retentionMs: this.#retentionMs };
+  #upkeepOf(snapshot: Snapshot): Upkeep {
+    return { tableFiles: this.#tableFiles, snapshot, now: this.#options.clock.now(), retentionMs: this.#retentionMs };
   }
 
   /** Time that files which left the table stay for its readers (ms). */
   get #retentionMs(): number {
-    return this.#options.retentionMs ?? retentionMsOf(this.#log?.metaData);
+    return this.#options.retentionMs ?? retentionMsOf(this.#snapshot?.metaData);
   }
 }
