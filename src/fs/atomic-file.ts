@@ -18,100 +18,50 @@ export const isTemporary = (path: string): boolean => /(^|\/)\.[^/]+\.tmp$/.test
 /** The name of a temporary file of this program; its group is the name of the file. */
 const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
 
-/** Removes the temporary files of a file that killed writers left. Throws the system's error. */
-export async function removeAllTemporaries(path: string): Promise<void> {
-  for (const temporary of await temporariesOf(path)) await rm(temporary, { force: true });
-}
-
-/**
- * Removes those that are older than `olderThanMs` at the instant `now` (ms since 1970). What this user may not list or
- * remove stays. Throws any other error of the system.
- */
-export async function removeOldTemporaries(
-  path: string,
-  { now, olderThanMs }: { readonly now: number; readonly olderThanMs: number },
-): Promise<void> {
-  const mayStay = (error: unknown) => {
-    if (!NOT_ALLOWED.has(codeOf(error) ?? '')) throw error;
-  };
-  const temporaries = await temporariesOf(path).catch(mayStay);
-  for (const temporary of temporaries ?? []) {
-    const stat = await lstat(temporary).catch(unlessMissing);
-    if (stat !== undefined && now - stat.mtimeMs > olderThanMs) await rm(temporary, { force: true }).catch(mayStay);
+/** Removes the temporary files of a file that were last changed before an instant (ms). Throws the system's error. */
+export async function removeTemporaries(path: string, before = Number.POSITIVE_INFINITY): Promise<void> {
+  const folder = dirname(path);
+  for (const name of (await readdir(folder).catch(unlessMissing)) ?? []) {
+    if (TEMPORARY.exec(name)?.[1] !== basename(path)) continue;
+    const stat = await lstat(join(folder, name)).catch(unlessMissing);
+    if (stat !== undefined && stat.mtimeMs < before) await rm(join(folder, name), { force: true });
   }
 }
-
-const NOT_ALLOWED: ReadonlySet<string> = new Set(['EPERM', 'EACCES']);
 
 const unlessMissing = (error: unknown): undefined => {
   if (codeOf(error) !== 'ENOENT') throw error;
 };
 
-/** The paths of the temporary files of a file. Throws the system's error, but for a folder that is missing. */
-async function temporariesOf(path: string): Promise<string[]> {
-  const names = (await readdir(dirname(path)).catch(unlessMissing)) ?? [];
-  const ofFile = names.filter((name) => TEMPORARY.exec(name)?.[1] === basename(path));
-  return ofFile.map((name) => join(dirname(path), name));
-}
-
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
 export async function replaceFile(path: string, text: string, mode = OWNER_FILE_MODE): Promise<void> {
-  const temporary = await writeTemporary(path, text, mode);
+  const temporary = temporaryPathOf(path);
   try {
-    await rename(temporary, path);
+    await writeNew(temporary, text, mode);
+    await moveFile(temporary, path);
   } finally {
     await rm(temporary, { force: true });
   }
-  await syncFolder(dirname(path));
-}
-
-interface PublishOptions {
-  /** Works without hard links too; two processes that look at the same moment then both succeed. */
-  readonly mayRename?: boolean;
-}
-
-/**
- * Gives a temporary file its final name, synced to disk; false if a file of that name exists. The temporary file is
- * gone in any case. Throws the system's error.
- */
-export async function publishTemporary(
-  temporary: string,
-  path: string,
-  { mayRename = false }: PublishOptions = {},
-): Promise<boolean> {
-  try {
-    await link(temporary, path);
-  } catch (error) {
-    if (codeOf(error) === 'EEXIST') return false;
-    if (!mayRename || !hasNoLinks(error)) throw error;
-    if ((await lstat(path).catch(() => undefined)) !== undefined) return false;
-    await rename(temporary, path);
-  } finally {
-    await rm(temporary, { force: true });
-  }
-  await syncFolder(dirname(path));
-  return true;
 }
 
 /** Creates a synced file with this text as `publishTemporary` does; false if a file of that name exists. */
-export const createFile = async (
+export async function createFile(
   path: string,
   text: string,
-  { mode = OWNER_FILE_MODE, ...options }: PublishOptions & { readonly mode?: number } = {},
-): Promise<boolean> => publishTemporary(await writeTemporary(path, text, mode), path, options);
-
-async function writeTemporary(path: string, text: string, mode: number): Promise<string> {
+  { mode = OWNER_FILE_MODE, mayRename = false } = {},
+): Promise<boolean> {
   const temporary = temporaryPathOf(path);
   try {
-    await writeFile(temporary, text, { flag: 'wx', mode: OWNER_FILE_MODE });
-    // The umask must not decide the mode.
-    if (mode !== OWNER_FILE_MODE) setMode(temporary, mode);
-    await syncFile(temporary);
-    return temporary;
-  } catch (error) {
+    await writeNew(temporary, text, mode);
+    return await publishTemporary(temporary, path, mayRename);
+  } finally {
     await rm(temporary, { force: true });
-    throw error;
   }
+}
+
+async function writeNew(path: string, text: string, mode: number): Promise<void> {
+  await writeFile(path, text, { flag: 'wx', mode: OWNER_FILE_MODE });
+  // The umask must not decide the mode.
+  if (mode !== OWNER_FILE_MODE) setMode(path, mode);
 }
 
 /** Renames a finished file, replacing `to`; the bytes and the name are synced to disk when this returns. */
@@ -119,6 +69,25 @@ export async function moveFile(from: string, to: string): Promise<void> {
   await syncFile(from);
   await rename(from, to);
   await syncFolder(dirname(to));
+}
+
+/**
+ * Gives a finished file its final name, synced to disk; false if a file of that name exists. `mayRename`: works
+ * without hard links too; two processes that look at the same moment then both succeed. Throws the system's error.
+ */
+export async function publishTemporary(temporary: string, path: string, mayRename: boolean): Promise<boolean> {
+  await syncFile(temporary);
+  try {
+    await link(temporary, path);
+  } catch (error) {
+    if (codeOf(error) === 'EEXIST') return false;
+    if (!mayRename || !hasNoLinks(error)) throw error;
+    if ((await lstat(path).catch(() => undefined)) !== undefined) return false;
+    await rename(temporary, path);
+  }
+  await rm(temporary, { force: true });
+  await syncFolder(dirname(path));
+  return true;
 }
 
 async function syncFile(path: string): Promise<void> {

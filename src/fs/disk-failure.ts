@@ -12,6 +12,8 @@ export const whyUnreadable = (error: unknown): string => READ_FAILURES.get(codeO
 
 /** Codes of a disk, a quota or a file that takes no more bytes. */
 const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+/** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
+const FAILING: ReadonlySet<string> = new Set([...FULL, 'EIO', 'EROFS', 'ESTALE']);
 const NEEDS_RIGHT = 'give another, or give this user the right to';
 /** What to do about a place that this user cannot write to, now or later, by the code. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
@@ -26,9 +28,6 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['ENAMETOOLONG', 'its name is too long, give another'],
   ['EXDEV', 'its folder spans two disks, give another'],
 ]);
-
-/** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
-const FAILING: ReadonlySet<string> = new Set([...FULL, 'EIO', 'EROFS', 'ESTALE']);
 
 /**
  * The consequence of a disk that fails while a command changes a place. A part of the change may stay: the next run
@@ -52,14 +51,17 @@ export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ??
 export function diskError(error: unknown, failed: FailedPath): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
-  if (FULL.has(code)) return diskFull(failed, code, error);
-  const details = { cause: error, where: { file: failed.path }, technical: messageOf(error) };
-  const remedyForCode = REMEDIES.get(code);
-  if (remedyForCode !== undefined) {
-    const remedy = failed.remedy ?? remedyForCode;
-    return configError(`${subject(failed)} cannot be written (${code}): ${remedy}${consequenceOf(failed)}.`, details);
+  const { what, path, remedy = REMEDIES.get(code), consequence } = failed;
+  const details = { cause: error, where: { file: path }, technical: messageOf(error) };
+  // A path alone is written as it is.
+  const subject = what === path ? what : capitalized(what);
+  const end = consequence === undefined ? '.' : `; ${consequence}.`;
+  if (FULL.has(code)) {
+    const advice = remedy === undefined ? 'make room and run again' : `make room or ${remedy}`;
+    return transientError(`The disk of ${what} is full (${code}): ${advice}${end}`, details);
   }
-  return transientError(`${subject(failed)} failed (${code}): try again later${consequenceOf(failed)}.`, details);
+  if (REMEDIES.has(code)) return configError(`${subject} cannot be written (${code}): ${remedy}${end}`, details);
+  return transientError(`${subject} failed (${code}): try again later${end}`, details);
 }
 
 /** The error of a failing disk as a UserError with the path of the system's error; any other unchanged. */
@@ -69,18 +71,3 @@ export function diskErrorByItsPath(error: unknown): unknown {
   const file = typeof path === 'string' ? path : 'a file that was written';
   return diskError(error, { what: file, path: file });
 }
-
-/** The sentence about a full disk, for errors that carry no code. */
-export function diskFull(failed: FailedPath, code?: string, cause?: unknown): UserError {
-  const { what, path, remedy } = failed;
-  const advice = remedy === undefined ? 'and run again' : `or ${remedy}`;
-  return transientError(
-    `The disk of ${what} is full${code === undefined ? '' : ` (${code})`}: make room ${advice}${consequenceOf(failed)}.`,
-    { where: { file: path }, ...(cause !== undefined && { cause, technical: messageOf(cause) }) },
-  );
-}
-
-const consequenceOf = ({ consequence }: FailedPath): string => (consequence === undefined ? '' : `; ${consequence}`);
-
-/** `what` at the start of a sentence; a path alone is written as it is. */
-const subject = ({ what, path }: FailedPath): string => (what === path ? what : capitalized(what));

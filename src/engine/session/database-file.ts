@@ -5,7 +5,7 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
 import { codeOf, configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
-import { publishTemporary, removeOldTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { publishTemporary, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { OWNER_FILE_MODE, PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
 
 /** The path of the copy that replaces a file once it is complete. */
@@ -99,7 +99,7 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
     await connection.run(`ATTACH ${literal(temporary)} AS new_file (${newFileOptions(columns)})`);
     await connection.run('DETACH new_file');
     setMode(temporary, OWNER_FILE_MODE);
-    await publishTemporary(temporary, file, { mayRename: true });
+    await publishTemporary(temporary, file, true);
   } catch (error) {
     if (codeOf(error) !== undefined) throw error;
     throw new Error(messageOf(error).replaceAll(temporary, file), { cause: error });
@@ -108,6 +108,6 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
   }
 }
 
-/** Removes temporary names of a file that killed runs made. Under such a name the rows that a purge removes would stay. */
+/** Removes temporary names of a file that killed runs made, as far as this user may. */
 export const sweepNewFiles = (file: string, now: number): Promise<void> =>
-  removeOldTemporaries(file, { now, olderThanMs: HALF_MADE_MS });
+  removeTemporaries(file, now - HALF_MADE_MS).catch(() => undefined);

@@ -1,5 +1,5 @@
 import { configError, defectText, messageOf, systemError, transientError, UserError } from '../../base/errors.ts';
-import { COMMITTED_IS_KEPT, diskError, diskFull } from '../../fs/disk-failure.ts';
+import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
 
 /**
  * DuckDB's messages about a disk that fails. After `fsync failed!` every statement of the instance fails, with this
@@ -30,7 +30,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly toError: (file: string
     },
     {
       match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
-      toError: (file) => diskFull({ what: file, path: file, consequence: COMMITTED_IS_KEPT }),
+      toError: (file) => transientError(`The disk of ${file} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
     },
     {
       match: DISK_FAILED,

@@ -12,7 +12,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { DayDownload, SpoolFile } from '../../extract/checked-day.ts';
-import { moveFile, removeOldTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { moveFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
@@ -94,7 +94,7 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
   try {
     await once(stream, 'open');
     // A younger one may be that of a run that waits for its first day.
-    if (file !== undefined) await removeOldTemporaries(file, { now, olderThanMs: DAY_MS });
+    if (file !== undefined) await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
     const sent = await write(stream);
     if (sent.readerLeft) return sent;
     stream.end();

@@ -5,7 +5,7 @@ import { copyOwner, copyPathOf, newFileOptions, removeDatabase } from '../../eng
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
-import { moveFile, removeAllTemporaries } from '../../fs/atomic-file.ts';
+import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { realPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
@@ -65,7 +65,7 @@ export async function withCopy<T>(
           throw transientError(`Another program has just written to ${file}: run again.`);
         }
         removeDatabase(path);
-        await removeAllTemporaries(engine.file);
+        await removeTemporaries(engine.file);
         await copyDatabase(engine, state, path);
         signal?.throwIfAborted();
         checkHeld();

@@ -15,14 +15,7 @@ import fs, {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import {
-  createFile,
-  moveFile,
-  removeAllTemporaries,
-  removeOldTemporaries,
-  replaceFile,
-  temporaryPathOf,
-} from '../../../src/fs/atomic-file.ts';
+import { createFile, moveFile, removeTemporaries, replaceFile, temporaryPathOf } from '../../../src/fs/atomic-file.ts';
 import { writeNamedFile } from '../../../src/fs/named-file.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
@@ -141,15 +134,11 @@ it('temporary files of killed writers are removed once they are old, and no othe
     writeFileSync(file, '');
     if (file !== young) utimesSync(file, now / 1_000 - 100, now / 1_000 - 100);
   }
-  const old50s = { now, olderThanMs: 50_000 };
-  await removeOldTemporaries(path, old50s);
+  await removeTemporaries(path, now - 50_000);
   expect(readdirSync(dir).sort()).toEqual([basename(young), ...others].sort());
-  await removeAllTemporaries(path);
+  await removeTemporaries(path);
   expect(readdirSync(dir).sort()).toEqual(others.sort());
-  await removeAllTemporaries(join(dir, 'none', 'x'));
+  await removeTemporaries(join(dir, 'none', 'x'));
   const mayNotList = () => Promise.reject(systemError('EACCES'));
-  await expect(withCall(fs.promises, 'readdir', mayNotList, () => removeAllTemporaries(path))).rejects.toThrow(
-    'EACCES',
-  );
-  await withCall(fs.promises, 'readdir', mayNotList, () => removeOldTemporaries(path, old50s));
+  await expect(withCall(fs.promises, 'readdir', mayNotList, () => removeTemporaries(path))).rejects.toThrow('EACCES');
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { configError, type UserError } from '../../../src/base/errors.ts';
-import { diskError, diskErrorByItsPath, diskFull, isDiskFull } from '../../../src/fs/disk-failure.ts';
+import { diskError, diskErrorByItsPath, isDiskFull } from '../../../src/fs/disk-failure.ts';
 
 const errorOf = (code: string) => Object.assign(new Error(`${code}: it said`), { code });
 const place = { what: 'the ledger /l', path: '/l' };
@@ -42,9 +42,6 @@ describe('an error of a disk', () => {
     expect(failure('EACCES', more).message).toBe('The ledger /l cannot be written (EACCES): set x; nothing was kept.');
     expect(failure('EIO', { ...more, what: '/l' }).message).toBe('/l failed (EIO): try again later; nothing was kept.');
     expect((diskError(errorOf('EIO'), { what: 'notes', path: 'notes' }) as UserError).message).toMatch(/^notes failed/);
-    const unexplained = diskFull({ what: 'the folder /l/', path: '/l/' });
-    expect(unexplained.message).toBe('The disk of the folder /l/ is full: make room and run again.');
-    expect([unexplained.cause, unexplained.technical]).toEqual([undefined, unexplained.message]);
     expect(failure('EIO', { what: 'the folder /l/' }).message).toBe('The folder /l/ failed (EIO): try again later.');
   });
 
