@@ -19,7 +19,6 @@ export const UPPER_Z = 90;
 export const OPEN_BRACKET = 91;
 export const BACKSLASH = 92;
 export const CLOSE_BRACKET = 93;
-export const LOWER_E = 101;
 const LOWER_L = 108;
 export const LOWER_N = 110;
 const LOWER_U = 117;
@@ -38,6 +37,10 @@ export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
     bytes[start + 3] === LOWER_L
   );
 }
+
+/** True if `text` stands in `bytes` at `at`. */
+export const standsAt = (bytes: Uint8Array, at: number, text: Uint8Array): boolean =>
+  text.every((byte, i) => bytes[at + i] === byte);
 
 /** True for JSON white space. */
 export function isSpace(c: number): boolean {

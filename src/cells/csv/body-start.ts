@@ -1,4 +1,4 @@
-import { COMMA, isSpace, LF, OPEN_BRACE } from '../../base/ascii.ts';
+import { COMMA, isSpace, LF, OPEN_BRACE, standsAt } from '../../base/ascii.ts';
 import { UNIFIED_ID } from '../columns/groups.ts';
 
 /** A byte order mark. */
@@ -22,10 +22,6 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [0xfe, { kind: 'utf16', found: 'UTF-16 text' }],
   [0xff, { kind: 'utf16', found: 'UTF-16 text' }],
 ]);
-
-/** True if `text` stands in `bytes` at `at`. */
-const standsAt = (bytes: Uint8Array, at: number, text: Uint8Array): boolean =>
-  text.every((byte, i) => bytes[at + i] === byte);
 
 /**
  * The index at which the text begins, behind a BOM. The format if it is no CSV; undefined while bytes are missing.

@@ -1,7 +1,6 @@
 import { COLON, DOT, HYPHEN, NINE, PLUS, SPACE, UPPER_T, UPPER_Z, ZERO } from '../../base/ascii.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 
-export const DAY_SECONDS = 86_400;
 const MAX_OFFSET_HOURS = 15;
 /** Length of `yyyy-MM-dd`, the shortest text of a date or datetime. */
 export const DATE_LENGTH = 10;
@@ -20,27 +19,29 @@ export class CivilTime {
   micros = 0;
   /** The cell's UTC offset in seconds. */
   offset = 0;
-  /** The date of the last `seconds` and its number of days since 1970: the cells of an export share few dates. */
+  /** The date of the last `seconds`, and when it began: the cells of an export share few dates. */
   #cachedDate = 0;
-  #cachedDayNumber = 0;
+  #cachedStart = 0;
 
   get seconds(): number {
     const date = (this.year << 9) | (this.month << 5) | this.day;
     if (date !== this.#cachedDate) {
       this.#cachedDate = date;
-      this.#cachedDayNumber = daysFromCivil(this.year, this.month, this.day);
+      // `Date.UTC` takes a year before 100 for one of the last century.
+      this.#cachedStart = new Date(0).setUTCFullYear(this.year, this.month - 1, this.day) / 1000;
     }
-    return this.#cachedDayNumber * DAY_SECONDS + this.hour * 3600 + this.minute * 60 + this.second;
+    return this.#cachedStart + this.hour * 3600 + this.minute * 60 + this.second;
   }
 
   /** Sets everything but micros and offset. */
   set seconds(seconds: number) {
-    const days = Math.floor(seconds / DAY_SECONDS);
-    const rest = seconds - days * DAY_SECONDS;
-    this.#setDays(days);
-    this.hour = (rest / 3600) | 0;
-    this.minute = ((rest / 60) | 0) % 60;
-    this.second = rest % 60;
+    const date = new Date(seconds * 1000);
+    this.year = date.getUTCFullYear();
+    this.month = date.getUTCMonth() + 1;
+    this.day = date.getUTCDate();
+    this.hour = date.getUTCHours();
+    this.minute = date.getUTCMinutes();
+    this.second = date.getUTCSeconds();
   }
 
   /**
@@ -129,35 +130,6 @@ export class CivilTime {
     this.micros = 0;
     return true;
   }
-
-  /** Sets the day that is so many days after 1970-01-01. */
-  #setDays(days: number): void {
-    const z = days + 719_468;
-    const era = Math.floor(z / 146_097);
-    const dayOfEra = z - era * 146_097;
-    const yearOfEra =
-      ((dayOfEra - ((dayOfEra / 1460) | 0) + ((dayOfEra / 36_524) | 0) - ((dayOfEra / 146_096) | 0)) / 365) | 0;
-    const dayOfYear = dayOfEra - (365 * yearOfEra + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0));
-    const shifted = ((5 * dayOfYear + 2) / 153) | 0;
-    const month = shifted < 10 ? shifted + 3 : shifted - 9;
-    this.year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0);
-    this.month = month;
-    this.day = dayOfYear - (((153 * shifted + 2) / 5) | 0) + 1;
-  }
-}
-
-// `daysFromCivil` and `#setDays` are the algorithms `days_from_civil` and `civil_from_days` of Howard Hinnant,
-// "chrono-Compatible Low-Level Date Algorithms". A year begins in March, so that its last day is the leap day. An era
-// has 400 years, or 146,097 days. From 0000-03-01 to 1970-01-01 are 719,468 days.
-
-/** Days from 1970-01-01 to a day of the proleptic Gregorian calendar. */
-function daysFromCivil(year: number, month: number, day: number): number {
-  const y = month <= 2 ? year - 1 : year;
-  const era = Math.floor(y / 400);
-  const yearOfEra = y - era * 400;
-  const dayOfYear = (((153 * (month + (month > 2 ? -3 : 9)) + 2) / 5) | 0) + day - 1;
-  const dayOfEra = yearOfEra * 365 + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0) + dayOfYear;
-  return era * 146_097 + dayOfEra - 719_468;
 }
 
 function daysIn(year: number, month: number): number {

@@ -1,14 +1,4 @@
-import {
-  BACKSLASH,
-  CLOSE_BRACKET,
-  COMMA,
-  isNull,
-  isSpace,
-  LOWER_N,
-  OPEN_BRACKET,
-  QUOTE,
-  SPACE,
-} from '../../base/ascii.ts';
+import { BACKSLASH, CLOSE_BRACKET, COMMA, isNull, isSpace, LOWER_N, QUOTE, SPACE } from '../../base/ascii.ts';
 import { literal, matchesSql, varcharSql } from '../../base/sql.ts';
 import type { ColumnCodec, ScalarCodec } from './codec.ts';
 import {
@@ -23,7 +13,7 @@ import {
   LONG_WIDE,
 } from './forms.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
-import { copyBytes, STRING_CODEC } from './string.ts';
+import { STRING_CODEC } from './string.ts';
 
 function skipSpace(bytes: Uint8Array, start: number, end: number): number {
   let i = start;
@@ -104,20 +94,16 @@ function hasOnlyText(bytes: Uint8Array, start: number, end: number): boolean {
   }
 }
 
-/** Copies a list cell that fits as JSON without white space, element by element. */
+/** Copies a list cell that fits, without white space outside its strings. */
 function writeList(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
   let to = at;
-  out[to++] = OPEN_BRACKET;
-  let i = skipSpace(bytes, start + 1, end);
-  while (i < end && bytes[i] !== CLOSE_BRACKET) {
-    const stop = elementEnd(bytes, i, end);
-    to = copyBytes(bytes, i, stop, out, to);
-    i = skipSpace(bytes, stop, end);
-    if (bytes[i] !== COMMA) break;
-    out[to++] = COMMA;
-    i = skipSpace(bytes, i + 1, end);
+  let isInString = false;
+  for (let i = start; i < end; i++) {
+    if (bytes[i] === QUOTE) isInString = !isInString;
+    if (!isInString && isSpace(bytes[i])) continue;
+    if (bytes[i] === BACKSLASH) out[to++] = bytes[i++];
+    out[to++] = bytes[i];
   }
-  out[to++] = CLOSE_BRACKET;
   return to;
 }
 

@@ -1,14 +1,10 @@
-import { BACKSLASH, QUOTE, ZERO } from '../../base/ascii.ts';
+import { BACKSLASH, QUOTE } from '../../base/ascii.ts';
 import type { ScalarCodec } from './codec.ts';
 
-const HEX_DIGITS = Uint8Array.from('0123456789abcdef', (c) => c.charCodeAt(0));
-/** The character behind the backslash for a control character with a short escape; 0 for the others. */
-const SHORT = new Uint8Array(32);
-SHORT[8] = 0x62;
-SHORT[9] = 0x74;
-SHORT[10] = 0x6e;
-SHORT[12] = 0x66;
-SHORT[13] = 0x72;
+/** What a JSON string has in place of a quote, a backslash or a control character. */
+const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, c) =>
+  Buffer.from(JSON.stringify(String.fromCharCode(c)).slice(1, -1)),
+);
 
 /** Copies ASCII or UTF-8 bytes as they are. */
 export function copyBytes(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
@@ -24,28 +20,10 @@ export function writeString(bytes: Uint8Array, start: number, end: number, out: 
   for (let i = start; i < end; i++) {
     const c = bytes[i];
     if (c >= 32 && c !== QUOTE && c !== BACKSLASH) out[to++] = c;
-    else to = writeEscape(c, out, to);
+    else to = copyBytes(ESCAPES[c], 0, ESCAPES[c].length, out, to);
   }
   out[to++] = QUOTE;
   return to;
-}
-
-function writeEscape(c: number, out: Uint8Array, at: number): number {
-  out[at] = BACKSLASH;
-  if (c >= 32) {
-    out[at + 1] = c;
-    return at + 2;
-  }
-  if (SHORT[c] !== 0) {
-    out[at + 1] = SHORT[c];
-    return at + 2;
-  }
-  out[at + 1] = 0x75;
-  out[at + 2] = ZERO;
-  out[at + 3] = ZERO;
-  out[at + 4] = HEX_DIGITS[c >> 4];
-  out[at + 5] = HEX_DIGITS[c & 15];
-  return at + 6;
 }
 
 /** Any text, the text `null` too; only an empty cell is absent. */

@@ -1,6 +1,6 @@
 import { literal } from '../../base/sql.ts';
-import { DAY_SECONDS } from './civil-time.ts';
 
+const DAY_SECONDS = 86_400;
 /** 0001-01-01 00:00 and 10000-01-01 00:00, UTC. */
 const FIRST_INSTANT = -62_135_596_800;
 const END_OF_INSTANTS = 253_402_300_800;
