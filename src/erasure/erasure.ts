@@ -10,12 +10,18 @@ import { codesText, type ErasurePlan, type ErasureReport, reportOf } from './era
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { type IdList, type ListedId, refusedSentence } from './list.ts';
 import { type PurgePlan, type PurgeSettings, planPurge, purgePlaces } from './purge.ts';
-import type { RateLimits } from './rate-limiter.ts';
-import { type Decision, type Deleter, NOT_REQUESTED, type Requested, sendRequests } from './requests.ts';
+import {
+  type Decision,
+  type Deleter,
+  NOT_REQUESTED,
+  type Requested,
+  type RequestLimits,
+  sendRequests,
+} from './requests.ts';
 import { placeName } from './ways.ts';
 
 /** The settings of an erasure, from either configuration. */
-interface ErasureSettings extends LedgerSettings, RateLimits {
+interface ErasureSettings extends LedgerSettings, RequestLimits {
   readonly maxDeletionsPerSync: number;
   readonly onRejected: 'continue' | 'fail';
   readonly requestedAtField: string | undefined;

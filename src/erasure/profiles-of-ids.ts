@@ -1,4 +1,4 @@
-import { configError, EXIT, transientError, UserError } from '../base/errors.ts';
+import { configError, transientError, UserError } from '../base/errors.ts';
 import type { RunContext } from '../base/runtime.ts';
 import { isPlaceholder } from '../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
@@ -25,11 +25,6 @@ export interface ProfilesOfIds {
   readonly peopleWithOtherIds: ReadonlySet<string>;
 }
 
-/** `unavailable`: the service exports no profiles with external ids, as a sentence. */
-type ProfilesAnswer =
-  | { readonly kind: 'profiles'; readonly profiles: ProfilesOfIds }
-  | { readonly kind: 'unavailable'; readonly why: string };
-
 interface ProfileQuery {
   /** The external ids of the list. */
   readonly ids: ReadonlySet<string>;
@@ -38,20 +33,19 @@ interface ProfileQuery {
   readonly hashKey: HashKey | undefined;
 }
 
-/** Maximum number of profiles in memory. With more, the id is one that people without an id share. */
-const MAX_PROFILES = 1_000_000;
 const REMEDY =
   'Without it people could be missed. Or give --mapping FILE, or set erasure.profiles to false. Nothing was done.';
 
 /**
- * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. Throws UserError where people
- * could be missed: the service is busy, or refuses the token.
+ * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. A sentence: the service
+ * exports no profiles with external ids. Throws UserError where people could be missed: the service is busy, or refuses
+ * the token.
  */
 export async function profilesOfIds(
   query: ProfileQuery,
   service: ProfileService,
   io: RunContext,
-): Promise<ProfilesAnswer> {
+): Promise<ProfilesOfIds | string> {
   const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
   if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);
@@ -62,18 +56,13 @@ export async function profilesOfIds(
       throw configError(`${result.message} Nothing was done.`);
     case 'unavailable':
     case 'invalid':
-      return unavailable(`The service does not export profiles: ${result.message}`);
+      return `The service does not export profiles: ${result.message}`;
   }
   const { scan, output: reader } = result;
   reader.finish();
-  if (!scan.header.includes(EXTERNAL_ID)) {
-    return unavailable(`The profiles of the service have no column ${EXTERNAL_ID}.`);
-  }
-  if (reader.profileCount === 0) return unavailable(`No profile of the service has a ${EXTERNAL_ID}.`);
-  return { kind: 'profiles', profiles: reader };
+  if (!scan.header.includes(EXTERNAL_ID)) return `The profiles of the service have no column ${EXTERNAL_ID}.`;
+  return reader.profileCount === 0 ? `No profile of the service has a ${EXTERNAL_ID}.` : reader;
 }
-
-const unavailable = (why: string) => ({ kind: 'unavailable', why }) as const;
 
 /** A wait for the quota that is too long is an answer like a service that is busy. */
 async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader>) {
@@ -96,7 +85,6 @@ class ProfileReader implements ProfilesOfIds {
   readonly #idsBySpelling = new Map<string, string[]>();
   readonly #source = new RowSource();
   #columns: readonly [unified: number, external: number] | undefined;
-  #held = 0;
 
   constructor(query: ProfileQuery) {
     this.#query = query;
@@ -130,22 +118,14 @@ class ProfileReader implements ProfilesOfIds {
     const [unifiedId = '', externalId = ''] = this.#columns.map((index) => cells[index]);
     if (externalId === '' || isPlaceholder(unifiedId)) return;
     this.profileCount++;
-    if (this.#query.ids.has(externalId)) this.#hold(externalId, unifiedId);
-    else {
-      for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.alikeTexts.set(id, externalId);
-      const person = personOf(unifiedId, this.#query.hashKey);
-      if (this.#query.peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
+    if (this.#query.ids.has(externalId)) {
+      const people = this.peopleOf.get(externalId);
+      if (people === undefined) this.peopleOf.set(externalId, [unifiedId]);
+      else people.push(unifiedId);
+      return;
     }
-  }
-
-  #hold(id: string, unifiedId: string): void {
-    const people = this.peopleOf.get(id);
-    if (people === undefined) this.peopleOf.set(id, [unifiedId]);
-    else people.push(unifiedId);
-    if (++this.#held <= MAX_PROFILES) return;
-    throw configError(
-      `More than ${MAX_PROFILES} profiles have one of these IDs: an ID of the list is probably a placeholder. Nothing was done.`,
-      { exitCode: EXIT.guard },
-    );
+    for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.alikeTexts.set(id, externalId);
+    const person = personOf(unifiedId, this.#query.hashKey);
+    if (this.#query.peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
   }
 }

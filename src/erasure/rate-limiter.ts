@@ -2,11 +2,6 @@ import type { Clock } from '../base/clock.ts';
 import { allowedFrom } from '../http/headers.ts';
 import type { DeletionAnswer } from '../service/deletion-client.ts';
 
-export interface RateLimits {
-  readonly requestsPerMinute: number;
-  readonly maxConcurrentRequests: number;
-}
-
 const MINUTE_MS = 60_000;
 /** Pauses are longer than the rate requires by this factor, so that no minute contains one too many. */
 const SLACK = 1.01;
@@ -25,7 +20,7 @@ export class RateLimiter {
   #nextDue = Number.NEGATIVE_INFINITY;
   #pausedUntil = 0;
 
-  constructor(clock: Clock, { requestsPerMinute }: RateLimits) {
+  constructor(clock: Clock, requestsPerMinute: number) {
     this.#clock = clock;
     this.#gapMs = (MINUTE_MS / requestsPerMinute) * SLACK;
   }

@@ -1,11 +1,12 @@
 import { setMaxListeners } from 'node:events';
+import { onAbort } from '../base/abort.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { Verdict } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
-import { RateLimiter, type RateLimits } from './rate-limiter.ts';
+import { RateLimiter } from './rate-limiter.ts';
 
 /** How often one id is requested. A repeated deletion is harmless. */
 const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies Backoff;
@@ -39,10 +40,15 @@ export type Decision = Verdict | 'undecided';
 interface RequestOptions extends RunContext {
   readonly ids: readonly ListedId[];
   readonly ledger: Ledger;
-  readonly limits: RateLimits;
+  readonly limits: RequestLimits;
   readonly deleter: Deleter;
   /** Called once for each id that was requested; the ledger has every answer by then. */
   readonly onDecided: (id: string, decision: Decision) => void;
+}
+
+export interface RequestLimits {
+  readonly requestsPerMinute: number;
+  readonly maxConcurrentRequests: number;
 }
 
 export interface Requested {
@@ -68,14 +74,16 @@ class Sender {
   readonly #limiter: RateLimiter;
   readonly #stop = new AbortController();
   readonly #closing = new AbortController();
+  /** Aborts when no further request is to be sent. */
   readonly #signal: AbortSignal;
   #stoppedBy: DeletionAnswer | undefined;
+  /** Number of ids in a row without an answer, or with a passing failure. */
   #unanswered = 0;
 
   constructor(options: RequestOptions) {
     this.#options = options;
     this.#queue = options.ids.values();
-    this.#limiter = new RateLimiter(options.clock, options.limits);
+    this.#limiter = new RateLimiter(options.clock, options.limits.requestsPerMinute);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
     setMaxListeners(0, this.#signal, this.#closing.signal);
@@ -83,8 +91,7 @@ class Sender {
 
   async run(): Promise<Requested> {
     const { signal, clock, limits } = this.#options;
-    const closeLater = () => clock.after(CLOSING_MS, () => this.#closing.abort(signal.reason));
-    signal.addEventListener('abort', closeLater);
+    const keepSignal = onAbort(signal, () => clock.after(CLOSING_MS, () => this.#closing.abort(signal.reason)));
     const stopProgress = this.#startProgress();
     try {
       while (this.#counts.done + this.#counts.rejected === 0 && (await this.#decideNext()));
@@ -93,7 +100,7 @@ class Sender {
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
     } finally {
       stopProgress();
-      signal.removeEventListener('abort', closeLater);
+      keepSignal();
     }
   }
 
@@ -111,99 +118,89 @@ class Sender {
     if (this.#signal.aborted) return false;
     const { value: entry, done } = this.#queue.next();
     if (done === true) return false;
-    this.#options.onDecided(entry.id, await this.#decide(entry));
+    const answer = await this.#lastAnswer(entry);
+    this.#options.onDecided(entry.id, answer === undefined ? 'undecided' : this.#decisionOf(answer));
     return true;
   }
 
-  /** Requests an id until it is decided, or the run gives up. */
-  async #decide(entry: ListedId): Promise<Decision> {
+  /** Requests an id until an answer decides it, or the last attempt is made; undefined if the run was stopped before. */
+  async #lastAnswer(entry: ListedId): Promise<DeletionAnswer | undefined> {
     const { clock, random } = this.#options;
     const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
-    const attempt = async ({ number, pause }: Attempt): Promise<Decision | undefined> => {
+    const attempt = async ({ number, pause }: Attempt): Promise<DeletionAnswer | undefined> => {
       let answer = await this.#request(entry);
       // A wait for the limit of requests is no attempt.
       while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(entry);
-      switch (answer?.kind) {
-        case 'done':
-        case 'rejected':
-          this.#recordVerdict(answer.kind, answer.code);
-          return answer.kind;
-        case 'wait':
-          this.#giveUp(answer);
-          return 'undecided';
-        case 'stop':
-          this.#stoppedBy ??= answer;
-          this.#stop.abort();
-          return 'undecided';
-        case 'retry':
-        case 'undecided': {
-          const isLast = pause === undefined || (answer.kind === 'undecided' && number >= UNCLEAR_ATTEMPTS);
-          if (!isLast) return undefined;
-          this.#recordUndecided(answer);
-          return 'undecided';
-        }
-        case undefined:
-          return 'undecided';
-      }
+      const isRepeatable = answer?.kind === 'retry' || (answer?.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
+      return isRepeatable && pause !== undefined ? undefined : answer;
     };
     try {
-      return (await retry(policy, attempt)) ?? 'undecided';
+      return await retry(policy, attempt);
     } catch (error) {
       // A stop ends a wait. Any other error, such as a ledger that cannot be written, ends the run.
-      if (this.#signal.aborted && error === this.#signal.reason) return 'undecided';
+      if (this.#signal.aborted && error === this.#signal.reason) return undefined;
       throw error;
     }
   }
 
-  /**
-   * Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer.
-   * Throws the reason of a stop before the request.
-   */
-  async #request(entry: ListedId): Promise<DeletionAnswer | undefined> {
-    const { ledger, deleter } = this.#options;
-    const id = ledger.key.idHash(entry.id);
+  /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer. */
+  async #request({ id: externalId, requestedAt }: ListedId): Promise<DeletionAnswer | undefined> {
+    const { ledger } = this.#options;
+    const id = ledger.key.idHash(externalId);
     await this.#limiter.turn(this.#signal);
     await ledger.write({ kind: 'before', id });
-    const isSent = !this.#signal.aborted;
-    let answer: DeletionAnswer | undefined;
-    if (isSent) {
-      this.#counts.requests++;
-      answer = await deleter
-        .deleteProfile(entry.id, this.#closing.signal, () => ledger.hasConfirmed)
-        .catch((error: unknown) => {
-          if (!this.#signal.aborted) throw error;
-          return undefined;
-        });
-    }
+    const answer = await this.#send(externalId);
     if (answer === undefined) {
-      const outcome = isSent ? 'undecided' : 'not_sent';
-      await ledger.write({ kind: 'after', id, outcome, code: 'stopped', status: null });
+      await ledger.write({ kind: 'after', id, outcome: 'undecided', code: 'stopped', status: null });
       return undefined;
     }
     this.#limiter.observe(answer);
     const { kind: outcome, code, status = null } = answer;
-    const { requestedAt } = entry;
     const requested_at = requestedAt === undefined ? undefined : new Date(requestedAt).toISOString();
     await ledger.write({ kind: 'after', id, outcome, code, status, requested_at });
     return answer;
   }
 
-  #recordVerdict(verdict: Verdict, code: string): void {
-    this.#unanswered = 0;
-    this.#counts[verdict]++;
-    if (verdict === 'rejected') countCode(this.#counts.rejected_codes, code);
+  async #send(externalId: string): Promise<DeletionAnswer | undefined> {
+    if (this.#signal.aborted) return undefined;
+    const { deleter, ledger } = this.#options;
+    this.#counts.requests++;
+    try {
+      return await deleter.deleteProfile(externalId, this.#closing.signal, () => ledger.hasConfirmed);
+    } catch (error) {
+      if (this.#signal.aborted) return undefined;
+      throw error;
+    }
   }
 
-  /** Ends the run if the service seems to be down. */
-  #recordUndecided(answer: DeletionAnswer): void {
+  /** Counts the last answer for an id. Ends the run if nobody else would have another one. */
+  #decisionOf(answer: DeletionAnswer): Decision {
     const { kind, code, message } = answer;
-    // The report has the codes alone: what the answer was is said once for each.
-    if (countCode(this.#counts.undecided_codes, code) === 1) {
-      this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
+    switch (kind) {
+      case 'done':
+      case 'rejected':
+        this.#unanswered = 0;
+        this.#counts[kind]++;
+        if (kind === 'rejected') countCode(this.#counts.rejected_codes, code);
+        return kind;
+      case 'stop':
+        this.#stoppedBy ??= answer;
+        this.#stop.abort();
+        return 'undecided';
+      case 'wait':
+        this.#giveUp(answer);
+        return 'undecided';
+      case 'retry':
+      case 'undecided':
+        // The report has the codes alone: what the answer was is said once for each.
+        if (countCode(this.#counts.undecided_codes, code) === 1) {
+          this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
+        }
+        this.#unanswered = kind === 'undecided' ? 0 : this.#unanswered + 1;
+        if (this.#unanswered >= MAX_UNANSWERED) this.#giveUp(answer);
+        return 'undecided';
     }
-    this.#unanswered = kind === 'undecided' ? 0 : this.#unanswered + 1;
-    if (this.#unanswered >= MAX_UNANSWERED) this.#giveUp(answer);
   }
 
   #giveUp({ code, message }: DeletionAnswer): void {

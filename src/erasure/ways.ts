@@ -90,14 +90,14 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   const isAsked = service !== undefined && mapping === undefined;
   const answer = isAsked ? await profilesOfIds({ ids: idSet, peopleInRows, hashKey }, service, options) : undefined;
-  if (answer?.kind === 'unavailable') {
+  const profiles = typeof answer === 'string' ? undefined : answer;
+  const whyNot = typeof answer === 'string' ? answer : undefined;
+  if (whyNot !== undefined) {
     searchesProfiles = true;
     lookups = await searchRows({ ...query, searchesProfiles }, search);
   }
-  const profiles = answer?.kind === 'profiles' ? answer.profiles : undefined;
-  const why = answer?.kind === 'unavailable' ? answer.why : undefined;
   if (searchesProfiles && !lookups.some(({ place }) => place.column !== undefined || place.searchedProfiles)) {
-    const missing = why ?? (column === undefined ? '' : `No place has a column ${column}.`);
+    const missing = whyNot ?? (column === undefined ? '' : `No place has a column ${column}.`);
     throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());
   }
 
@@ -116,7 +116,7 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
     ],
     mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
     warnings: [
-      ...(why === undefined ? [] : [`${why} People are found in the places alone.`]),
+      ...(whyNot === undefined ? [] : [`${whyNot} People are found in the places alone.`]),
       ...lookups.flatMap((lookup) => [...lookup.warnings, ...columnSentences(lookup, column)]),
       ...missedSentences(entries, foundIds, [profiles, ...lookups]),
     ],

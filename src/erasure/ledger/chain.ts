@@ -33,7 +33,7 @@ export type LedgerContent = Readonly<
   | {
       kind: 'after';
       id: string;
-      outcome: Verdict | 'retry' | 'wait' | 'stop' | 'undecided' | 'not_sent';
+      outcome: Verdict | 'retry' | 'wait' | 'stop' | 'undecided';
       code: string;
       status: number | null;
       /** When the deletion was asked for, as the list says. */

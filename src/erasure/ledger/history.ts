@@ -27,7 +27,8 @@ export interface Access {
 }
 
 /** What the lines say of an id in one word; `not_asked`: its rows were purged without a request. */
-export type IdState = 'confirmed' | 'rejected' | 'open' | 'not_asked' | 'shown' | 'unknown';
+export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown', 'unknown'] as const;
+type IdState = (typeof ID_STATES)[number];
 
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
@@ -38,13 +39,13 @@ export class IdHistory {
   readonly runs = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), if its list said so. */
   requestedAt: number | undefined;
-  /** When the requests were sent that no clear answer has followed yet. */
-  readonly openRequests: string[] = [];
+  /** When the last request was begun, if no clear answer followed. */
+  openSince: string | undefined;
   /** True if a run was to ask the service for it. */
   isToBeAsked = false;
 
   get state(): IdState {
-    if (this.openRequests.length > 0 || (this.isToBeAsked && this.answers.length === 0)) return 'open';
+    if (this.openSince !== undefined || (this.isToBeAsked && this.answers.length === 0)) return 'open';
     const { lastVerdict } = this;
     if (lastVerdict !== undefined) return lastVerdict.outcome === 'done' ? 'confirmed' : 'rejected';
     if (this.removals.length > 0) return 'not_asked';
@@ -115,12 +116,11 @@ export class LedgerHistory {
         return;
       case 'before':
         history.isToBeAsked = true;
-        history.openRequests.push(at);
+        history.openSince = at;
         return;
       case 'after':
-        if (line.outcome === 'not_sent') history.openRequests.pop();
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-        history.openRequests.length = 0;
+        history.openSince = undefined;
         history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
         if (line.requested_at !== undefined) {
           history.requestedAt = Math.max(

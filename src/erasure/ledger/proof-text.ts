@@ -1,46 +1,27 @@
 import { count, withSeparators } from '../../base/quantities.ts';
-import type { Verdict } from './chain.ts';
+import { ID_STATES } from './history.ts';
 import type { Proof } from './proof.ts';
 
 // A proof in words: for the terminal, and for the page to sign.
 
 type ProvedId = Proof['ids'][number];
 
-/** What left one place, as a sentence; and that something there may still hold the people. */
-export function removalSentence({ place, rows, unreached }: Proof['summary']['places'][number]): string {
-  const unreachedText = ' Something there could not be reached, and may hold the people: repair it, and purge again.';
-  return `${place}: ${count(rows, 'row')} removed.${unreached ? unreachedText : ''}`;
-}
+/** What the summary says of the number of ids in a state. */
+const COUNTED: Readonly<Record<ProvedId['state'], string>> = {
+  confirmed: 'confirmed by the service',
+  rejected: 'rejected by the service',
+  open: 'open',
+  not_asked: 'purged without asking the service',
+  shown: 'shown alone',
+  unknown: 'without a line in the ledger',
+};
+/** The states that the summary counts also if no id is in them. */
+const ALWAYS_COUNTED: readonly ProvedId['state'][] = ['confirmed', 'rejected', 'open'];
 
-/** The summary as sentences, for the terminal and for the page. */
-export function summarySentences({ summary }: Pick<Proof, 'summary'>): string[] {
-  const { ids, confirmed, rejected, open, not_asked, shown, unknown } = summary;
-  const unlessZero = (n: number, text: string) => (n === 0 ? [] : [`${withSeparators(n)} ${text}`]);
-  const states = [
-    `${withSeparators(confirmed)} confirmed by the service`,
-    `${withSeparators(rejected)} rejected by the service`,
-    `${withSeparators(open)} open`,
-    ...unlessZero(not_asked, 'purged without asking the service'),
-    ...unlessZero(shown, 'shown alone'),
-    ...unlessZero(unknown, 'without a line in the ledger'),
-  ];
-  const { since, until, requested_by, reasons, places } = summary;
-  return [
-    `${count(ids, 'ID')}: ${states.join(', ')}.`,
-    ...places.map((place) => {
-      const { stays } = place;
-      const stay = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
-      return `${removalSentence(place)}${stay}`;
-    }),
-    ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
-    ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),
-    ...(since === null ? [] : [`From ${since} to ${until ?? since}.`]),
-  ];
-}
-
-/** What the service said of an id last, as a sentence without its end. `timeOf` shows an instant. */
-export function answerText({ state, answers, asked_at }: ProvedId, timeOf = (at: string) => at): string {
-  const timeOfLast = (outcome: Verdict) => timeOf(answers.findLast((answer) => answer.outcome === outcome)?.at ?? '');
+/** What the service said of an id last, without an end. `timeOf` shows an instant. */
+export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: string) => string): string {
+  const timeOfLast = (outcome: 'done' | 'rejected') =>
+    timeOf(answers.findLast((answer) => answer.outcome === outcome)?.at ?? '');
   switch (state) {
     case 'open':
       return asked_at === null ? 'open: never asked' : `open: asked at ${timeOf(asked_at)}, no clear answer`;
@@ -55,15 +36,32 @@ export function answerText({ state, answers, asked_at }: ProvedId, timeOf = (at:
   }
 }
 
-/** What became of the rows in one place. */
-function removalText({ at, place, rows, removed_at }: ProvedId['removals'][number]): string {
-  if (removed_at === null) return `${at}  ${place}: ${count(rows, 'row')} found; no line says that they were removed`;
-  return `${removed_at}  ${place}: ${rows === 0 ? 'held no row of this ID' : `${count(rows, 'row')} removed`}`;
+/** What left one place, as a sentence; and that something there may still hold the people. */
+export function removalSentence({ place, rows, unreached }: Proof['summary']['places'][number]): string {
+  const unreachedText = ' Something there could not be reached, and may hold the people: repair it, and purge again.';
+  return `${place}: ${count(rows, 'row')} removed.${unreached ? unreachedText : ''}`;
 }
 
-function accessText({ at, rows, ways, places }: ProvedId['shown'][number]): string {
-  if (rows > 0) return `${at}  ${count(rows, 'row')} of the person were shown (person)`;
-  return `${at}  no row was found (person), looked for by ${ways.join(' and ')} in ${places.join(', ')}`;
+/** How many ids are in which state, as a sentence. */
+export function countsSentence({ summary }: Proof): string {
+  const states = ID_STATES.filter((state) => summary[state] > 0 || ALWAYS_COUNTED.includes(state));
+  const counts = states.map((state) => `${withSeparators(summary[state])} ${COUNTED[state]}`);
+  return `${count(summary.ids, 'ID')}: ${counts.join(', ')}.`;
+}
+
+export function summarySentences(proof: Proof): string[] {
+  const { since, until, requested_by, reasons, places } = proof.summary;
+  return [
+    countsSentence(proof),
+    ...places.map((place) => {
+      const { stays } = place;
+      const stay = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
+      return `${removalSentence(place)}${stay}`;
+    }),
+    ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
+    ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),
+    ...(since === null ? [] : [`From ${since} to ${until ?? since}.`]),
+  ];
 }
 
 /** The proof as lines for people: facts alone, each with its time. `isList`: the ids have rows of a list. */
@@ -73,17 +71,30 @@ export function proofLines(proof: Proof, isList: boolean): string[] {
   return [
     `Service ${service_id} at ${base_url}. The chain of the ledger is whole; its head is ${head}.`,
     ...summarySentences(proof),
-    ...ids.flatMap((proved) => [
-      isList ? `Row ${proved.row} of the list (${proved.id.slice(0, 16)}):` : `The ID (${proved.id.slice(0, 16)}):`,
-      ...proved.answers.map(({ at, outcome, code }) =>
-        outcome === 'done'
-          ? `  ${at}  the service confirmed the deletion`
-          : `  ${at}  the service rejected the ID (${code})`,
-      ),
-      ...(proved.state === 'open' || proved.state === 'not_asked' ? [`  ${answerText(proved)}`] : []),
-      ...proved.removals.map((removal) => `  ${removalText(removal)}`),
-      ...proved.shown.map((access) => `  ${accessText(access)}`),
-      ...(proved.state === 'unknown' ? ['  The ledger has no answer and no removal for it.'] : []),
+    ...ids.flatMap((id) => [
+      `${isList ? `Row ${id.row} of the list` : 'The ID'} (${id.id.slice(0, 16)}):`,
+      ...linesOfId(id).map((line) => `  ${line}`),
     ]),
+  ];
+}
+
+function linesOfId(id: ProvedId): string[] {
+  const { state, answers, removals, shown } = id;
+  return [
+    ...answers.map(({ at, outcome, code }) =>
+      outcome === 'done' ? `${at}  the service confirmed the deletion` : `${at}  the service rejected the ID (${code})`,
+    ),
+    ...(state === 'open' || state === 'not_asked' ? [answerText(id, String)] : []),
+    ...removals.map(({ at, place, rows, removed_at }) => {
+      if (removed_at === null)
+        return `${at}  ${place}: ${count(rows, 'row')} found; no line says that they were removed`;
+      return `${removed_at}  ${place}: ${rows === 0 ? 'held no row of this ID' : `${count(rows, 'row')} removed`}`;
+    }),
+    ...shown.map(({ at, rows, ways, places }) =>
+      rows > 0
+        ? `${at}  ${count(rows, 'row')} of the person were shown (person)`
+        : `${at}  no row was found (person), looked for by ${ways.join(' and ')} in ${places.join(', ')}`,
+    ),
+    ...(state === 'unknown' ? ['The ledger has no answer and no removal for it.'] : []),
   ];
 }

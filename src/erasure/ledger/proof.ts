@@ -1,7 +1,7 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
 import type { Secret } from '../../base/secrets.ts';
 import { ledgerPathIn, openLedger, type ServiceAddress, verifyLedger } from './chain.ts';
-import { IdHistory, type IdState, LedgerHistory } from './history.ts';
+import { ID_STATES, IdHistory, LedgerHistory } from './history.ts';
 
 interface ProofQuery {
   /** The folder of the ledger. */
@@ -33,13 +33,13 @@ export async function proveErasure(
     base_url,
     service_id,
     head,
-    summary: { ...countStates(histories), ...runsSummary(history, histories) },
-    ids: histories.map(({ state, openRequests, answers, removals, shown }, i) => ({
+    summary: summaryOf(history, histories),
+    ids: histories.map(({ state, openSince, answers, removals, shown }, i) => ({
       /** HMAC of the id, as in the lines. */
       id: hashes[i],
       row: ids[i].row,
       state,
-      asked_at: openRequests.at(-1) ?? null,
+      asked_at: openSince ?? null,
       answers,
       removals: removals.map(({ run: _, ...removal }) => removal),
       shown,
@@ -50,21 +50,9 @@ export async function proveErasure(
 
 export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 
-function countStates(histories: readonly IdHistory[]) {
-  const countOf = (state: IdState) => histories.filter((history) => history.state === state).length;
-  return {
-    ids: histories.length,
-    confirmed: countOf('confirmed'),
-    rejected: countOf('rejected'),
-    open: countOf('open'),
-    not_asked: countOf('not_asked'),
-    shown: countOf('shown'),
-    unknown: countOf('unknown'),
-  };
-}
-
-/** Who asked for the deletions and why, since when, and the places that the people left. */
-function runsSummary({ runs, purges }: LedgerHistory, histories: readonly IdHistory[]) {
+/** How many ids are in which state; who asked for the deletions and why, since when; and the places that they left. */
+function summaryOf({ runs, purges }: LedgerHistory, histories: readonly IdHistory[]) {
+  const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
   const runsOfIds = [...runs.values()].filter(({ run }) => histories.some((history) => history.runs.has(run)));
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
   const removals = histories.flatMap((history) => history.removals);
@@ -73,6 +61,8 @@ function runsSummary({ runs, purges }: LedgerHistory, histories: readonly IdHist
     ...removals.map(({ at, removed_at }) => removed_at ?? at),
   ];
   return {
+    ids: histories.length,
+    ...(Object.fromEntries(counts) as Record<(typeof ID_STATES)[number], number>),
     since: runsOfIds[0]?.at ?? null,
     until: times.reduce<string | null>((last, at) => (last === null || at > last ? at : last), null),
     requested_by: valuesOf('requested_by'),

@@ -247,17 +247,6 @@ describe('a proof', () => {
     expect(text).toMatch(/Row 3 .*\n {2}open: asked at \d{4}-.*, no clear answer\n/);
   });
 
-  it('keeps the time of an earlier request if a later run was stopped before its own', async () => {
-    const id = (await request({})).key.idHash('a');
-    const at = new Date(clock.now()).toISOString();
-    await (await request({})).write({ kind: 'before', id });
-    await clock.sleep(60_000);
-    const stopped = await request({});
-    await stopped.write({ kind: 'before', id });
-    await stopped.write({ kind: 'after', id, outcome: 'not_sent', code: 'stopped', status: null });
-    expect((await prove(['a'])).ids).toMatchObject([{ state: 'open', asked_at: at }]);
-  });
-
   it('says that the service was not asked after a purge alone', async () => {
     const ledger = await open();
     await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: false });

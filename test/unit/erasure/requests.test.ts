@@ -120,7 +120,7 @@ describe('the requests of a run', () => {
 describe('the pace of requests', () => {
   it('never exceeds the rate in any minute', async () => {
     const clock = quickClock(0);
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 600, maxConcurrentRequests: 1 });
+    const limiter = new RateLimiter(clock, 600);
     const sent: number[] = [];
     for (let i = 0; i < 1_500; i++) {
       await limiter.turn(new AbortController().signal);
@@ -132,7 +132,7 @@ describe('the pace of requests', () => {
 
   it('pauses until the reset when nothing remains, for a minute if the reset is not credible', async () => {
     const clock = quickClock(0);
-    const limiter = new RateLimiter(clock, { requestsPerMinute: 600, maxConcurrentRequests: 1 });
+    const limiter = new RateLimiter(clock, 600);
     limiter.observe(answerOf('done', {}, 1, 5_000));
     expect(limiter.pausedMs).toBe(0);
     limiter.observe(answerOf('done', {}, 0, 5_000));
