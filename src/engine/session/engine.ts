@@ -30,8 +30,6 @@ export interface EngineOptions {
   readonly memoryLimit?: string | undefined;
   /** Number of columns of the largest table of a file that is made. Very many have smaller blocks. */
   readonly columns?: number;
-  /** True if all statements keep the order of rows, which takes more memory. */
-  readonly keepsOrder?: boolean;
   /** True if the engine, which reads the file alone, works on other files, too. */
   readonly mayAttach?: boolean;
 }
@@ -122,7 +120,7 @@ export class Engine {
       try {
         // Settings last longer than a transaction: each begins with its own.
         await this.run(`SET VARIABLE ${READS_IN_PARALLEL} = ${readsInParallel}`);
-        await this.run(`SET preserve_insertion_order = ${this.options.keepsOrder === true}`);
+        await this.run('SET preserve_insertion_order = false');
         await this.run('BEGIN TRANSACTION');
         const result = await work();
         await this.run('COMMIT');
@@ -143,7 +141,7 @@ export class Engine {
     }
   }
 
-  /** Makes the statements of this transaction keep the order of rows, which takes more memory. */
+  /** Makes statements up to the next transaction keep the order of rows, which takes more memory. */
   keepOrder(): Promise<number> {
     return this.run('SET preserve_insertion_order = true');
   }

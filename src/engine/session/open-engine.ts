@@ -84,14 +84,14 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   }
 }
 
-function createInstance({ file, memoryLimit, keepsOrder = false }: EngineOptions): Promise<DuckDBInstance> {
+function createInstance({ file, memoryLimit }: EngineOptions): Promise<DuckDBInstance> {
   return DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
     memory_limit: memoryLimit ?? `${Math.floor(allowedMemory() / 2 / MIB)}MiB`,
     temp_directory: spillFolder(file),
     max_temp_directory_size: SPILL_LIMIT,
-    preserve_insertion_order: `${keepsOrder}`,
+    preserve_insertion_order: 'false',
   }).catch((cause: unknown) => {
     if (memoryLimit === undefined || !messageOf(cause).includes('set config')) throw cause;
     throw configError(`memory_limit is ${JSON.stringify(memoryLimit)}, wanted a size such as 2GB.`, { cause });

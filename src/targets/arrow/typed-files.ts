@@ -56,16 +56,9 @@ export class TypedFiles {
 
   /** `folder`: a private one, in which the files are made. */
   static async open(folder: string, options: OpenOptions): Promise<TypedFiles> {
-    // A stream has the rows in the order of the export. The database file holds no rows: DuckDB spills beside it.
-    const engine = await openEngine({ ...options, file: join(folder, 'engine'), keepsOrder: true });
-    try {
-      // This optimizer may exchange the sides of a join: rows then lose their order.
-      await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
-      return new TypedFiles(engine, folder, options);
-    } catch (error) {
-      await engine.close();
-      throw engineError(error, PLACE);
-    }
+    // The database file holds no rows: DuckDB spills beside it.
+    const engine = await openEngine({ ...options, file: join(folder, 'engine') });
+    return new TypedFiles(engine, folder, options);
   }
 
   /** Writes the next day that has rows; `columns` are all of the stream, which no longer change. */
@@ -89,6 +82,9 @@ export class TypedFiles {
   async #writeDay({ receipt, mayShareRows }: DayDownload, batch: PlannedBatch): Promise<TypedFile> {
     const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
     const batchRows = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
+    // A stream has the rows in the order of the export. This optimizer may exchange the sides of a join: they lose it.
+    await this.#engine.keepOrder();
+    await this.#engine.run("SET disabled_optimizers = 'build_side_probe_side'");
     const allRows = await this.#writeRows(batch, batchRows);
     const path = this.#mayShareRows ? await this.#withoutSentRows(allRows, batch, batchRows) : allRows;
     if (mayShareRows) await this.#rememberSent(path, batch);

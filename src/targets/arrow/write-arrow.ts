@@ -36,11 +36,6 @@ interface TypedDay {
   readonly file: TypedFile | undefined;
 }
 
-interface Sent extends Streamed {
-  /** True if the reader has left, and wants no more bytes. */
-  readonly readerLeft: boolean;
-}
-
 /**
  * Writes days as one Arrow IPC stream into a file, or on a stream that stays open. Its schema is the pinned one, if
  * there is one. Else all days stay on disk until the last has come, and the schema has the columns of all. Throws
@@ -55,7 +50,7 @@ export async function writeArrow(
   // What a stream with a given schema lacks goes to `_rescued`.
   const rules: OpenOptions = options.pinned === undefined ? options : { ...options, schemaMode: 'freeze' };
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
-  const writeTo = async (stream: Writable): Promise<Sent> => {
+  const writeTo = async (stream: Writable): Promise<Streamed> => {
     const files = await TypedFiles.open(folder.path, rules);
     try {
       const planned = await planStream(days, folder.path, rules);
@@ -81,7 +76,7 @@ export async function writeArrow(
  * Writes a file that appears under its name once it is complete. A device or a pipe is written directly. Files
  * that killed runs left unfinished are removed after a day. Throws the system's error.
  */
-async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<Sent>): Promise<Sent> {
+async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<Streamed>): Promise<Streamed> {
   const file = replaceablePath(path);
   // Without this check only the rename at the very end would find that a folder has this name.
   if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
@@ -95,12 +90,13 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
     await once(stream, 'open');
     // A younger one may be that of a run that waits for its first day.
     if (file !== undefined) await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
-    const sent = await write(stream);
-    if (sent.readerLeft) return sent;
+    const streamed = await write(stream);
+    // The reader of a pipe has left.
+    if (stream.destroyed) return streamed;
     stream.end();
     await closed;
     if (file !== undefined) await moveFile(writtenPath, file);
-    return sent;
+    return streamed;
   } finally {
     stream.destroy();
     if (file !== undefined) await rm(writtenPath, { force: true });
@@ -147,7 +143,7 @@ async function sendDays(
   columns: readonly Typed[],
   out: Writable,
   { timezone, logger, signal, onSent }: OpenOptions & { readonly onSent: OnSent },
-): Promise<Sent> {
+): Promise<Streamed> {
   const stream = new IpcStream(out, streamSchema(columns, zoneOf(timezone), VERSION), signal);
   const rescued = new Map<string, number>();
   let daysTaken = 0;
@@ -175,7 +171,7 @@ async function sendDays(
   }
   logChanges(logger, [], rescued);
   const columnsAdded = readerLeft && daysTaken === 0 ? [] : columns.map(({ name }) => name);
-  return { columnsAdded, rescued, readerLeft };
+  return { columnsAdded, rescued };
 }
 
 /** True if the reader closed its end of the stream, which is no failure of this program. */

@@ -58,8 +58,7 @@ export async function withCopy<T>(
       return loaded;
     });
     try {
-      const reading = { ...options, file, readOnly: true, mayAttach: true, keepsOrder: true };
-      return await withFile(reading, async (engine) => {
+      return await withFile({ ...options, file, readOnly: true, mayAttach: true }, async (engine) => {
         // From here on writers cannot open the file.
         if (existsSync(`${engine.file}.wal`)) {
           throw transientError(`Another program has just written to ${file}: run again.`);
@@ -104,6 +103,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, path: string): Pr
   await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFileOptions(columns)})`);
   try {
     copyOwner(engine.file, path);
+    await engine.keepOrder();
     await engine.run(`COPY FROM DATABASE ${DATABASE} TO ${COPY}`);
     await checkCopied(engine);
   } catch (error) {
