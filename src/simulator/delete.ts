@@ -1,5 +1,5 @@
 import { isObject } from '../base/json.ts';
-import { answerJson, type Exchange, retryAfter } from './exchange.ts';
+import { answerJson, type Exchange, retryAfter } from './service.ts';
 
 /** The documented codes with their messages. */
 const MESSAGES: Readonly<Record<string, string>> = {

@@ -1,11 +1,10 @@
 import { once } from 'node:events';
 import { addDays, type Day, dayAt, isDay } from '../base/days.ts';
-import { isObject, type JsonObject } from '../base/json.ts';
-import { allows, type Dataset, type NameFilter, type RowQuery } from './data/dataset.ts';
-import { ZONE_HOURS } from './data/event.ts';
-import { PROFILE_PROPERTIES } from './data/profiles.ts';
-import { type Exchange, fail, retryAfter } from './exchange.ts';
-import type { SimulatedService } from './service.ts';
+import { isObject } from '../base/json.ts';
+import { allows, type Dataset, type NameFilter, type RowQuery } from './dataset.ts';
+import { ZONE_HOURS } from './events.ts';
+import { PROFILE_PROPERTIES } from './people.ts';
+import { type Exchange, fail, retryAfter, type SimulatedService } from './service.ts';
 
 const MESSAGES: Readonly<Record<number, string>> = {
   400: 'invalid_parameter',
@@ -13,32 +12,24 @@ const MESSAGES: Readonly<Record<number, string>> = {
   429: 'too_many_api_requests',
 };
 
-/** A request that the service answers with 400, and the message. */
-interface Refusal {
-  readonly refusal: string;
-}
+/** A request that the service answers with 400. */
+class BadRequest extends Error {}
 
-const INVALID: Refusal = { refusal: MESSAGES[400] };
+const invalidParameter = () => new BadRequest(MESSAGES[400]);
 
 /** Serves an export of events. */
 export const serveExport = (exchange: Exchange): Promise<void> =>
-  serveCsv(exchange, 'export', ({ service, body }) => {
-    const request = readExportRequest(body, service);
-    return 'refusal' in request ? request : { lines: eventLines(service.dataset, request.query) };
-  });
+  serveCsv(exchange, 'export', ({ service, body }) => eventLines(service.dataset, readQuery(body, service)));
 
 /** Serves an export of profiles, which counts against the same limits. */
 export const serveProfiles = (exchange: Exchange): Promise<void> =>
-  serveCsv(exchange, 'profiles', ({ service, body }) => {
-    const columns = isObject(body) ? requestedColumns(body) : undefined;
-    return columns === undefined ? INVALID : { lines: profileLines(service.dataset, columns) };
-  });
+  serveCsv(exchange, 'profiles', ({ service, body }) => profileLines(service.dataset, readColumns(body)));
 
-/** Serves one export: token, service, limits, body, data, in that order. */
+/** Serves one export: token, service, limits, body, data, in that order. `linesOf` may throw a BadRequest. */
 async function serveCsv(
   exchange: Exchange,
   operation: 'export' | 'profiles',
-  answerTo: (exchange: Exchange) => Refusal | { readonly lines: Iterable<string> },
+  linesOf: (exchange: Exchange) => Iterable<string>,
 ): Promise<void> {
   const { service, res, req } = exchange;
   const { scenario, limits, clock } = service;
@@ -51,10 +42,15 @@ async function serveCsv(
   const plannedAnswer = service.takePlannedAnswer(operation);
   await clock.sleep(plannedAnswer?.latency_ms ?? 0, exchange.closed);
   if (plannedAnswer?.status !== undefined) return refuse(exchange, plannedAnswer.status, plannedAnswer.retry_after_s);
-  const answer = answerTo(exchange);
-  if ('refusal' in answer) return fail(exchange, 400, answer.refusal, limits.export.headers());
+  let lines: Iterable<string>;
+  try {
+    lines = linesOf(exchange);
+  } catch (error) {
+    if (!(error instanceof BadRequest)) throw error;
+    return fail(exchange, 400, error.message, limits.export.headers());
+  }
   res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...limits.export.headers() });
-  for (const chunk of chunksOf(answer.lines)) {
+  for (const chunk of chunksOf(lines)) {
     if (!res.write(chunk)) await once(res, 'drain', { signal: exchange.closed });
   }
   res.end();
@@ -66,34 +62,34 @@ function refuse(exchange: Exchange, status: number, retryAfterSeconds?: number):
   fail(exchange, status, MESSAGES[status] ?? 'unknown_error', headers);
 }
 
-/** Reads an export body as the service would. */
-function readExportRequest(body: unknown, service: SimulatedService): Refusal | { readonly query: RowQuery } {
-  if (!isObject(body)) return INVALID;
-  const { history_days, to_date_inclusive } = service.scenario;
-  const now = service.clock.now();
+/** Reads the body of an export of events as the service would. Throws a BadRequest. */
+function readQuery(body: unknown, { scenario, clock }: SimulatedService): RowQuery {
+  if (!isObject(body)) throw invalidParameter();
+  const now = clock.now();
   const today = dayAt(now, ZONE_HOURS);
-  const events = readFilter(body.events, body.events_condition_type);
-  const properties = readFilter(body.properties, body.properties_condition_type ?? 'all');
-  const from = body.from_date;
-  const to = body.to_date ?? today;
-  if (events === undefined || properties === undefined) return INVALID;
-  if (!isDate(from) || !isDate(to) || to < from) return INVALID;
-  if (from < addDays(today, -history_days)) return { refusal: 'exceed_date_range_limit' };
-  return { query: { from, last: to_date_inclusive ? to : addDays(to, -1), events, properties, now } };
+  const events = nameFilter(body.events, body.events_condition_type);
+  const properties = nameFilter(body.properties, body.properties_condition_type ?? 'all');
+  const { from_date: from, to_date: to = today } = body;
+  if (events === undefined || properties === undefined) throw invalidParameter();
+  if (!isDate(from) || !isDate(to) || to < from) throw invalidParameter();
+  if (from < addDays(today, -scenario.history_days)) throw new BadRequest('exceed_date_range_limit');
+  return { from, last: scenario.to_date_inclusive ? to : addDays(to, -1), events, properties, now };
 }
 
-/** The columns of an export of profiles; undefined if the request is not valid. */
-function requestedColumns(body: JsonObject): readonly string[] | undefined {
-  const properties = readFilter(body.properties, body.properties_condition_type);
-  const identities = readFilter([], body.identities_condition_type ?? 'all');
-  if (properties === undefined || identities === undefined) return undefined;
+/** The columns that the body of an export of profiles asks for. Throws a BadRequest. */
+function readColumns(body: unknown): readonly string[] {
+  if (!isObject(body)) throw invalidParameter();
+  const properties = nameFilter(body.properties, body.properties_condition_type);
+  const identities = nameFilter([], body.identities_condition_type ?? 'all');
+  if (properties === undefined || identities === undefined) throw invalidParameter();
   const attributes = PROFILE_PROPERTIES.filter((name) => allows(properties, name));
   return ['df_unified_id', 'df_external_id', ...attributes].sort();
 }
 
 const isDate = (value: unknown): value is Day => typeof value === 'string' && isDay(value);
 
-function readFilter(names: unknown, condition: unknown): NameFilter | undefined {
+/** The filter that a list of names and a condition are; undefined if they are none. */
+export function nameFilter(names: unknown, condition: unknown): NameFilter | undefined {
   const list: unknown = names ?? [];
   if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) return undefined;
   if (condition !== 'all' && condition !== 'include' && condition !== 'exclude') return undefined;

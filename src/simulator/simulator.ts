@@ -1,5 +1,7 @@
 // This folder: the embedded service of the demo and the command `simulate`. It has the operations of the real service on
-// loopback, with made-up events and profiles. It shares `base` alone with the client.
+// loopback, with made-up events and profiles. It shares `base` alone with the client. `simulator.ts` is its HTTP server,
+// `service.ts` its state; `export.ts` and `delete.ts` answer requests. `dataset.ts` has the data: the events of a day
+// (`events.ts`), the texts of their cells (`columns.ts`), the profiles (`people.ts`). All of it follows from seed and day.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -7,10 +9,9 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { jsonOf } from '../base/json.ts';
 import { serveDelete } from './delete.ts';
-import { type Exchange, fail } from './exchange.ts';
 import { serveExport, serveProfiles } from './export.ts';
 import { parseScenario, type Scenario } from './scenario.ts';
-import { SimulatedService } from './service.ts';
+import { type Exchange, fail, SimulatedService } from './service.ts';
 
 export interface Simulator {
   readonly url: string;

@@ -4,7 +4,8 @@ import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
 import { isObject, jsonOf } from '../../../src/base/json.ts';
-import { Dataset, type NameFilter } from '../../../src/simulator/data/dataset.ts';
+import { allows, Dataset, type NameFilter } from '../../../src/simulator/dataset.ts';
+import { nameFilter } from '../../../src/simulator/export.ts';
 import { SeededRandom } from '../seeded-random.ts';
 import { type Chunks, compressed, FAILED, type Fault, faultRules, generated, sendBody } from './faults.ts';
 
@@ -378,8 +379,8 @@ export class TestService {
     if (!isObject(body)) return 'invalid_parameter';
     const { days, answers } = this.#scenario;
     const today = this.#today();
-    const events = filterOf(body.events, body.events_condition_type);
-    const properties = filterOf(body.properties, body.properties_condition_type ?? 'all');
+    const events = nameFilter(body.events, body.events_condition_type);
+    const properties = nameFilter(body.properties, body.properties_condition_type ?? 'all');
     const from = body.from_date;
     const to = body.to_date ?? today;
     if (events === undefined || properties === undefined || !isDate(from) || !isDate(to) || to < from)
@@ -485,16 +486,6 @@ interface ExportRequest {
 }
 
 const isDate = (value: unknown): value is Day => typeof value === 'string' && isDay(value);
-
-function filterOf(names: unknown, condition: unknown): NameFilter | undefined {
-  const list: unknown = names ?? [];
-  if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) return undefined;
-  if (condition !== 'all' && condition !== 'include' && condition !== 'exclude') return undefined;
-  return { condition: list.length === 0 ? 'all' : condition, names: new Set(list) };
-}
-
-const allows = ({ condition, names }: NameFilter, name: string): boolean =>
-  condition === 'all' || names.has(name) === (condition === 'include');
 
 const isAtMidnight = (cells: Cells): boolean => /[ T]0?0:00(:00(\.0+)?)?$/.test(cells.get('df_server_datetime') ?? '');
 

@@ -1,3 +1,5 @@
+import type { Random } from '../base/runtime.ts';
+
 /** Mixes two numbers into 32 bits; for a fixed `a`, different `b` have different results. */
 export function mix(a: number, b: number): number {
   let hash = Math.imul((a ^ ((b + 0x9e3779b9) | 0)) | 0, 0x85ebca6b);
@@ -15,12 +17,18 @@ export function hashText(text: string): number {
   return hash >>> 0;
 }
 
-const TWO_32 = 2 ** 32;
+/** Draws one number after the other; the same two seeds always give the same numbers. */
+export function seededRandom(a: number, b: number): Random {
+  let hash = mix(a, b);
+  return () => {
+    hash = mix(hash, 1);
+    return hash / 2 ** 32;
+  };
+}
 
-/** A hash as a number in [0, 1). */
-export const unit = (hash: number): number => hash / TWO_32;
+/** Draws a whole number from 0 to below `count`. */
+export const drawNumber = (random: Random, count: number): number => Math.floor(random() * count);
+
+export const drawOne = <T>(random: Random, values: readonly T[]): T => values[drawNumber(random, values.length)];
 
 export const hex8 = (hash: number): string => hash.toString(16).padStart(8, '0');
-
-/** Draws a text by the bits above the low 8, which decide whether a cell has a value. */
-export const oneOf = (texts: readonly string[], hash: number): string => texts[(hash >>> 8) % texts.length];

@@ -1,9 +1,9 @@
-import { type Day, daysOf } from '../../base/days.ts';
-import type { Scenario } from '../scenario.ts';
+import { type Day, daysOf } from '../base/days.ts';
 import { COLUMNS, type Column } from './columns.ts';
-import { type EventRow, eventAt, kindsWhere, simulateDay } from './event.ts';
-import { hashText, mix } from './hashing.ts';
-import { memberNumber, profileOf, USERS } from './profiles.ts';
+import { type EventRow, eventsOf } from './events.ts';
+import { memberNumber, profileOf, USERS } from './people.ts';
+import { hashText, mix, seededRandom } from './random.ts';
+import type { Scenario } from './scenario.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
 export interface NameFilter {
@@ -20,20 +20,18 @@ export interface RowQuery {
   readonly now: number;
 }
 
-type DatasetOptions = Pick<Scenario, 'seed' | 'service_id' | 'events_per_day' | 'days'>;
-
 export const allows = ({ condition, names }: NameFilter, name: string): boolean =>
   condition === 'all' || names.has(name) === (condition === 'include');
 
-/** The data of all exports. It holds no row: each row is computed when it is requested. */
+/** The data of all exports. It holds no row: each is computed from the seed and the day when it is requested. */
 export class Dataset {
-  readonly #options: DatasetOptions;
+  readonly #options: Pick<Scenario, 'service_id' | 'events_per_day' | 'days'>;
   readonly #seed: number;
   readonly #deletedUsers = new Set<number>();
 
-  constructor(options: DatasetOptions) {
+  constructor({ seed, ...options }: Pick<Scenario, 'seed' | 'service_id' | 'events_per_day' | 'days'>) {
     this.#options = options;
-    this.#seed = hashText(options.seed);
+    this.#seed = hashText(seed);
   }
 
   /** Removes the profile and all events of the user with this external id, if there is one. */
@@ -50,14 +48,11 @@ export class Dataset {
   }
 
   /** The rows of a query in the order of their arrival. */
-  *rows(query: RowQuery): Generator<EventRow, void, undefined> {
-    const kinds = kindsWhere(({ name }) => allows(query.events, name));
-    for (const day of daysOf(query.from, query.last)) {
-      const simulatedDay = simulateDay(this.#seed, day, this.#options);
-      for (let i = 0; i < simulatedDay.eventCount; i++) {
-        const event = eventAt(simulatedDay, i);
-        if (event.server > query.now) break;
-        if ((kinds & (1 << event.kind)) === 0 || this.#deletedUsers.has(event.user)) continue;
+  *rows({ from, last, events, now }: RowQuery): Generator<EventRow, void, undefined> {
+    for (const day of daysOf(from, last)) {
+      for (const event of eventsOf(day, this.#seed, this.#options)) {
+        if (event.server > now) break;
+        if (!allows(events, event.kind) || this.#deletedUsers.has(event.user)) continue;
         for (let item = 0; item < event.rowCount; item++) yield { ...event, item };
       }
     }
@@ -75,13 +70,10 @@ export class Dataset {
   }
 
   /** The text of a cell; empty if the row has no such value. */
-  cell(column: Column, row: EventRow): string {
-    const { day, hash, kind, item } = row;
-    const context = { seed: this.#seed, serviceId: this.#options.service_id };
-    const cellHash = mix(hash, column.salt);
-    if (column.isSystem) return column.textOf(row, cellHash, context);
-    if ((column.kinds & (1 << kind)) === 0 || mix(day.hash, column.salt) % 256 >= column.daysOf256) return '';
-    const valueHash = column.grain === 'item' ? mix(cellHash, item) : cellHash;
-    return (valueHash & 0xff) < column.rowsOf256 ? column.textOf(row, valueHash, context) : '';
+  cell({ salt, kinds, share, dayShare, isOfItem, drawText }: Column, row: EventRow): string {
+    if (kinds !== undefined && !kinds.has(row.kind)) return '';
+    if (dayShare < 1 && seededRandom(row.dayHash, salt)() >= dayShare) return '';
+    const random = seededRandom(isOfItem ? mix(row.hash, row.item + 1) : row.hash, salt);
+    return random() < share ? drawText(row, random) : '';
   }
 }

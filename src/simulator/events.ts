@@ -1,0 +1,128 @@
+import { type Day, startOf } from '../base/days.ts';
+import { DAY_MS, HOUR_MS } from '../base/durations.ts';
+import { USERS, unifiedId } from './people.ts';
+import { drawNumber, drawOne, mix, seededRandom } from './random.ts';
+import type { Scenario } from './scenario.ts';
+
+/** Hours ahead of UTC of the service: its days begin there, and its datetimes are written so. */
+export const ZONE_HOURS = 9;
+
+interface EventKind {
+  readonly name: string;
+  /** How often it occurs beside the others. */
+  readonly weight: number;
+  /** The highest number of items of an event; 0: it has none. */
+  readonly maxItems: number;
+}
+
+const EVENT_KINDS: readonly EventKind[] = [
+  { name: 'df_start_session', weight: 170, maxItems: 0 },
+  { name: 'df_end_session', weight: 150, maxItems: 0 },
+  { name: 'df_sign_up', weight: 30, maxItems: 0 },
+  { name: 'df_purchase', weight: 110, maxItems: 5 },
+  { name: 'df_login', weight: 70, maxItems: 0 },
+  { name: 'df_logout', weight: 40, maxItems: 0 },
+  { name: 'df_view_home', weight: 90, maxItems: 0 },
+  { name: 'df_view_product_details', weight: 120, maxItems: 1 },
+  { name: 'df_add_to_cart', weight: 60, maxItems: 1 },
+  { name: 'df_add_to_wishlist', weight: 20, maxItems: 1 },
+  { name: 'df_refund', weight: 14, maxItems: 1 },
+  { name: 'df_view_search_result', weight: 60, maxItems: 0 },
+  { name: 'df_share_product', weight: 20, maxItems: 1 },
+  { name: 'df_view_list', weight: 30, maxItems: 0 },
+  { name: 'df_view_cart', weight: 12, maxItems: 0 },
+  { name: 'df_remove_cart', weight: 8, maxItems: 1 },
+  { name: 'df_add_payment_info', weight: 8, maxItems: 0 },
+  { name: '설문 응답', weight: 8, maxItems: 0 },
+  { name: 'survey, "second" page', weight: 4, maxItems: 0 },
+];
+
+/** Each kind as many times as it weighs, so that one of them is drawn. */
+const WEIGHTED_KINDS = EVENT_KINDS.flatMap((kind) => Array<EventKind>(kind.weight).fill(kind));
+
+/** The kinds of event with items. */
+export const ITEM_EVENTS: readonly string[] = EVENT_KINDS.filter(({ maxItems }) => maxItems > 0).map(
+  ({ name }) => name,
+);
+
+/** An event; instants in ms UTC. */
+export interface SimulatedEvent {
+  readonly day: Day;
+  /** Seed of what is the same for all events of the day. */
+  readonly dayHash: number;
+  /** Position among the events of the day, in the order of their arrival. */
+  readonly index: number;
+  /** Differs from that of every other event of the day. */
+  readonly hash: number;
+  readonly kind: string;
+  readonly user: number;
+  readonly unifiedId: string;
+  readonly serviceId: string;
+  /** Number of rows: one for each item, or one for an event without items. */
+  readonly rowCount: number;
+  /** When the service received the event. */
+  readonly server: number;
+  /** When the device sent it. */
+  readonly correction: number;
+  /** When it happened. */
+  readonly occurred: number;
+}
+
+/** One row of an event: one of its items, or the event itself. */
+export interface EventRow extends SimulatedEvent {
+  readonly item: number;
+}
+
+/**
+ * The events of a day, in the order of their arrival. `events_per_day` holds for a day that `days` does not name: one tenth
+ * more or less, and a tenth more at the weekend.
+ */
+export function* eventsOf(
+  day: Day,
+  seed: number,
+  { service_id, events_per_day, days }: Pick<Scenario, 'service_id' | 'events_per_day' | 'days'>,
+): Generator<SimulatedEvent, void, undefined> {
+  const dayHash = mix(seed, startOf(day) / DAY_MS);
+  const isWeekend = new Date(startOf(day)).getUTCDay() % 6 === 0;
+  const share = 0.9 + 0.2 * seededRandom(dayHash, 0)() + (isWeekend ? 0.1 : 0);
+  const count = days[day] ?? Math.round(events_per_day * share);
+  for (let index = 0; index < count; index++) {
+    const hash = mix(dayHash, index);
+    const random = seededRandom(hash, 0);
+    const { name: kind, maxItems } = drawOne(random, WEIGHTED_KINDS);
+    // Some users have far more events than others.
+    const user = Math.floor(random() ** 2 * USERS);
+    const server = startOf(day) - ZONE_HOURS * HOUR_MS + Math.floor(((index + random()) / count) * DAY_MS);
+    // Nine of ten events arrive within three seconds, one of fifty up to a day late.
+    const lateness = random();
+    const longestDelay = lateness < 0.9 ? 3_000 : lateness < 0.98 ? HOUR_MS : DAY_MS;
+    const correction = server - drawNumber(random, longestDelay);
+    yield {
+      day,
+      dayHash,
+      index,
+      hash,
+      kind,
+      user,
+      unifiedId: unifiedId(user, seed),
+      serviceId: service_id,
+      rowCount: 1 + drawNumber(random, Math.max(1, maxItems)),
+      server,
+      correction,
+      occurred: correction - drawNumber(random, random() < 0.02 ? HOUR_MS : 1_500),
+    };
+  }
+}
+
+/** Writes an instant (ms, UTC) in the service's zone as `yyyy-MM-dd HH:mm:ss.SSS`. */
+export function fullStamp(ms: number): string {
+  const iso = new Date(ms + ZONE_HOURS * HOUR_MS).toISOString();
+  return `${iso.slice(0, 10)} ${iso.slice(11, 23)}`;
+}
+
+/** Writes an instant (ms, UTC) in the service's zone as `yyyy.M.d H:mm`. */
+export function shortStamp(ms: number): string {
+  const at = new Date(ms + ZONE_HOURS * HOUR_MS);
+  const minutes = String(at.getUTCMinutes()).padStart(2, '0');
+  return `${at.getUTCFullYear()}.${at.getUTCMonth() + 1}.${at.getUTCDate()} ${at.getUTCHours()}:${minutes}`;
+}
