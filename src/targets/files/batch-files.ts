@@ -7,7 +7,7 @@ import { rowsIn, selectRowsSql, withTypedRows } from '../../engine/rows/typed-ro
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import { type PlaceState, type StoredProfiles, withoutRows } from '../../table/place-state.ts';
-import { type StoredReceipt, withChangedAt } from '../../table/receipts.ts';
+import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn } from '../../table/tables.ts';
 import type { FilesPlace } from './files-place.ts';
 import type { NewFiles } from './format.ts';
@@ -28,14 +28,13 @@ export class BatchFiles {
     this.#storedFiles = place.log.version?.files[planned.table.name] ?? new Map();
   }
 
-  /** Writes the files of the days, and of other days that lose rows, or have a column that widens. */
+  /** Writes the files of the days, and those of neighbours that lose rows. */
   async writeDays(before: PlaceState) {
     const state = { ...before, columns: this.#planned.columns };
-    const days = await this.#writeDays(state);
-    const { widened, widenedDays } = await this.#writeWidened(days, state);
-    const rows = new Map([...days].map(([day, file]) => [day, file?.rows ?? 0]));
-    const files: NewFiles = new Map([...widened, ...days]);
-    return { files, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(days) };
+    const files = await this.#writeDays(state);
+    const rows = new Map([...files].map(([day, file]) => [day, file?.rows ?? 0]));
+    const widenedDays = await this.#widenedDays();
+    return { files, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(files) };
   }
 
   /** Writes the file of a snapshot, which replaces that of the snapshot before. */
@@ -128,22 +127,13 @@ export class BatchFiles {
     return countRescuedByKey(this.#place.engine, readParquet(paths));
   }
 
-  /**
-   * Writes the stored files anew that have a column that widens, but for those of `days`. `widenedDays`: the days
-   * with a value in one. Where all files have all columns, the log writes them anew.
-   */
-  async #writeWidened(days: NewFiles, before: PlaceState) {
-    const { engine, files, format } = this.#place;
-    const widened = new Map<Day, NewFile | undefined>();
+  /** The stored days that have a value in a column that widens. */
+  async #widenedDays(): Promise<ReadonlySet<Day>> {
     const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
     const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
     const events = withColumn.length === 0 ? undefined : await this.#place.relationOf(EVENTS.name, withColumn);
-    if (events === undefined) return { widened, widenedDays: new Set<Day>() };
+    if (events === undefined) return new Set();
     const hasValue = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
-    const widenedDays = new Set((await rowsByDay(engine, `${events} WHERE ${hasValue}`)).keys());
-    const state = { ...before, receipts: withChangedAt(before.receipts, widenedDays, this.#changedAt) };
-    const ofOtherDays = format.isUniform ? [] : withColumn.filter(({ day }) => !days.has(day));
-    for (const file of ofOtherDays) widened.set(file.day, await files.rewrite(file, state));
-    return { widened, widenedDays };
+    return new Set((await rowsByDay(this.#place.engine, `${events} WHERE ${hasValue}`)).keys());
   }
 }

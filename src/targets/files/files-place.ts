@@ -4,7 +4,6 @@ import type { Day } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import { retry } from '../../base/retry.ts';
 import { identifier, literal } from '../../base/sql.ts';
-import { describe } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
@@ -113,10 +112,7 @@ export class FilesPlace {
     const state = tableState(version.state, table);
     if (dayFiles.length === 0 || state === undefined) return undefined;
     const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.files.fetch(file));
-    const inFiles = dayFiles.some(({ isOutdated }) => isOutdated)
-      ? (await describe(this.engine, `SELECT * FROM ${readParquet(paths)}`)).map(({ name }) => name)
-      : dayFiles.flatMap(({ columns }) => [...columns]);
-    const names = new Set(inFiles);
+    const names = new Set(dayFiles.flatMap(({ columns }) => [...columns.keys()]));
     const values = this.format.columnsOf(state).map(({ name, type }) => {
       const value = names.has(name) ? identifier(name) : 'NULL';
       return `CAST(${value} AS ${type}) AS ${identifier(name)}`;

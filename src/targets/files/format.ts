@@ -4,11 +4,9 @@
 
 import type { Day } from '../../base/days.ts';
 import { configError, UserError } from '../../base/errors.ts';
-import type { DescribedColumn } from '../../engine/conversions.ts';
-import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { Difference } from '../../table/differences.ts';
-import type { PlaceState, RunRecord, TableState } from '../../table/place-state.ts';
+import type { PlaceState, RunRecord } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenOptions } from '../contract.ts';
 import type { PlaceOptions } from '../place-options.ts';
@@ -95,17 +93,8 @@ export interface FilesFormat extends FileRules {
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeign(storage: Storage): Promise<void>;
   logOf(local: LocalFiles, options: FilesOptions, mode: OpenMode): FilesLog;
-  /** All columns that a file can have, in their order, with their types. */
-  columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];
   /** Derives the name of a column from that in the export. */
   columnName(source: string): string;
-}
-
-export interface LogParts {
-  readonly storage: Storage;
-  readonly engine: Engine;
-  /** A local folder of this run. */
-  readonly runFolder: string;
 }
 
 export interface FilesOptions

@@ -2,16 +2,18 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
+import type { DescribedColumn } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { type PlaceState, tableState } from '../../table/place-state.ts';
+import { type PlaceState, type TableState, tableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { fetchColumns } from './fetch-columns.ts';
 import {
+  type ColumnTypes,
+  columnTypes,
   describeFile,
   type FileContent,
   PARTITION_COLUMN,
-  parquetColumns,
   selectConformed,
   type WrittenFile,
   writeParquet,
@@ -28,10 +30,8 @@ export interface DayFile {
   readonly bytes: number;
   /** SHA-256 of the whole file (hex). */
   readonly sha256: string;
-  /** Names of the columns in the file; other columns are NULL in all of its rows. */
-  readonly columns: ReadonlySet<string>;
-  /** True if a killed run left it with other columns than the table: the next run writes it anew. */
-  readonly isOutdated?: boolean;
+  /** The columns in the file; other columns are NULL in all of its rows. */
+  readonly columns: ColumnTypes;
 }
 
 /** A file that is completely written, and not part of the table yet. */
@@ -43,6 +43,8 @@ export interface FileRules {
   readonly isUniform: boolean;
   /** The path of a new file, from the root of the storage. */
   newPath(day: Day, table: Table['name']): string;
+  /** All columns that a file can have, in their order, with their types. */
+  columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];
 }
 
 /** The files of a place on this machine: fetched, and written for a commit. */
@@ -80,7 +82,7 @@ export class LocalFiles {
   async write(table: Table['name'], content: FileContent): Promise<NewFile> {
     const written = await writeParquet(this.engine, content, this.#newPath());
     const { day } = content.receipt;
-    const columns = new Set(written.statistics.keys());
+    const columns = await describeFile(this.engine, written.local);
     return { ...written, table, day, path: this.#rules.newPath(day, table), columns };
   }
 
@@ -94,17 +96,32 @@ export class LocalFiles {
     if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
     if (receipt.rows_stored === 0) return undefined;
     const local = await this.fetch(file);
-    const inFile = await describeFile(this.engine, local);
-    const names = parquetColumns(table).map(({ name }) => name);
-    const isInFile = (name: string) => this.#rules.isUniform || inFile.some((column) => column.name === name);
+    const { isUniform, columnsOf } = this.#rules;
+    const columns = columnsOf(table).filter(({ name }) => isUniform || file.columns.has(name));
     // The condition may be about a column that the file lacks.
-    const conformed = selectConformed(local, inFile, table);
-    const select = names.filter(isInFile).map(identifier);
-    const query = `SELECT ${select.join(', ')} FROM (${conformed}) WHERE NOT ${isLeaving}`;
+    const conformed = selectConformed(local, file.columns, table);
+    const query = `SELECT ${columns.map(({ name }) => identifier(name)).join(', ')} FROM (${conformed}) WHERE NOT ${isLeaving}`;
     const profiles = file.table === 'user_profiles' ? state.profiles : undefined;
     const written = await this.write(file.table, { query, receipt, profiles });
     if (written.rows === receipt.rows_stored) return written;
     throw new RangeError(`${local} came to ${written.rows} rows instead of ${receipt.rows_stored}`);
+  }
+
+  /** Writes the `outdatedOf` files anew, one after the other. */
+  async *conform(files: Iterable<DayFile>, state: PlaceState): AsyncGenerator<NewFile> {
+    for (const file of this.outdatedOf(files, state)) {
+      const rewritten = await this.rewrite(file, state);
+      if (rewritten !== undefined) yield rewritten;
+    }
+  }
+
+  /** Those files of `events` that have other columns than the table in a state, or columns of other types. */
+  outdatedOf(files: Iterable<DayFile>, state: PlaceState): DayFile[] {
+    const types = columnTypes(this.#rules.columnsOf(state));
+    const hasOtherColumns = ({ columns }: DayFile) =>
+      (this.#rules.isUniform && columns.size !== types.size) ||
+      [...columns].some(([name, type]) => types.get(name) !== type);
+    return [...files].filter(hasOtherColumns);
   }
 
   /** A free path in the folder of this run. */

@@ -5,7 +5,7 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
-import { profilesAsTable, tableState } from '../../table/place-state.ts';
+import { profilesAsTable } from '../../table/place-state.ts';
 import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
@@ -39,7 +39,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
     differences.push(...(await checkFile(place, file)));
   }
   const warnings = dayWarnings(state);
-  const outdated = liveFiles(version).filter(({ isOutdated }) => isOutdated).length;
+  const outdated = place.files.outdatedOf(version.files.events.values(), state).length;
   if (outdated > 0) {
     warnings.push(
       `${plainCount(outdated, 'file lacks', 'files lack')} columns, since a run was killed: the next sync adds them.`,
@@ -59,7 +59,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
 async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]> {
-  const { path, rows, sha256 } = file;
+  const { path, rows, sha256, columns } = file;
   const local = await place.files.fetch(file);
   const hash = await fingerprint(local).catch((error) => {
     if (codeOf(error) === 'ENOENT') return undefined;
@@ -67,13 +67,12 @@ async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]
   });
   if (hash === undefined) return [difference('files', `${path} is missing`)];
   if (hash !== sha256) return [difference('files', `${path} is not the file that was written`)];
-  const table = tableState(place.version.state, file.table);
-  if (file.isOutdated || table === undefined) return [];
-  const expected = new Map(place.format.columnsOf(table).map(({ name, type }) => [name, type]));
-  const described = await describeFile(place.engine, local);
-  const mismatch = described.find(({ name, type }) => expected.get(name) !== type);
-  const message = `${path} has ${plainCount(rows, 'row')} and the column ${mismatch?.name} of type ${mismatch?.type}`;
-  return mismatch === undefined ? [] : [difference('columns', `${message}, which is not that of the table`)];
+  for (const [name, type] of await describeFile(place.engine, local)) {
+    if (columns.get(name) === type) continue;
+    const message = `${path} has ${plainCount(rows, 'row')} and the column ${name} of type ${type}`;
+    return [difference('columns', `${message}, which is not that of the table`)];
+  }
+  return [];
 }
 
 async function checkProfileRows(place: FilesPlace): Promise<Difference[]> {

@@ -56,9 +56,15 @@ export const parquetColumns = (
   ...typedColumns(columns).map(({ name, type }) => ({ name, type: codecOf(type, zoneOf(timezone)).duckdb })),
 ];
 
+/** The types of columns by their names. */
+export type ColumnTypes = ReadonlyMap<string, DuckDbType>;
+
+export const columnTypes = (columns: readonly DescribedColumn[]): ColumnTypes =>
+  new Map(columns.map(({ name, type }) => [name, type]));
+
 /** The columns of a Parquet file, as they are in it. */
-export const describeFile = (engine: Engine, path: string): Promise<DescribedColumn[]> =>
-  describe(engine, `SELECT * FROM ${readParquet([path])}`);
+export const describeFile = async (engine: Engine, path: string): Promise<ColumnTypes> =>
+  columnTypes(await describe(engine, `SELECT * FROM ${readParquet([path])}`));
 
 /** DuckDB's statistics of a column of a file that it wrote. */
 interface ColumnStatistics {
@@ -154,13 +160,9 @@ async function countAbsent(engine: Engine, path: string, lists: readonly string[
  * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier, narrower
  * type. A column that the file lacks is NULL. `inFile`: the columns in the file.
  */
-export function selectConformed(
-  path: string,
-  inFile: readonly DescribedColumn[],
-  { columns, timezone }: Columns,
-): string {
+export function selectConformed(path: string, inFile: ColumnTypes, { columns, timezone }: Columns): string {
   const zone = zoneOf(timezone);
-  const stored = new Map(inFile.map((column) => [column.name, columnTypeOf(column.type, zone)]));
+  const stored = new Map([...inFile].map(([name, type]) => [name, columnTypeOf(type, zone)]));
   const values = typedColumns(columns).map(({ name, type }) => {
     const before = stored.get(name);
     const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);

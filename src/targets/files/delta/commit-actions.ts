@@ -7,7 +7,7 @@ import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
 import type { Change, NewFiles } from '../format.ts';
 import type { DayFile, NewFile } from '../local-files.ts';
-import { PARTITION_COLUMN } from '../parquet-file.ts';
+import { type ColumnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
@@ -97,27 +97,26 @@ interface Stats {
   readonly nullCount: Readonly<Record<string, number>>;
 }
 
-/**
- * A live file. Throws a configuration failure for one that another program wrote. `receiptDay`: the day of a file of
- * profiles, since these have no partitions. `where`: the address of the file.
- */
-export function dayFileOf(
-  path: string,
-  add: Add,
-  table: Table['name'],
-  receiptDay: Day | undefined,
-  where: string,
-): DayFile {
+/** A table whose files are read from a log. */
+interface FilesTable {
+  readonly name: Table['name'];
+  readonly columns: ColumnTypes;
+  /** The day of a file of profiles, since these have no partitions. */
+  readonly receiptDay: Day | undefined;
+}
+
+/** A live file. Throws a configuration failure for one that another program wrote. `where`: the address of the file. */
+export function dayFileOf(path: string, add: Add, table: FilesTable, where: string): DayFile {
   const { [PARTITION_COLUMN]: partition } = add.partitionValues;
-  const day = table === EVENTS.name ? partition : receiptDay;
+  const day = table.name === EVENTS.name ? partition : table.receiptDay;
   const note = add.tags?.[FILE_TAG];
   if (note == null || add.stats == null || day == null || (partition ?? undefined) !== dayOfFile(path)) {
     throw damagedError(where, 'another program wrote it into the table');
   }
   const { sha256 } = checked<{ sha256: string }>(validNote, parseJson(note, where), where);
   const { numRecords, nullCount } = checked<Stats>(validStats, parseJson(add.stats, where), where);
-  const columns = new Set(Object.keys(nullCount));
-  return { table, day, path, rows: numRecords, bytes: add.size, sha256, columns };
+  const columns = new Map([...table.columns].filter(([name]) => name in nullCount));
+  return { table: table.name, day, path, rows: numRecords, bytes: add.size, sha256, columns };
 }
 
 function addOf(file: NewFile, state: TableState, now: number, table: Table['name']): Action {

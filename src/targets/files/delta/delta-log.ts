@@ -17,13 +17,12 @@ import {
   type FilesLog,
   type FilesOptions,
   foreignError,
-  type LogParts,
   LostRace,
   type OpenMode,
   type PlaceVersion,
   type PlannedChange,
 } from '../format.ts';
-import type { NewFile } from '../local-files.ts';
+import type { LocalFiles, NewFile } from '../local-files.ts';
 import { dayFolder } from '../parquet-file.ts';
 import { addedIn, type TableChange } from './commit-actions.ts';
 import { DeltaTable } from './delta-table.ts';
@@ -47,7 +46,7 @@ export const DELTA: FilesFormat = {
     if (await hasObjects(storage, logFolder(EVENTS.name))) return;
     await refuseOthersFiles(storage, EVENTS.name);
   },
-  logOf: (parts, options, mode) => new DeltaLog(parts, options, mode),
+  logOf: (local, options, mode) => new DeltaLog(local, options, mode),
 };
 
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
@@ -61,6 +60,7 @@ async function refuseOthersFiles(storage: Storage, table: Table['name']): Promis
 
 /** The logs of both tables of a place as one. */
 class DeltaLog implements FilesLog {
+  readonly #local: LocalFiles;
   readonly #storage: Storage;
   readonly #mode: OpenMode;
   readonly #events: DeltaTable;
@@ -69,12 +69,13 @@ class DeltaLog implements FilesLog {
   #areProfilesForeign = false;
   #lastRun: RunRecord | undefined;
 
-  constructor(parts: LogParts, options: FilesOptions, mode: OpenMode) {
-    this.#storage = parts.storage;
+  constructor(local: LocalFiles, options: FilesOptions, mode: OpenMode) {
+    this.#local = local;
+    this.#storage = local.storage;
     this.#mode = mode;
-    this.#events = new DeltaTable(parts, EVENTS.name, options, mode);
+    this.#events = new DeltaTable(local, EVENTS.name, options, mode);
     const readsProfiles = mode !== 'load' || options.userProfiles === true;
-    this.#profiles = readsProfiles ? new DeltaTable(parts, USER_PROFILES.name, options, mode) : undefined;
+    this.#profiles = readsProfiles ? new DeltaTable(local, USER_PROFILES.name, options, mode) : undefined;
   }
 
   get version(): PlaceVersion | undefined {
@@ -132,7 +133,7 @@ class DeltaLog implements FilesLog {
   async commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
     for (const log of this.#logs) await log.readEntries();
     const { change, report } = await plan();
-    if (change !== undefined && this.#isToCommit(change)) await this.#commit(this.#changesOfTables(change));
+    if (change !== undefined && this.#isToCommit(change)) await this.#commit(await this.#changesOfTables(change));
     return report;
   }
 
@@ -145,7 +146,7 @@ class DeltaLog implements FilesLog {
    * The change of each table, events first. A purge changes both, so that no run that began before can bring people
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
-  #changesOfTables({ kind, state, files }: Change): [DeltaTable, TableChange][] {
+  async #changesOfTables({ kind, state, files }: Change): Promise<[DeltaTable, TableChange][]> {
     const log = this.#ownProfiles;
     const table = profilesAsTable(state);
     const ofProfiles: [DeltaTable, TableChange][] =
@@ -154,7 +155,11 @@ class DeltaLog implements FilesLog {
         : [[log, { kind, state: { ...table, changes: [] }, files: files.user_profiles ?? new Map() }]];
     const isFirst = ofProfiles.some(([{ version }]) => version === undefined) && this.#events.version !== undefined;
     if (files.events === undefined && !isFirst) return ofProfiles;
-    return [[this.#events, { kind, state, files: files.events ?? new Map() }], ...ofProfiles];
+    const events = new Map(files.events);
+    // Other files get the types that columns have now.
+    const others = [...(this.#events.version?.files.values() ?? [])].filter(({ day }) => !events.has(day));
+    for await (const file of this.#local.conform(others, state)) events.set(file.day, file);
+    return [[this.#events, { kind, state, files: events }], ...ofProfiles];
   }
 
   /** Stores all files, then creates the entry of each table. */

@@ -8,15 +8,15 @@ import { type Difference, difference } from '../../../table/differences.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import type { FilesOptions, LogParts, OpenMode } from '../format.ts';
-import type { DayFile } from '../local-files.ts';
-import { PARTITION_COLUMN } from '../parquet-file.ts';
+import type { FilesOptions, OpenMode } from '../format.ts';
+import type { DayFile, LocalFiles } from '../local-files.ts';
+import { columnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
 import { damagedError } from '../stored-state.ts';
 import { commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateActions, stateOf } from './delta-state.ts';
 import { entryPath, isDataFile, isOurs, logFolder, type TableFiles } from './protocol/entry.ts';
 import { readLatest, Snapshot } from './protocol/snapshot.ts';
-import { checkProtocol, partitionColumnsOf, schemaString } from './schema.ts';
+import { checkProtocol, deltaColumns, partitionColumnsOf, schemaString } from './schema.ts';
 import {
   CHECKPOINT_EVERY,
   eraseHistory,
@@ -51,7 +51,7 @@ export class DeltaTable {
   /** Live files that somebody removed from the storage. */
   #missing: ReadonlySet<string> = new Set();
 
-  constructor({ storage, engine, runFolder }: LogParts, table: Table['name'], options: FilesOptions, mode: OpenMode) {
+  constructor({ storage, engine, runFolder }: LocalFiles, table: Table['name'], options: FilesOptions, mode: OpenMode) {
     this.address = `${storage.address}/${table}`;
     this.#table = table;
     this.#tableFiles = { storage, engine, runFolder, table };
@@ -150,10 +150,11 @@ export class DeltaTable {
     const state = stateOf(snapshot.domains, this.address);
     const files = new Map<Day, DayFile>();
     const [receiptDay] = state.receipts.keys();
+    const table = { name: this.#table, columns: columnTypes(deltaColumns(state)), receiptDay };
     for (const [path, add] of snapshot.files) {
       if (this.#missing.has(path)) continue;
       const where = `${this.#tableFiles.storage.address}/${path}`;
-      const file = dayFileOf(path, add, this.#table, receiptDay, where);
+      const file = dayFileOf(path, add, table, where);
       if (files.has(file.day)) throw damagedError(where, `${file.day} has two files`);
       if (!state.receipts.has(file.day)) throw damagedError(where, `${file.day} has no receipt`);
       files.set(file.day, file);

@@ -12,15 +12,24 @@ import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned 
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import { type PlaceVersion, STATE_FILE } from '../format.ts';
 import type { DayFile } from '../local-files.ts';
-import { dayOfFolder, describeFile, fingerprint, parquetColumns, readMetadata, rowsOfFile } from '../parquet-file.ts';
+import {
+  type ColumnTypes,
+  columnTypes,
+  dayOfFolder,
+  describeFile,
+  fingerprint,
+  parquetColumns,
+  readMetadata,
+  rowsOfFile,
+} from '../parquet-file.ts';
 import { receiptOf, storedProfilesOf } from '../stored-state.ts';
 import {
-  columnsInFile,
   dayOfPath,
   type FolderFile,
   filePath,
   PROFILES_FILE,
   parseStateFile,
+  type RecordedFile,
   schemaOf,
 } from './folder-state.ts';
 
@@ -30,7 +39,7 @@ export type FolderEntry =
   | {
       readonly isDamaged: true;
       /** The right file, as far as the state knows it: it may come back from a copy. */
-      readonly file: FolderFile | undefined;
+      readonly file: RecordedFile | undefined;
       /** Of the file of profiles: what the place held of them. */
       readonly profiles?: StoredProfiles | undefined;
     };
@@ -46,11 +55,9 @@ export interface FolderVersion extends PlaceVersion {
 }
 
 export function folderVersion(text: string | undefined, state: PlaceState, entries: FolderEntries): FolderVersion {
-  const schema = schemaOf(parquetColumns(state));
   const files = { events: new Map<Day, DayFile>(), user_profiles: new Map<Day, DayFile>() };
   for (const { isDamaged, file } of entries.values()) {
-    if (isDamaged) continue;
-    files[file.table].set(file.day, { ...file, isOutdated: file.table === EVENTS.name && file.schema !== schema });
+    if (!isDamaged) files[file.table].set(file.day, file);
   }
   return { text, state, entries, files, damage: damageIn(entries) };
 }
@@ -73,12 +80,16 @@ export async function readFolder(
   const { state, files } = parseStateFile(text, join(root, STATE_FILE));
   const entries = new Map<string, FolderEntry>();
   const adopted: StoredReceipt[] = [];
+  const columns = columnTypes(parquetColumns(state));
+  // A file with other columns is looked into.
+  const columnsBySchema = new Map([[schemaOf(columns), columns]]);
   // Without a row there is no file.
   let profiles = state.profiles?.receipt.rows_stored === 0 ? state.profiles : undefined;
   for (const [path, onDisk] of await listFiles(root)) {
     const day = dayOfPath(path);
     const receipt = day === undefined ? state.profiles?.receipt : state.receipts.get(day);
-    const compared = await compareFile(engine, join(root, path), onDisk, { path, file: files.get(path), receipt });
+    const stored = { path, file: files.get(path), receipt, columnsBySchema };
+    const compared = await compareFile(engine, join(root, path), onDisk, stored);
     if (compared !== undefined) {
       entries.set(path, { isDamaged: false, file: compared.file });
       if (day === undefined) profiles = compared.contents?.profiles ?? state.profiles;
@@ -120,8 +131,9 @@ async function listFiles(root: string): Promise<Map<string, OnDisk>> {
 /** What the state says of the file at a path. */
 interface StoredFile {
   readonly path: string;
-  readonly file: FolderFile | undefined;
+  readonly file: RecordedFile | undefined;
   readonly receipt: StoredReceipt | undefined;
+  readonly columnsBySchema: ReadonlyMap<string, ColumnTypes>;
 }
 
 /**
@@ -132,10 +144,14 @@ interface StoredFile {
  *   is another   later        was left by a killed run: the receipt of its own contents holds
  *   is another   before       is damaged or older: undefined
  */
-async function compareFile(engine: Engine, local: string, onDisk: OnDisk, { path, file, receipt }: StoredFile) {
-  if (file?.bytes === onDisk.bytes && file.modified === onDisk.modified) return { file };
-  const sha256 = await fingerprint(local);
-  if (file?.sha256 === sha256) return { file: { ...file, ...onDisk } };
+async function compareFile(engine: Engine, local: string, onDisk: OnDisk, stored: StoredFile) {
+  const { path, file, receipt, columnsBySchema } = stored;
+  const isUnchanged = file?.bytes === onDisk.bytes && file.modified === onDisk.modified;
+  const sha256 = isUnchanged ? file.sha256 : await fingerprint(local);
+  if (file?.sha256 === sha256) {
+    const columns = columnsBySchema.get(file.schema) ?? (await describeFile(engine, local));
+    return { file: { ...file, ...onDisk, columns } };
+  }
   const contents = await readContents(engine, local);
   const writtenBefore = file?.writtenAt ?? receipt?.changed_at ?? '';
   if (contents === undefined || contents.writtenAt <= writtenBefore) return undefined;
@@ -143,7 +159,8 @@ async function compareFile(engine: Engine, local: string, onDisk: OnDisk, { path
   const { name: table } = contents.profiles === undefined ? EVENTS : USER_PROFILES;
   if (path !== filePath(day, table)) return undefined;
   const { writtenAt, columns } = contents;
-  return { file: { table, day, path, rows, sha256, writtenAt, ...onDisk, ...columnsInFile(columns) }, contents };
+  const schema = schemaOf(columns);
+  return { file: { table, day, path, rows, sha256, writtenAt, ...onDisk, columns, schema }, contents };
 }
 
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it. */

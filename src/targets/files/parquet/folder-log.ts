@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join, relative, resolve, sep } from 'node:path';
-import { type Day, nameDays } from '../../../base/days.ts';
+import { nameDays } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { doublingPauses, retry } from '../../../base/retry.ts';
 import { makeFolders } from '../../../fs/folders.ts';
@@ -75,7 +75,11 @@ class FolderLog implements FilesLog {
     if (before !== undefined) await this.#awaitWriter();
     if (this.#mode === 'read') this.version = await this.#readVersion();
     else await this.#locked(async () => {});
-    if (this.#mode === 'load' && this.#options.userProfiles === true) await this.#refuseForeignProfiles();
+    const loadsProfiles = this.#mode === 'load' && this.#options.userProfiles === true;
+    const { storage } = this.#local;
+    if (loadsProfiles && !this.#hasProfiles && (await hasObjects(storage, USER_PROFILES.name))) {
+      throw foreignError(storage.address, USER_PROFILES.name);
+    }
     return before?.text !== this.version?.text || this.#areReplaced(before);
   }
 
@@ -147,14 +151,12 @@ class FolderLog implements FilesLog {
     const text = await readStateText(this.#local.storage);
     if (text === undefined) return undefined;
     const { version, removed } = await readFolder(this.#local.engine, this.#root, text);
-    if (removed.length > 0) this.#warnOfRemoved(removed);
+    if (removed.length > 0 && this.#mode !== 'read') {
+      const { address, logger } = this.#options;
+      const message = `${address}: the files of ${plainCount(removed.length, 'day')} were removed (${nameDays(removed)}): they count as pruned.`;
+      logger.warn('days.removed', message, { days: removed.length });
+    }
     return version;
-  }
-
-  async #refuseForeignProfiles(): Promise<void> {
-    if (this.#hasProfiles) return;
-    const { storage } = this.#local;
-    if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
   }
 
   /** Waits, within bounds, for a writer that is at work. */
@@ -162,13 +164,6 @@ class FolderLog implements FilesLog {
     const { clock, lockWaitMs: waitMs, signal } = this.#options;
     const isFree = () => !existsSync(this.#path(LOCK_FILE)) || undefined;
     await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
-  }
-
-  #warnOfRemoved(days: readonly Day[]): void {
-    if (this.#mode === 'read') return;
-    const { address, logger } = this.#options;
-    const message = `${address}: the files of ${plainCount(days.length, 'day')} were removed (${nameDays(days)}): they count as pruned.`;
-    logger.warn('days.removed', message, { days: days.length });
   }
 
   /** True if a live file of a version is no longer on the disk as it was. */

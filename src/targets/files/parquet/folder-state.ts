@@ -3,13 +3,12 @@ import { dirname } from 'node:path';
 import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
-import type { DescribedColumn } from '../../../engine/conversions.ts';
 import { OWN_FOLDER } from '../../../storage/storage.ts';
-import { type PlaceState, type RunRecord, type StoredProfiles, tableState } from '../../../table/place-state.ts';
+import type { PlaceState, RunRecord, StoredProfiles } from '../../../table/place-state.ts';
 import type { StoredReceipt } from '../../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import type { DayFile } from '../local-files.ts';
-import { dayFolder, dayOfFolder, parquetColumns } from '../parquet-file.ts';
+import { type ColumnTypes, dayFolder, dayOfFolder } from '../parquet-file.ts';
 import {
   checked,
   fromStored,
@@ -46,28 +45,22 @@ export interface FolderFile extends DayFile {
   readonly schema: string;
 }
 
+/** What the state keeps of a file. */
+export type RecordedFile = Omit<FolderFile, 'columns'>;
+
 /** All that `_dfinery.json` holds. */
 interface StateFile {
   readonly state: PlaceState;
   /** By path. */
-  readonly files: ReadonlyMap<string, FolderFile>;
+  readonly files: ReadonlyMap<string, RecordedFile>;
 }
 
 /** A hash of columns in their order, with their types. */
-export const schemaOf = (columns: readonly DescribedColumn[]): string =>
+export const schemaOf = (columns: ColumnTypes): string =>
   createHash('sha256')
-    .update(JSON.stringify(columns.map(({ name, type }) => [name, type])))
+    .update(JSON.stringify([...columns]))
     .digest('hex')
     .slice(0, 16);
-
-const columnNames = (columns: readonly DescribedColumn[]): ReadonlySet<string> =>
-  new Set(columns.map(({ name }) => name));
-
-/** The columns that a file has, and their hash. */
-export const columnsInFile = (columns: readonly DescribedColumn[]): Pick<FolderFile, 'schema' | 'columns'> => ({
-  schema: schemaOf(columns),
-  columns: columnNames(columns),
-});
 
 interface StoredFile extends Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'> {
   readonly written_at: string;
@@ -80,7 +73,7 @@ interface StoredFolder extends StoredState {
 }
 
 /** The member `file` of a day, or of the profiles. */
-const fileMember = (file: FolderFile | undefined): { readonly file?: StoredFile } => {
+const fileMember = (file: RecordedFile | undefined): { readonly file?: StoredFile } => {
   if (file === undefined) return {};
   const { rows, bytes, modified, writtenAt: written_at, sha256, schema } = file;
   return { file: { rows, bytes, modified, written_at, sha256, schema } };
@@ -109,15 +102,14 @@ export function parseStateFile(text: string, where: string): StateFile {
   const profiles = storedProfilesOf(stored.profiles, where);
   const state = { ...fromStored(stored, receipts, where), profiles, lastRun: stored.last_run };
 
-  const filesOf = (table: Table['name'], stored: readonly Pick<StoredFolder['days'][number], 'day' | 'file'>[]) => {
-    const columns = columnNames(parquetColumns(tableState(state, table) ?? state));
-    return stored.flatMap(({ day, file }): FolderFile[] => {
-      if (file === undefined) return [];
-      const { written_at: writtenAt, ...facts } = file;
-      return [{ ...facts, writtenAt, table, day, path: filePath(day, table), columns }];
-    });
+  const files = new Map<string, RecordedFile>();
+  const record = (table: Table['name'], day: Day, file: StoredFile | undefined) => {
+    if (file === undefined) return;
+    const { written_at: writtenAt, ...facts } = file;
+    const path = filePath(day, table);
+    files.set(path, { ...facts, writtenAt, table, day, path });
   };
-  const ofProfiles = profiles === undefined ? [] : [{ ...stored.profiles, day: profiles.receipt.day }];
-  const files = [...filesOf(EVENTS.name, stored.days), ...filesOf(USER_PROFILES.name, ofProfiles)];
-  return { state, files: new Map(files.map((file) => [file.path, file])) };
+  for (const { day, file } of stored.days) record(EVENTS.name, day, file);
+  if (profiles !== undefined) record(USER_PROFILES.name, profiles.receipt.day, stored.profiles?.file);
+  return { state, files };
 }

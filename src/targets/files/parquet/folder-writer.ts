@@ -1,14 +1,13 @@
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf } from '../../../base/errors.ts';
-import { newState, type PlaceState, type RunRecord, tableState } from '../../../table/place-state.ts';
+import { newState, type PlaceState, type RunRecord } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
 import { type Change, STATE_FILE, TABLE_NAMES } from '../format.ts';
 import type { LocalFiles, NewFile } from '../local-files.ts';
-import { parquetColumns } from '../parquet-file.ts';
 import { type FolderEntry, type FolderVersion, folderVersion, sizeAndTime } from './folder-files.ts';
-import { type FolderFile, filePath, PROFILES_FILE, schemaOf, serializeState } from './folder-state.ts';
+import { filePath, PROFILES_FILE, type RecordedFile, schemaOf, serializeState } from './folder-state.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -50,7 +49,7 @@ export class FolderWriter {
     const { text, entries: conformed } = await this.#conform(announced, paths);
     // 3. The files of the change replace the others. Days without rows lose theirs.
     const entries = new Map([...conformed].filter(([path]) => !paths.has(path)));
-    for (const [path, file] of newFiles) if (file !== undefined) entries.set(path, await this.#put(file, state));
+    for (const [path, file] of newFiles) if (file !== undefined) entries.set(path, await this.#put(file));
     await this.#remove([...paths].filter((path) => !entries.has(path)));
     // 4. The state says what is there now.
     return this.#store(folderVersion(text, state, entries));
@@ -73,22 +72,18 @@ export class FolderWriter {
   /** Writes the files anew that have other columns than the state, but for those at `paths`. */
   async #conform({ text, state, entries: before, files }: FolderVersion, paths: ReadonlySet<string>) {
     const entries = new Map(before);
-    for (const file of files.events.values()) {
-      if (file.isOutdated !== true || paths.has(file.path)) continue;
-      const rewritten = await this.#local.rewrite(file, state);
-      if (rewritten !== undefined) entries.set(file.path, await this.#put(rewritten, state));
-    }
+    const others = [...files.events.values()].filter(({ path }) => !paths.has(path));
+    for await (const file of this.#local.conform(others, state)) entries.set(file.path, await this.#put(file));
     return folderVersion(text, state, entries);
   }
 
-  /** Moves a new file into its place. `state`: that of which it has the columns. */
-  async #put({ local, statistics: _statistics, ...file }: NewFile, state: PlaceState): Promise<FolderEntry> {
+  /** Moves a new file into its place. */
+  async #put({ local, statistics: _statistics, ...file }: NewFile): Promise<FolderEntry> {
     this.#checkHeld();
     await this.#local.storage.putFile(local, file.path);
     const onDisk = sizeAndTime(join(this.#root, file.path));
     if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
-    const schema = schemaOf(parquetColumns(tableState(state, file.table) ?? state));
-    return { isDamaged: false, file: { ...file, ...onDisk, schema } };
+    return { isDamaged: false, file: { ...file, ...onDisk, schema: schemaOf(file.columns) } };
   }
 
   /** Removes files, and their folders unless these hold files of others. */
@@ -121,7 +116,7 @@ function announcedState({ state: before, files }: FolderVersion, after: PlaceSta
 
 /** The text of a state. Of damaged files it keeps what is known: the right file may come back from a copy. */
 function stateText(state: PlaceState, entries: FolderVersion['entries']): string {
-  const files = new Map<string, FolderFile>();
+  const files = new Map<string, RecordedFile>();
   for (const [path, { file }] of entries) if (file !== undefined) files.set(path, file);
   const ofProfiles = entries.get(PROFILES_FILE);
   const damaged = ofProfiles?.isDamaged ? ofProfiles.profiles : undefined;

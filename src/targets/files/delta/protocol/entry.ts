@@ -7,12 +7,12 @@ import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
 import { isTemporary } from '../../../../fs/atomic-file.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../../table/tables.ts';
-import type { LogParts } from '../../format.ts';
+import type { LocalFiles } from '../../local-files.ts';
 import { PARTITION_COLUMN } from '../../parquet-file.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
 
 /** Where a table is, with the means to work on its log. */
-export interface TableFiles extends LogParts {
+export interface TableFiles extends Pick<LocalFiles, 'storage' | 'engine' | 'runFolder'> {
   readonly table: Table['name'];
 }
 
