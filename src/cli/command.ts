@@ -3,8 +3,7 @@ import { parseDuration } from '../base/durations.ts';
 import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { nearest } from '../base/nearest.ts';
-import type { Context } from './context.ts';
-import { LOG_FORMATS, type Stream } from './terminal.ts';
+import { type Context, LOG_FORMATS, type Stream } from './context.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {
   /** Options by name in camel case: `maxWait` is `--max-wait`. Arguments are among them, in their order. */

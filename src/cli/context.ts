@@ -1,9 +1,10 @@
+import type { Writable } from 'node:stream';
 import { secretFrom } from '../base/env.ts';
-import { createLogger, type LogLevel } from '../base/log.ts';
+import { createLogger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Runtime, systemRandom } from '../base/runtime.ts';
 import { Redactor, Secret } from '../base/secrets.ts';
+import { printable } from '../base/visible-text.ts';
 import type { Prompts } from './prompts.ts';
-import { type LogFormat, type Terminal, terminalLog } from './terminal.ts';
 
 export interface Io extends Omit<Runtime, 'logger' | 'random'> {
   readonly terminal: Terminal;
@@ -27,4 +28,47 @@ export function secretOf(name: string, { env, redactor }: Pick<Context, 'env' | 
   const secret = text === undefined ? undefined : new Secret(text);
   redactor.add(secret);
   return secret;
+}
+
+export type Stream = 'stdout' | 'stderr';
+
+/** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
+export interface Terminal {
+  /** Writes one line of a result: on stdout, unless that is taken by data. */
+  result(line: string, stream?: Stream): void;
+  /** Writes one line of log, above the status. */
+  note(line: string, level?: LogLevel): void;
+  /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
+  status(line?: string): void;
+  /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
+  readonly stdout?: Writable | undefined;
+  readonly interactive: boolean;
+  /** The width of the results; infinite where they go to no terminal. */
+  readonly columns: number;
+}
+
+/** Makes each text one printable line, whatever characters from outside it contains. */
+export const printableTerminal = (terminal: Terminal): Terminal => ({
+  stdout: terminal.stdout,
+  interactive: terminal.interactive,
+  get columns() {
+    return terminal.columns;
+  },
+  result: (line, stream) => terminal.result(printable(line), stream),
+  note: (line, level) => terminal.note(printable(line), level),
+  status: (line) => terminal.status(line === undefined ? undefined : printable(line)),
+});
+
+export const LOG_FORMATS = ['text', 'json'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
+const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
+
+export function terminalLog(terminal: Pick<Terminal, 'note'>, format: LogFormat, now: () => number): LogSink {
+  return ({ level, event, message, fields }) => {
+    const time = new Date(now()).toISOString();
+    const json = () => JSON.stringify({ time, level, event, message, ...fields });
+    const line = format === 'json' ? json() : `${time.slice(11, 19)}Z ${MARKS[level]} ${message}`;
+    terminal.note(line, level);
+  };
 }

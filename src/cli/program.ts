@@ -7,11 +7,10 @@ import { refuseUnknownNames } from '../config/environment.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
-import { type Context, contextOf, type Io } from './context.ts';
+import { type Context, contextOf, type Io, printableTerminal } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
 import { type CommandLine, type CommandValues, newParser, parseCommandLine } from './parse.ts';
-import { printableTerminal } from './terminal.ts';
 
 /** The option with which the script of `completion` asks. */
 const COMPLETION = '--get-yargs-completions';

@@ -12,8 +12,8 @@ import { editsOf } from '../../extract/extract-deps.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
-import { pinnedTypes } from '../pinned-schema.ts';
 import { percent, tableLines } from '../text-layout.ts';
+import { pinnedTypes } from './discover.ts';
 
 export const command = defineCommand({
   options: {

@@ -5,12 +5,12 @@ import { type CommandResult, DAY_OPTIONS, defineCommand, duration, flag, text } 
 import { EXPORT_KEYS, openOptions, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf, RunFailed } from '../failure.ts';
-import { pinnedTypes } from '../pinned-schema.ts';
 import { configuredPlace, type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { notify, notifyAddress } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
+import { pinnedTypes } from './discover.ts';
 import { planSync } from './plan.ts';
 
 export const command = defineCommand({
