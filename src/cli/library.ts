@@ -93,18 +93,19 @@ export async function sync(options: SyncOptions): Promise<Summary> {
   const { config: incomplete, context } = open(options);
   const { target, place } = placeOf('sync', options, TARGETS, incomplete);
   const config = requireKeys(incomplete, ...EXPORT_KEYS);
-  const run = { config, days: dayRange(options), maxWaitMs: options.maxWaitMs };
   const sink = await target.open(place, openOptions(config, context));
-  return await runSync(run, sink, context).catch((error: unknown) => {
-    throw error instanceof RunFailed ? error.cause : error;
-  });
+  return await runSync({ config, days: options, maxWaitMs: options.maxWaitMs }, sink, context).catch(
+    (error: unknown) => {
+      throw error instanceof RunFailed ? error.cause : error;
+    },
+  );
 }
 
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
   const { config, context } = open(options);
   const named = optionalPlaceOf('plan', options, TARGETS, config);
-  return (await planSync(named, dayRange(options), config, context)).result;
+  return (await planSync(named, options, config, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */
@@ -132,5 +133,3 @@ function open({ config: keys, log = () => {}, signal = new AbortController().sig
   };
   return { config: readConfiguration(keys, context), context };
 }
-
-const dayRange = ({ from, to, fullRefresh = false }: DayOptions) => ({ from, to, fullRefresh });

@@ -100,8 +100,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       user_profiles: true,
     };
     const config = requireKeys(readConfiguration(keys, context), ...EXPORT_KEYS);
-    const run = { config, days: { from: undefined, to: undefined, fullRefresh: false }, maxWaitMs: undefined };
-    return await runSync(run, await duckdb.open(file, openOptions(config, context)), context);
+    return await runSync({ config, days: {} }, await duckdb.open(file, openOptions(config, context)), context);
   } finally {
     await simulator.close();
   }

@@ -5,11 +5,12 @@ import { isSnapshotDue, profileFilters } from '../../extract/profile-snapshot.ts
 import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../../targets/targets.ts';
-import { DAY_OPTIONS, defineCommand, type OptionValues } from '../command.ts';
+import { DAY_OPTIONS, defineCommand } from '../command.ts';
 import { type CommandConfig, PLAN_KEYS, placeOptions, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
 import type { PlanResult } from '../results.ts';
+import type { SyncRun } from '../run/run.ts';
 import { tableLines } from '../text-layout.ts';
 
 const MAX_LISTED_DAYS = 40;
@@ -26,12 +27,10 @@ export const command = defineCommand({
   },
 });
 
-type DayValues = OptionValues<typeof DAY_OPTIONS>;
-
 /** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
 export async function planSync(
   named: NamedPlace | undefined,
-  values: DayValues,
+  days: SyncRun['days'],
   incomplete: CommandConfig,
   context: Context,
 ) {
@@ -40,7 +39,7 @@ export async function planSync(
   const maintenance = await stateful?.maintenance();
   const state = await maintenance?.readState(named?.place ?? '', placeOptions(config, context));
   const now = context.clock.now();
-  const planned = planRun({ settings: config, ...values, prior: priorLoadsOf(state), now });
+  const planned = planRun({ ...days, settings: config, prior: priorLoadsOf(state), now });
   const hasProfiles = config.userProfiles && (named === undefined || stateful !== undefined);
   const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFilters(config), now);
   logNotes(planned, context.logger);

@@ -1,12 +1,11 @@
 // This folder: the run behind `sync` with its record, its summary and its notification.
 
-import type { Day } from '../../base/days.ts';
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
-import { type Plan, planRun } from '../../extract/which-days.ts';
+import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
@@ -19,8 +18,8 @@ import { summaryOf } from './summary.ts';
 export interface SyncRun {
   readonly config: SourceConfig & { readonly spoolDir: string; readonly ledgerDir?: string | undefined };
   /** The days given on the command line, which take precedence over the configuration. */
-  readonly days: { readonly from: Day | undefined; readonly to: Day | undefined; readonly fullRefresh: boolean };
-  readonly maxWaitMs: number | undefined;
+  readonly days: Pick<PlanInput, 'from' | 'to' | 'fullRefresh'>;
+  readonly maxWaitMs?: number | undefined;
 }
 
 /** Plans, exports and commits into an open place; records the run there and closes it. Throws RunFailed. */
@@ -72,7 +71,7 @@ async function loadInto(
   const stateful = 'commit' in sink ? sink : undefined;
   const suppression = suppressionOf(config);
   requireSuppression('The place', stateful?.state?.suppressionLength ?? 0, suppression);
-  const plan = planRun({ settings: config, ...days, prior: priorLoadsOf(stateful?.state), now: began });
+  const plan = planRun({ ...days, settings: config, prior: priorLoadsOf(stateful?.state), now: began });
   let waitingUntil: number | undefined;
   const onWait = (until: number | undefined) => {
     waitingUntil = until;
