@@ -125,9 +125,6 @@ export class DaysOutcome {
   /** What is to be stored with the days that were loaded so far. */
   progress({ includesEnd, finalNewline }: ServiceBehaviour, now: number): RunProgress {
     const { settings, fingerprints, appends, mode } = this.#plan;
-    const gaps = this.#failsAtGap ? [] : this.#report.gaps;
-    // What the plan knew comes from the state, or from the configuration, and is not to be stored.
-    const proved = this.#plan.includesEnd === undefined ? includesEnd : undefined;
     return {
       now,
       start: this.#start,
@@ -135,8 +132,9 @@ export class DaysOutcome {
       hashedColumns: hashedColumnsOf(settings),
       appends,
       rewrites: mode !== 'sync',
-      gaps,
-      includesEnd: proved,
+      gaps: this.#failsAtGap ? [] : this.#report.gaps,
+      // What the plan knew comes from the state, or from the configuration, and is not to be stored.
+      includesEnd: this.#plan.includesEnd === undefined ? includesEnd : undefined,
       finalNewline,
     };
   }

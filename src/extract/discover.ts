@@ -34,8 +34,8 @@ interface DiscoveredColumn {
  */
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
-  const sample = sampleOf(config, now);
-  const sampledDays = `${sample.starts[0]} to ${sample.last}`;
+  const last = lastDayOver(now);
+  const sampledDays = `${addDays(last, 1 - SAMPLED_DAYS)} to ${last}`;
   // The first day that every service still exports, and the last that has begun everywhere.
   const [from, to] = [addDays(oldestDay(now, config.historyDays), 1), firstToday(now)];
   deps.logger.info(
@@ -49,7 +49,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
       `${sampledDays} are not known. ${sentenceOf(reason)}`;
     deps.logger.warn('discover.partial', message);
   }
-  return joinColumns(header, await scanSample(sample, config, deps), config, deps.edits);
+  return joinColumns(header, await scanSample(last, config, deps), config, deps.edits);
 }
 
 /** The columns of a header, of a sample and of the service, each once. */
@@ -93,46 +93,26 @@ function standardNames({ properties, propertiesCondition: condition, columnsDrop
 /** The number of days whose cells show the types. */
 const SAMPLED_DAYS = 3;
 
-/** The days whose cells show the types. */
-interface Sample {
-  /** First days, from the longest sample to the shortest: a service may not export so many days at once. */
-  readonly starts: readonly Day[];
-  readonly last: Day;
-  readonly to: Day;
-}
-
-/** The last days that are over. One more is asked for while it is not known whether the last one is included. */
-function sampleOf({ toDateInclusive }: SourceConfig, now: number): Sample {
-  const last = lastDayOver(now);
-  const extraDays = toDateInclusive === 'auto' ? 1 : 0;
-  const starts = new Set([SAMPLED_DAYS - 1 + extraDays, extraDays, 0].map((days) => addDays(last, -days)));
-  return { starts: [...starts], last, to: toDateInclusive === 'false' ? addDays(last, 1) : last };
-}
-
-/** The columns of a sample, from all of its cells. Throws a UserError. */
-async function scanSample(
-  { starts: [first, ...shorter], last, to }: Sample,
-  config: SourceConfig,
-  deps: ExtractDeps,
-): Promise<readonly ColumnScan[]> {
+/**
+ * The columns of a sample of days until `last`, from all of its cells. A service may not export so many days at once: then
+ * fewer. Throws a UserError.
+ */
+async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
   const { service, timezone, edits } = deps;
-  const daysFrom = (from: Day) => (from === last ? from : `${from} to ${last}`);
-  const scan = (from: Day) =>
-    downloadChecked({
+  const to = config.toDateInclusive === 'false' ? addDays(last, 1) : last;
+  for (let days = SAMPLED_DAYS; ; days--) {
+    const from = addDays(last, 1 - days);
+    const label = from === last ? last : `${from} to ${last}`;
+    const result = await downloadChecked({
       ...deps,
-      label: daysFrom(from),
+      label,
       send: (signal) => service.exportEvents({ ...filtersOf(config), from, to }, signal),
       open: () => ({ write() {} }),
       scan: { timezone, requireColumns: true, edits },
     });
-  let start = first;
-  let result = await scan(start);
-  for (const from of shorter) {
-    if (!['too_large', 'invalid', 'gone'].includes(result.kind)) break;
-    start = from;
-    result = await scan(start);
+    if (result.kind === 'checked') return result.scan.columns;
+    if (result.kind === 'empty') return [];
+    const mayBeTooMany = ['too_large', 'invalid', 'gone'].includes(result.kind);
+    if (days === 1 || !mayBeTooMany) throw downloadError(label, result);
   }
-  if (result.kind === 'checked') return result.scan.columns;
-  if (result.kind === 'empty') return [];
-  throw downloadError(daysFrom(start), result);
 }

@@ -53,7 +53,7 @@ function median(counts: readonly number[]): number {
  */
 export function doubtfulDays(
   receipts: PriorReceipts,
-  { now, appends }: { readonly now: number; readonly appends: boolean },
+  { now, appends = false }: { readonly now: number; readonly appends?: boolean },
 ): Day[] {
   const isDoubtful = ([day, { rows, is_over, pruned }]: readonly [Day, PriorReceipt]) => {
     if (!is_over || pruned === true || day <= addDays(lastDayOver(now), -DOUBTFUL_DAYS)) return false;

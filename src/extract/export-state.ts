@@ -46,13 +46,13 @@ export interface RunProgress {
   /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
   readonly rewrites: boolean;
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
-  readonly includesEnd: boolean | undefined;
+  readonly includesEnd?: boolean | undefined;
   /** Whether files end with a line end, as far as this run knows. */
-  readonly finalNewline: boolean | undefined;
+  readonly finalNewline?: boolean | undefined;
   /** Days found to be lost in this run, under `on_gap: warn`. */
-  readonly gaps: readonly Day[];
-  /** True under plain append, which reads only days without rows again. */
-  readonly appends: boolean;
+  readonly gaps?: readonly Day[];
+  /** True under plain append, which reads only days without rows again. Default false. */
+  readonly appends?: boolean;
 }
 
 /**
@@ -67,7 +67,7 @@ export function stateAfter(
   const { to_date_inclusive, final_newline, gaps: recordedGaps = [], ...otherKeys } = before ?? {};
   const start = before?.start_date ?? progress.start;
   const isLoaded = (day: Day) => receipts.get(day)?.is_over === true;
-  const gaps = new Set([...recordedGaps, ...progress.gaps].filter((day) => !isLoaded(day)));
+  const gaps = new Set([...recordedGaps, ...(progress.gaps ?? [])].filter((day) => !isLoaded(day)));
   let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
   const hashedColumns = hashedAfter(before, progress.hashedColumns);

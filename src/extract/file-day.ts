@@ -73,11 +73,7 @@ export async function loadFileDay<T>(
       start: state?.start_date ?? day,
       fingerprints,
       hashedColumns: hashedColumnsOf(settings),
-      appends: false,
       rewrites: true,
-      gaps: [],
-      includesEnd: undefined,
-      finalNewline: undefined,
     };
     return await store({ days: [download], progress });
   } finally {

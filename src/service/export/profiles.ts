@@ -45,26 +45,21 @@ export async function downloadProfiles<Output extends CheckedOutput>(
     send: (signal) => service.exportProfiles(request, signal),
     scan: { ...scan, requireColumns: false },
   });
-  if (result.kind !== 'checked') return noSnapshot(result);
+  if (result.kind !== 'checked') {
+    const { kind, code, clause } = result;
+    const message = `The profiles were not exported: ${sentenceOf(clause)}`;
+    return { kind: code === NOT_FOUND ? 'unavailable' : KIND_OF_FAILURE[kind], message };
+  }
   if (result.scan.header.includes(UNIFIED_ID)) return result;
   return { kind: 'refused', message: `The export of profiles has no column ${UNIFIED_ID}: is base_url right?` };
 }
 
-function noSnapshot({ kind, code, clause }: DownloadFailure): NoSnapshot {
-  const message = sentenceOf(clause);
-  switch (kind) {
-    case 'gone':
-      return { kind: 'unavailable', message };
-    case 'config':
-    case 'unsupported':
-      return { kind: 'refused', message };
-    case 'invalid':
-      return { kind, message };
-    case 'empty':
-      return { kind: code === NOT_FOUND ? 'unavailable' : 'busy', message: `For the profiles ${clause}.` };
-    case 'too_large':
-      return { kind: 'busy', message: `The export of profiles failed again and again: ${clause}.` };
-    case 'failed':
-      return { kind: 'busy', message };
-  }
-}
+const KIND_OF_FAILURE: Readonly<Record<DownloadFailure['kind'], NoSnapshot['kind']>> = {
+  gone: 'unavailable',
+  config: 'refused',
+  unsupported: 'refused',
+  invalid: 'invalid',
+  empty: 'busy',
+  too_large: 'busy',
+  failed: 'busy',
+};

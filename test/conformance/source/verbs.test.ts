@@ -64,7 +64,7 @@ describe('discover', () => {
     fixture = await SourceFixture.start({}, { rowsPerDay: 2000 });
     const first = await discover();
     expect(first.logs('discover.cost')[0]).toMatch(/two exports/);
-    expect(fixture.requested()).toEqual(['2025-12-22..2026-01-19', '2026-01-15..2026-01-18']);
+    expect(fixture.requested()).toEqual(['2025-12-22..2026-01-19', '2026-01-16..2026-01-18']);
     expect(fixture.sim.requests()[0].outcome).toBe('closed');
     expect((await discover()).text.split('\n').at(-2)).toBe(first.text.split('\n').at(-2));
   });

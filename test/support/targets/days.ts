@@ -72,9 +72,6 @@ export class Days {
       hashedColumns: { columns: [], key_check: null },
       rewrites: false,
       includesEnd: true,
-      finalNewline: true,
-      gaps: [],
-      appends: false,
     };
   }
 

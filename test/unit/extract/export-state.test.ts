@@ -23,10 +23,6 @@ const facts = (more: Partial<RunProgress> = {}): RunProgress => ({
   fingerprints: fingerprintsOf({ ...SETTINGS }),
   hashedColumns: { columns: [], key_check: null },
   rewrites: false,
-  includesEnd: undefined,
-  finalNewline: undefined,
-  gaps: [],
-  appends: false,
   ...more,
 });
 
