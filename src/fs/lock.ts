@@ -37,90 +37,78 @@ export interface LockOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A file that one process at a time owns, of any container and machine that sees it. */
-export class LockFile {
-  readonly #path: string;
-  readonly #token: string;
-  readonly #what: string;
-  #stopTouching: () => void = () => {};
-
-  private constructor(path: string, token: string, { what, clock }: Pick<LockOptions, 'what' | 'clock'>) {
-    this.#path = path;
-    this.#token = token;
-    this.#what = what;
-    this.#keepAlive(clock);
-  }
-
-  /**
-   * Takes the lock. When the wait is over it throws a transient failure that names the owner. It also throws the
-   * signal's reason, and the system's error if the file cannot be made.
-   */
-  static async acquire(path: string, options: LockOptions): Promise<LockFile> {
-    const { waitMs, what } = options;
-    const pauses = doublingPauses({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
-    const token = await retry({ ...options, pauses }, () => createOwnerFile(path) ?? takeFromDeadOwner(path, what));
-    if (token !== undefined) return new LockFile(path, token, options);
-    const { pid, host } = readOwner(path)?.identity ?? {};
-    const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
-    const message = `${capitalized(what)} is in use${who}: try again when that run has ended.`;
-    throw transientError(message, { where: { file: path } });
-  }
-
+/** The ownership of a file that one process at a time owns, of any container and machine that sees it. */
+export interface Lock {
   /**
    * Throws a transient failure once another process took the lock over: this process was suspended for long. Called
    * right before each step that others see.
    */
-  checkHeld(): void {
-    if (this.#isHeld()) return;
-    throw transientError(`Another run has taken over ${this.#what}: this one was silent for long. Run again.`, {
-      where: { file: this.#path },
-    });
-  }
-
+  checkHeld(): void;
   /** A file that cannot be removed counts as a dead owner's after a minute. */
-  release(): void {
-    this.#stopTouching();
-    try {
-      removeOwnerFile(this.#path, this.#token);
-    } catch {}
-  }
+  release(): void;
+}
 
-  #isHeld(): boolean {
-    return readOwner(this.#path)?.token === this.#token;
+/**
+ * Takes a lock. When the wait is over it throws a transient failure that names the owner. It also throws the signal's
+ * reason, and the system's error if the file cannot be made.
+ */
+export async function acquireLock(path: string, options: LockOptions): Promise<Lock> {
+  const { waitMs, what, clock } = options;
+  const where = { file: path };
+  const pauses = doublingPauses({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
+  const token = await retry({ ...options, pauses }, () => createOwnerFile(path) ?? takeFromDeadOwner(path));
+  if (token === undefined) {
+    const { pid, host } = readOwner(path)?.identity ?? {};
+    const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
+    throw transientError(`${capitalized(what)} is in use${who}: try again when that run has ended.`, { where });
   }
-
-  #keepAlive(clock: Clock): void {
-    this.#stopTouching = clock.after(HEARTBEAT_MS, () => {
+  const isHeld = () => readOwner(path)?.token === token;
+  let stopTouching = () => {};
+  const keepTouching = () => {
+    stopTouching = clock.after(HEARTBEAT_MS, () => {
       try {
-        if (!this.#isHeld()) return;
+        if (!isHeld()) return;
         const now = new Date(systemClock.now());
-        utimesSync(this.#path, now, now);
+        utimesSync(path, now, now);
       } catch {
         // A disk that fails for a while must not end the lock.
       }
-      this.#keepAlive(clock);
+      keepTouching();
     });
-  }
+  };
+  keepTouching();
+  return {
+    checkHeld() {
+      if (isHeld()) return;
+      throw transientError(`Another run has taken over ${what}: this one was silent for long. Run again.`, { where });
+    },
+    release() {
+      stopTouching();
+      try {
+        removeOwnerFile(path, token);
+      } catch {}
+    },
+  };
 }
 
 /**
  * Runs `work` while no other process that uses the lock does. `work` asks `checkHeld` right before each step that others
- * see. Throws what `work` throws, and what `acquire` throws.
+ * see. Throws what `work` throws, and what `acquireLock` throws.
  */
 export async function withLockFile<T>(
   path: string,
   options: LockOptions,
   work: (checkHeld: () => void) => Promise<T>,
 ): Promise<T> {
-  const lock = await LockFile.acquire(path, options);
+  const lock = await acquireLock(path, options);
   try {
-    return await work(() => lock.checkHeld());
+    return await work(lock.checkHeld);
   } finally {
     lock.release();
   }
 }
 
-/** The state of a lock's owner; `none` if there is no such file. Throws the system's error. */
+/** The state of a lock's owner; `none` if there is no such file. Throws a configuration failure for what is no lock. */
 export function ownerState(path: string): 'alive' | 'dead' | 'none' {
   const owner = readOwner(path);
   if (owner === undefined) return 'none';
@@ -129,10 +117,10 @@ export function ownerState(path: string): 'alive' | 'dead' | 'none' {
 
 /**
  * Takes the lock of a dead owner. Returns the new token; undefined if the owner lives, or if another process takes the
- * lock. Throws a configuration failure for what cannot be a lock, and the system's error if no file can be made.
+ * lock. Throws as `readOwner`, and the system's error if no file can be made.
  */
-function takeFromDeadOwner(path: string, what: string): string | undefined {
-  const owner = usableAsLock(path, what, () => readOwner(path));
+function takeFromDeadOwner(path: string): string | undefined {
+  const owner = readOwner(path);
   // The lock was released meanwhile.
   if (owner === undefined) return createOwnerFile(path);
   if (!isDead(owner)) return undefined;
@@ -140,35 +128,24 @@ function takeFromDeadOwner(path: string, what: string): string | undefined {
   const stealing = `${path}.steal`;
   const token = createOwnerFile(stealing);
   if (token === undefined) {
-    const other = usableAsLock(stealing, what, () => readOwner(stealing));
+    const other = readOwner(stealing);
     if (other !== undefined && isDead(other)) removeOwnerFile(stealing, other.token);
     return undefined;
   }
   try {
-    usableAsLock(path, what, () => removeOwnerFile(path, owner.token));
+    removeOwnerFile(path, owner.token);
   } finally {
     removeOwnerFile(stealing, token);
   }
   return createOwnerFile(path);
 }
 
-/** Runs a step on the file of a lock. Its failure means that the file is not a lock of this user. */
-function usableAsLock<T>(path: string, what: string, step: () => T): T {
-  try {
-    return step();
-  } catch (cause) {
-    const code = codeOf(cause) ?? 'unknown error';
-    const message = `${path} is in the way of ${what} and cannot be the lock of this user (${code}): remove it.`;
-    throw configError(message, { cause, where: { file: path } });
-  }
-}
-
 /**
  * Removes an owner's file unless another owner has replaced it. One race stays: who replaces it between these two calls
- * loses the new file. The owner of a lock notices that at its next `checkHeld`.
+ * loses the new file. The owner of a lock notices that at its next `checkHeld`. Throws as `readOwner`.
  */
 function removeOwnerFile(path: string, token: string): void {
-  if (readOwner(path)?.token === token) rmSync(path, { force: true });
+  if (readOwner(path)?.token === token) ofLock(path, () => rmSync(path, { force: true }));
 }
 
 /** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
@@ -198,15 +175,27 @@ function createOwnerFile(path: string): string | undefined {
   }
 }
 
-/** The owner of a path; undefined if there is none. Throws the system's error for what cannot be an owner's file. */
+/** The owner of a path; undefined if there is none. Throws a configuration failure for what cannot be a lock. */
 function readOwner(path: string): Owner | undefined {
-  try {
+  return ofLock(path, () => {
     const value = objectIn(readFileSync(path, 'utf8'));
     const { ino, mtimeMs } = statSync(path);
     const { token = `${ino} ${mtimeMs}` } = value;
     return { token: String(token), identity: identityFrom(value), touchedAt: mtimeMs };
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
+  });
+}
+
+const NO_LOCK: ReadonlySet<string> = new Set(['EISDIR', 'EACCES', 'EPERM']);
+
+/** The result of a step on the file of a lock; undefined if there is no file. */
+function ofLock<T>(path: string, step: () => T): T | undefined {
+  try {
+    return step();
+  } catch (cause) {
+    const code = codeOf(cause) ?? '';
+    if (code === 'ENOENT') return undefined;
+    if (!NO_LOCK.has(code)) throw cause;
+    const message = `${path} is in the way of a lock, and cannot be one of this user (${code}): remove it.`;
+    throw configError(message, { cause, where: { file: path } });
   }
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { diskError } from './disk-failure.ts';
 import { isPrivateFolder, makeFolders } from './folders.ts';
-import { LockFile, ownerState } from './lock.ts';
+import { acquireLock, type Lock, ownerState } from './lock.ts';
 
 const USES = ['arrow', 'files', 'spool'] as const;
 type Use = (typeof USES)[number];
@@ -17,10 +17,10 @@ const LEASE_GRACE_MS = 60_000;
 /** A temporary folder of one run, by default under the spool directory. If the run dies, the next run removes it. */
 export class RunFolder {
   readonly path: string;
-  readonly #lease: LockFile;
+  readonly #lease: Lock;
   readonly #toFailure: (error: unknown) => unknown;
 
-  private constructor(path: string, lease: LockFile, toFailure: (error: unknown) => unknown) {
+  private constructor(path: string, lease: Lock, toFailure: (error: unknown) => unknown) {
     this.path = path;
     this.#lease = lease;
     this.#toFailure = toFailure;
@@ -36,7 +36,7 @@ export class RunFolder {
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(resolve(root), `dfinery-${use}-`));
       const lock = { what: `the folder ${path}`, clock, waitMs: 0 };
-      return new RunFolder(path, await LockFile.acquire(join(path, LEASE), lock), (error) => toFailure(error, root));
+      return new RunFolder(path, await acquireLock(join(path, LEASE), lock), (error) => toFailure(error, root));
     } catch (error) {
       throw toFailure(error, root);
     }

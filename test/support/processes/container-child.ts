@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
-import { LockFile } from '../../../src/fs/lock.ts';
+import { acquireLock } from '../../../src/fs/lock.ts';
 
 /** A process that holds a lock in a folder until its stdin ends, or one that tries to get it: node <this> hold|try FOLDER. */
 const [mode, folder = ''] = process.argv.slice(2);
-const take = () => LockFile.acquire(join(folder, 'lock'), { what: 'the lock', clock: systemClock, waitMs: 0 });
+const take = () => acquireLock(join(folder, 'lock'), { what: 'the lock', clock: systemClock, waitMs: 0 });
 
 if (mode === 'hold') {
   await take();

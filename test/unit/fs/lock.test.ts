@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { LockFile, type LockOptions, ownerState, withLockFile } from '../../../src/fs/lock.ts';
+import { acquireLock, type LockOptions, ownerState, withLockFile } from '../../../src/fs/lock.ts';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
 import { expectMode } from '../../support/modes.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
@@ -25,7 +25,7 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const options = { what: 'the ledger in /l', clock: systemClock, waitMs: 0 };
-const take = (more: Partial<LockOptions> = {}) => LockFile.acquire(path, { ...options, ...more });
+const take = (more: Partial<LockOptions> = {}) => acquireLock(path, { ...options, ...more });
 const names = () => readdirSync(dir);
 /** Sets the time of the last heartbeat to so many seconds ago. */
 const age = (seconds: number) => utimesSync(path, new Date(), new Date(Date.now() - seconds * 1_000));
