@@ -21,12 +21,13 @@ import {
   type OpenMode,
   type PlaceVersion,
   type PlannedChange,
+  TABLE_NAMES,
 } from '../format.ts';
 import type { LocalFiles, NewFile } from '../local-files.ts';
 import { dayFolder } from '../parquet-file.ts';
 import { addedIn, type TableChange } from './commit-actions.ts';
 import { DeltaTable } from './delta-table.ts';
-import { isOurs, logFolder } from './protocol/entry.ts';
+import { isDataFile, isOurs, logFolder } from './protocol/entry.ts';
 import { deltaColumns, readableName } from './schema.ts';
 
 /** Number of files that are stored at the same time. */
@@ -42,20 +43,24 @@ export const DELTA: FilesFormat = {
   // A first load may have stored profiles alone.
   isLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
-  async refuseForeign(storage) {
-    if (await hasObjects(storage, logFolder(EVENTS.name))) return;
-    await refuseOthersFiles(storage, EVENTS.name);
-  },
+  refuseForeign: (storage) => refuseOthersFiles(storage, EVENTS.name),
   logOf: (local, options, mode) => new DeltaLog(local, options, mode),
 };
 
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
 async function refuseOthersFiles(storage: Storage, table: Table['name']): Promise<void> {
+  if (await hasObjects(storage, logFolder(table))) return;
+  const paths = await pathsIn(storage, table);
+  if (!paths.every(isOurs)) throw foreignError(storage.address, table);
+}
+
+/** The paths of all files in the folder of a table but for its log. */
+async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]> {
+  const paths: string[] = [];
   for await (const { path } of storage.list(table)) {
-    // Another process has made the first commit since.
-    if (path.startsWith(`${logFolder(table)}/`)) return;
-    if (!isOurs(path)) throw foreignError(storage.address, table);
+    if (!path.startsWith(`${logFolder(table)}/`)) paths.push(path);
   }
+  return paths;
 }
 
 /** The logs of both tables of a place as one. */
@@ -64,9 +69,8 @@ class DeltaLog implements FilesLog {
   readonly #storage: Storage;
   readonly #mode: OpenMode;
   readonly #events: DeltaTable;
-  /** Undefined for a load of days alone, which costs no request for the other table. */
-  readonly #profiles: DeltaTable | undefined;
-  #areProfilesForeign = false;
+  /** Undefined for a load of days alone, which costs no request for it, and if the table is somebody else's. */
+  #profiles: DeltaTable | undefined;
   #lastRun: RunRecord | undefined;
 
   constructor(local: LocalFiles, options: FilesOptions, mode: OpenMode) {
@@ -115,12 +119,11 @@ class DeltaLog implements FilesLog {
       if (this.#mode === 'load' && profiles.version === undefined) {
         await refuseOthersFiles(this.#storage, USER_PROFILES.name);
       }
-      this.#areProfilesForeign = false;
       return isNew;
     } catch (error) {
       if (this.#mode === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
-      if (await profiles.hasDataFiles()) throw error;
-      this.#areProfilesForeign = true;
+      if ((await pathsIn(this.#storage, USER_PROFILES.name)).some(isDataFile)) throw error;
+      this.#profiles = undefined;
       return false;
     }
   }
@@ -131,7 +134,7 @@ class DeltaLog implements FilesLog {
   }
 
   async commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
-    for (const log of this.#logs) await log.readEntries();
+    for (const table of this.#tables) await table.readEntries();
     const { change, report } = await plan();
     if (change !== undefined && this.#isToCommit(change)) await this.#commit(await this.#changesOfTables(change));
     return report;
@@ -147,12 +150,12 @@ class DeltaLog implements FilesLog {
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
   async #changesOfTables({ kind, state, files }: Change): Promise<[DeltaTable, TableChange][]> {
-    const log = this.#ownProfiles;
-    const table = profilesAsTable(state);
+    const profiles = this.#profiles;
+    const profileState = profilesAsTable(state);
     const ofProfiles: [DeltaTable, TableChange][] =
-      log === undefined || table === undefined || (kind !== 'purge' && files.user_profiles === undefined)
+      profiles === undefined || profileState === undefined || (kind !== 'purge' && files.user_profiles === undefined)
         ? []
-        : [[log, { kind, state: { ...table, changes: [] }, files: files.user_profiles ?? new Map() }]];
+        : [[profiles, { kind, state: { ...profileState, changes: [] }, files: files.user_profiles ?? new Map() }]];
     const isFirst = ofProfiles.some(([{ version }]) => version === undefined) && this.#events.version !== undefined;
     if (files.events === undefined && !isFirst) return ofProfiles;
     const events = new Map(files.events);
@@ -183,11 +186,11 @@ class DeltaLog implements FilesLog {
   }
 
   async erase(): Promise<void> {
-    for (const log of this.#logs) await log.erase();
+    for (const table of this.#tables) await table.erase();
   }
 
   async tidy(): Promise<void> {
-    for (const log of this.#logs) await log.tidy();
+    for (const table of this.#tables) await table.tidy();
   }
 
   async recordRun(run: RunRecord): Promise<void> {
@@ -195,21 +198,16 @@ class DeltaLog implements FilesLog {
   }
 
   async foreign(): Promise<string[]> {
-    const logs = this.#profiles === undefined ? [this.#events] : [this.#events, this.#profiles];
-    return (await Promise.all(logs.map((log) => log.foreign()))).flat();
+    const paths = await Promise.all(TABLE_NAMES.map((table) => pathsIn(this.#storage, table)));
+    return paths.flat().filter((path) => !isOurs(path));
   }
 
   async check(): Promise<Difference[]> {
-    return this.#logs.flatMap((log) => log.check());
+    return this.#tables.flatMap((table) => table.check());
   }
 
-  /** The log of profiles, if this run reads it and the table is this program's. */
-  get #ownProfiles(): DeltaTable | undefined {
-    return this.#areProfilesForeign ? undefined : this.#profiles;
-  }
-
-  /** The logs of this program's tables: that of events, then that of profiles. */
-  get #logs(): readonly DeltaTable[] {
-    return this.#ownProfiles === undefined ? [this.#events] : [this.#events, this.#ownProfiles];
+  /** This program's tables: events, then profiles. */
+  get #tables(): readonly DeltaTable[] {
+    return this.#profiles === undefined ? [this.#events] : [this.#events, this.#profiles];
   }
 }

@@ -14,7 +14,7 @@ import { columnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
 import { damagedError } from '../stored-state.ts';
 import { commitActions, dayFileOf, retentionMsOf, type TableChange } from './commit-actions.ts';
 import { stateActions, stateOf } from './delta-state.ts';
-import { entryPath, isDataFile, isOurs, logFolder, type TableFiles } from './protocol/entry.ts';
+import { entryPath, type TableFiles } from './protocol/entry.ts';
 import { readLatest, Snapshot } from './protocol/snapshot.ts';
 import { checkProtocol, deltaColumns, partitionColumnsOf, schemaString } from './schema.ts';
 import {
@@ -46,8 +46,6 @@ export class DeltaTable {
   readonly #mode: OpenMode;
   /** The snapshot of `version`. */
   #snapshot: Snapshot | undefined;
-  /** The data files that were in the storage when the table was read. */
-  #stored: readonly StoredObject[] = [];
   /** Live files that somebody removed from the storage. */
   #missing: ReadonlySet<string> = new Set();
 
@@ -59,11 +57,10 @@ export class DeltaTable {
     this.#mode = mode;
   }
 
-  /** Reads the latest version, and lists the data files; false if the version was known. */
+  /** Reads the latest version, and looks for its files; false if the version was known. */
   async read(): Promise<boolean> {
     const isNew = await this.readEntries();
     if (this.#snapshot === undefined) return isNew;
-    this.#stored = await this.#listDataFiles();
     const missingBefore = this.#missing.size;
     this.#missing = await this.#missingOf(this.#snapshot);
     if (this.#missing.size + missingBefore > 0) this.version = this.#versionOf(this.#snapshot);
@@ -114,20 +111,11 @@ export class DeltaTable {
 
   /** Removes files whose retention has ended, and those that dead runs left. */
   async tidy(): Promise<void> {
-    if (this.#expiredFiles().length === 0) return;
-    // Another run may have committed a file meanwhile that was nobody's when the table was read.
+    const dataFiles = await this.#listDataFiles();
+    // A file that another run has just committed must be in the snapshot.
     await this.readEntries();
-    await this.#tableFiles.storage.remove(this.#expiredFiles());
-  }
-
-  /** The files that this program did not write, but for those of the log. */
-  async foreign(): Promise<string[]> {
-    return (await this.#listTable()).filter((path) => !isOurs(path));
-  }
-
-  /** True if the folder has a data file of this program. Its log need not be readable. */
-  async hasDataFiles(): Promise<boolean> {
-    return (await this.#listTable()).some(isDataFile);
+    if (this.#snapshot === undefined) return;
+    await this.#tableFiles.storage.remove(expiredFiles(dataFiles, this.#upkeepOf(this.#snapshot)));
   }
 
   check(): Difference[] {
@@ -166,7 +154,7 @@ export class DeltaTable {
 
   /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
   async #missingOf({ files }: Snapshot): Promise<Set<string>> {
-    const stored = new Set(this.#stored.map(({ path }) => path));
+    const stored = new Set((await this.#listDataFiles()).map(({ path }) => path));
     const unlisted = [...files.keys()].filter((path) => !stored.has(path));
     const { storage } = this.#tableFiles;
     const objects = await pLimit(READ_CONCURRENCY).map(unlisted, (path) => storage.read(path));
@@ -187,15 +175,6 @@ export class DeltaTable {
     return files;
   }
 
-  /** The paths of all files in the folder of the table but for its log. */
-  async #listTable(): Promise<string[]> {
-    const paths: string[] = [];
-    for await (const { path } of this.#tableFiles.storage.list(this.#table)) {
-      if (!path.startsWith(`${logFolder(this.#table)}/`)) paths.push(path);
-    }
-    return paths;
-  }
-
   /** A failure is only logged: the commits are valid without a checkpoint. */
   async #renewCheckpoint(snapshot: Snapshot): Promise<void> {
     try {
@@ -205,11 +184,6 @@ export class DeltaTable {
       const message = `${this.address}: no checkpoint of version ${version} could be written; the next run tries the next.`;
       this.#options.logger.warn('delta.checkpoint', message, { version, error: String(error) });
     }
-  }
-
-  /** The paths of files that no version within the retention names. */
-  #expiredFiles(): string[] {
-    return this.#snapshot === undefined ? [] : expiredFiles(this.#stored, this.#upkeepOf(this.#snapshot));
   }
 
   #upkeepOf(snapshot: Snapshot): Upkeep {
