@@ -24,8 +24,8 @@ export type ReportedDay = Readonly<ReturnType<typeof reportedDays>[number]>;
 const MAX_DAYS = 1_100;
 
 /**
- * Every day from the first that was wanted through today, with what became of it. `rows` and `bytes` are those of the
- * latest export of the day.
+ * Every day from the first that was wanted through today, with what became of it. `rows` are those of its latest
+ * export.
  */
 export function reportedDays(report: TargetReport, now: number, historyDays: number) {
   const today = dayAt(now);
@@ -41,8 +41,7 @@ export function reportedDays(report: TargetReport, now: number, historyDays: num
     const receipt = receipts.get(day);
     const isAgain = again.has(day) && receipt?.is_over === true;
     const state = isAgain ? 'read again' : stateOfDay(receipt, gaps.has(day), daysLeft);
-    const { rows, bytes } = receipt ?? {};
-    return { day, state, rows, bytes, daysLeft: state === 'lost soon' ? daysLeft : undefined };
+    return { day, state, rows: receipt?.rows, daysLeft: state === 'lost soon' ? daysLeft : undefined };
   });
 }
 

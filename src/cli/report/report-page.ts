@@ -7,7 +7,7 @@ import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { TargetReport } from '../../targets/maintenance-contract.ts';
 import { minuteText, percent, timeText } from '../text-layout.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
-import { eventSections } from './event-sections.ts';
+import { eventsSection } from './events-chart.ts';
 import { type Html, html, pageOf, table } from './html.ts';
 import { REPORT_STYLE } from './report-style.ts';
 
@@ -26,7 +26,7 @@ export function reportPage(
 ${keyFigures(report, days)}
 </header>
 <section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : dayCalendar(days)}</section>
-${eventSections(report, days)}
+${eventsSection(report)}
 ${runSection(report)}
 ${columnSection(report)}
 ${changeSection(report)}`;

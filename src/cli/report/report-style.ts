@@ -57,7 +57,6 @@ figure.chart .unit { grid-column: 1 / -1; margin: 0 0 .6rem; }
 .labels { grid-column: 2; position: relative; height: 1.6rem; margin-top: .35rem; }
 .labels span { position: absolute; left: var(--at); transform: translateX(-50%); white-space: nowrap; }
 figure.chart .legend { grid-column: 1 / -1; color: var(--text); overflow-wrap: anywhere; }
-.beside { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); gap: 0 2.5rem; }
 ${SERIES}
 @media (max-width: 48rem) { dl.figures { grid-template-columns: 1fr 1fr; } dl.figures div:last-child:nth-child(odd) { grid-column: 1 / -1; } }
 @media (max-width: 30rem) { table.list { font-size: .72rem; } table.list th, table.list td { padding-right: .4rem; }

@@ -3,7 +3,7 @@ import { identifier } from '../../base/sql.ts';
 import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
-import { localTimeSql, occurredAtSql, valueSql } from '../column-sql.ts';
+import { localTimeSql, valueSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { countRescuedByKey } from './counts.ts';
 import { rescueKey } from './csv-sql.ts';
@@ -28,15 +28,12 @@ export interface ReportCounts {
   /** Newest `df_server_datetime`. */
   readonly lastEventAt: string | null;
   readonly events: readonly ReportedEvents[];
-  /** Events by hour of the day at which they occurred, 24 numbers. */
-  readonly hours: readonly number[];
   readonly columns: readonly ReportedColumn[];
 }
 
 /** Maximum number of event names that a report counts individually; the others are counted together. */
 const REPORTED_NAMES = 8;
 const COUNTED_AT_ONCE = 200;
-const HOURS = 24;
 
 /**
  * Counts for a report. `events` is SQL of all rows, with `_rescued`, as it may stand after FROM; undefined if there are
@@ -50,7 +47,7 @@ export async function countForReport(
 ): Promise<ReportCounts> {
   if (events === undefined) {
     const nothing = columns.map((column) => ({ ...column, filled: 0, rescued: 0 }));
-    return { rows: 0, lastEventAt: null, events: [], hours: Array(HOURS).fill(0), columns: nothing };
+    return { rows: 0, lastEventAt: null, events: [], columns: nothing };
   }
   const tableColumns = typedColumns(columns);
   const eventName = valueSql(tableColumns, EVENT_NAME, 'string', zone);
@@ -59,19 +56,15 @@ export async function countForReport(
   const { rows, last_event_at: lastEventAt } = await engine.row(`
     SELECT count(*) AS rows, CAST(${localTimeSql(`max(${arrivedAt})`, zone)} AS VARCHAR) AS last_event_at
     FROM ${events}`);
-  // A row an event. Hashes take less memory than ids, and a least time less than the row of the lowest position.
+  // A row an event. Hashes take less memory than ids.
   const eventsSql = `(
-    SELECT
-      event_date AS day, ${eventName} AS name, hash(coalesce(${logId}, _key)) AS event,
-      min(${occurredAtSql(tableColumns, zone)}) AS occurred
+    SELECT DISTINCT event_date AS day, ${eventName} AS name, hash(coalesce(${logId}, _key)) AS event
     FROM ${events}
-    GROUP BY ALL
   )`;
   return {
     rows: Number(rows),
     lastEventAt: typeof lastEventAt === 'string' ? lastEventAt : null,
     events: await eventsByDay(engine, eventsSql),
-    hours: await eventsByHour(engine, eventsSql, zone),
     columns: await countColumns(engine, events, columns),
   };
 }
@@ -100,16 +93,6 @@ async function eventsByDay(engine: Engine, eventsSql: string): Promise<ReportedE
     name: typeof row.name === 'string' ? row.name : null,
     events: Number(row.events),
   }));
-}
-
-async function eventsByHour(engine: Engine, eventsSql: string, zone: Zone | undefined): Promise<number[]> {
-  const rows = await engine.rows(`
-    SELECT date_part('hour', ${localTimeSql('occurred', zone)}) AS hour, count(*) AS events
-    FROM ${eventsSql}
-    WHERE occurred IS NOT NULL
-    GROUP BY hour`);
-  const hours = new Map(rows.map(({ hour, events }) => [Number(hour), Number(events)]));
-  return Array.from({ length: HOURS }, (_, hour) => hours.get(hour) ?? 0);
 }
 
 /** Counts for every column its rows with a value, and its cells in `_rescued`. */

@@ -30,7 +30,6 @@ export function exampleReport(): TargetReport {
     events: loaded
       .slice(0, 18)
       .flatMap((day) => names.map((name, i) => ({ day, name, events: name === null ? 10 : 400 - i * 100 }))),
-    hours: Array.from({ length: 24 }, (_, hour) => (hour === 20 ? 500 : 100 + hour)),
     columns: [
       { name: 'df_event_name', source: 'df_event_name', group: 'system', type: 'string', filled: 24_000, rescued: 0 },
       { name: 'level', source: 'level', group: 'custom', type: 'string', filled: 6_000, rescued: 3 },

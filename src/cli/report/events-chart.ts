@@ -1,0 +1,98 @@
+import { type Day, daysBetween, daysOf } from '../../base/days.ts';
+import { groupBy } from '../../base/group.ts';
+import type { TargetReport } from '../../targets/maintenance-contract.ts';
+import { type Html, html, table } from './html.ts';
+
+const OTHER_EVENTS = 'all others';
+/** Maximum length of a name in the legend and the table (characters). */
+const MAX_NAME_LENGTH = 60;
+/** Approximate number of days that have a label below the chart. */
+const DAY_LABELS = 5;
+/** Minimum length (days) of a span whose labels are months and years. */
+const LONG_SPAN_DAYS = 300;
+const STEPS = 4;
+/** Part of a day's slot that its bar fills (0 to 1). */
+const FILLED = 0.86;
+
+/** The events of one name, or of all others: a number a day. */
+interface Series {
+  readonly name: string;
+  readonly values: readonly number[];
+  readonly total: number;
+}
+
+/** Stacked bars, one a day, as wide as the page. The bars are an image that is stretched; all text is text of the page. */
+export function eventsSection({ events }: TargetReport): Html {
+  if (events.length === 0) return html``;
+  const shownDays = events.map(({ day }) => day).sort();
+  const days = daysOf(shownDays[0], shownDays[shownDays.length - 1]);
+  const series = seriesOf(events, days);
+  const totals = days.map((_, i) => series.reduce((sum, { values }) => sum + values[i], 0));
+  const step = stepOf(Math.max(...totals));
+  // The quotient of a whole number of steps may be a little too large.
+  const steps = Math.max(1, Math.ceil(Math.max(...totals) / step - 1e-9));
+  const ticks = Array.from({ length: steps + 1 }, (_, i) => (steps - i) * step);
+  const paths = stacked(series, days.length, step * steps).map(
+    (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,
+  );
+  const legend = series.map(({ name }, i) => html`<li><span class="swatch series-${i + 1}"></span>${name}</li>`);
+  const numbers = table('Events by name', { event: ({ name }) => name, events: ({ total }) => total }, series);
+  return html`<section><h2>Events by name</h2>
+<figure class="chart"><p class="unit">events</p><div class="scale">${ticks.map((tick) => html`<span>${tickText(tick)}</span>`)}</div>
+<div class="plot" role="img" aria-label="Events a day by name; the totals are in the table below.">${ticks.map(() => html`<hr>`)}
+<svg viewBox="0 0 ${days.length} 1" preserveAspectRatio="none" aria-hidden="true">${paths}</svg></div>
+<div class="labels">${dayLabels(days)}</div><ul class="legend">${legend}</ul></figure>
+<details><summary>Totals</summary>${numbers}</details></section>`;
+}
+
+/** The most frequent name first, all others last. */
+function seriesOf(events: TargetReport['events'], days: readonly Day[]): Series[] {
+  return [...groupBy(events, ({ name }) => name)]
+    .map(([name, counts]) => {
+      const values = days.map(() => 0);
+      for (const { day, events } of counts) values[daysBetween(days[0], day)] += events;
+      return { name, values, total: counts.reduce((sum, { events }) => sum + events, 0) };
+    })
+    .sort((a, b) => Number(a.name === null) - Number(b.name === null) || b.total - a.total)
+    .map(({ name, ...counts }) => ({ ...counts, name: shownName(name) }));
+}
+
+function shownName(name: string | null): string {
+  if (name === null) return OTHER_EVENTS;
+  return name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
+}
+
+/** One SVG path for each series; its bars stand on those of the series before it. */
+function stacked(series: readonly Series[], slots: number, scaleTop: number): string[] {
+  const below = new Array<number>(slots).fill(0);
+  return series.map(({ values }) =>
+    values
+      .map((value, i) => {
+        if (value === 0) return '';
+        const [x, from] = [i + (1 - FILLED) / 2, 1 - below[i] / scaleTop];
+        below[i] += value;
+        return `M${rounded(x)} ${rounded(from)}V${rounded(1 - below[i] / scaleTop)}h${FILLED}V${rounded(from)}z`;
+      })
+      .join(''),
+  );
+}
+
+/** The step of the scale: 1, 2 or 5 times a power of ten. About `STEPS` steps reach the largest value. */
+function stepOf(largest: number): number {
+  const least = (largest || 1) / STEPS;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return ([1, 2, 5].find((times) => times * power >= least) ?? 10) * power;
+}
+
+/** Labels for some of the days: `01-02`, or `2026-01` in a long span. */
+function dayLabels(days: readonly Day[]): Html[] {
+  const step = Math.ceil(days.length / DAY_LABELS);
+  return days.flatMap((day, i) => {
+    if (i % step !== 0) return [];
+    const text = days.length > LONG_SPAN_DAYS ? day.slice(0, 7) : day.slice(5);
+    return [html`<span style="--at:${rounded(((i + 0.5) / days.length) * 100)}%">${text}</span>`];
+  });
+}
+
+const tickText = (value: number): string => value.toLocaleString('en-US', { maximumSignificantDigits: 6 });
+const rounded = (value: number): string => String(Math.round(value * 1e4) / 1e4);
