@@ -63,7 +63,7 @@ export class BatchFiles {
 
   /** Writes the file of one day, or of the profiles; undefined if it has no row. */
   async #writeDay(plannedDay: PlannedDay, profiles?: StoredProfiles): Promise<NewFile | undefined> {
-    const { engine, files, format } = this.#place;
+    const { engine, localFiles, format } = this.#place;
     const { columns, table, timezone = null } = this.#planned;
     const rows = rowsIn([plannedDay]);
     let file: NewFile | undefined;
@@ -72,7 +72,7 @@ export class BatchFiles {
       const isInFile = ({ name, group }: PlannedColumn) => format.isUniform || group === 'system' || filled.has(name);
       const ownColumns = format.columnsOf({ columns: [], timezone });
       const query = selectRowsSql(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
-      file = await files.write(table.name, { query, receipt: this.#receiptOf(plannedDay, rows), profiles });
+      file = await localFiles.write(table.name, { query, receipt: this.#receiptOf(plannedDay, rows), profiles });
       return file.rows;
     });
     return file;
@@ -82,13 +82,13 @@ export class BatchFiles {
   async #withoutRowsOfNext(file: NewFile, plannedDay: PlannedDay): Promise<NewFile | undefined> {
     const next = this.#storedFiles.get(addDays(file.day, 1));
     if (next === undefined) return file;
-    const isShared = this.#isAlsoInSql(await this.#place.files.fetchColumns(next, this.#idColumns));
+    const isShared = this.#isAlsoInSql(await this.#place.localFiles.fetchColumns(next, this.#idColumns));
     const rowsLost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);
     if (rowsLost === 0) return file;
     const rows = file.rows - rowsLost;
     if (rows === 0) return undefined;
     const query = `SELECT * FROM ${readParquet([file.local])} WHERE NOT ${isShared}`;
-    return this.#place.files.write(EVENTS.name, { query, receipt: this.#receiptOf(plannedDay, rows) });
+    return this.#place.localFiles.write(EVENTS.name, { query, receipt: this.#receiptOf(plannedDay, rows) });
   }
 
   /** The day before, and its file without the rows that a new file has; undefined if it loses none. */
@@ -96,11 +96,11 @@ export class BatchFiles {
     const previous = this.#storedFiles.get(addDays(newFile.day, -1));
     if (previous === undefined) return undefined;
     const isLeaving = this.#isAlsoInSql(newFile.local);
-    const stored = readParquet([await this.#place.files.fetchColumns(previous, this.#idColumns)]);
+    const stored = readParquet([await this.#place.localFiles.fetchColumns(previous, this.#idColumns)]);
     const rowsLost = await this.#place.engine.count(`${stored} WHERE ${isLeaving}`);
     if (rowsLost === 0) return undefined;
     const after = withoutRows(state, EVENTS.name, new Map([[previous.day, rowsLost]]), this.#changedAt);
-    return { day: previous.day, file: await this.#place.files.rewrite(previous, after, isLeaving) };
+    return { day: previous.day, file: await this.#place.localFiles.rewrite(previous, after, isLeaving) };
   }
 
   /** The columns by which neighbouring days are compared. */

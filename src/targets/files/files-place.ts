@@ -37,7 +37,7 @@ interface OpenResources {
 /** An open place: its log, its files, and what can be read from these. */
 export class FilesPlace {
   readonly format: FilesFormat;
-  readonly files: LocalFiles;
+  readonly localFiles: LocalFiles;
   readonly engine: Engine;
   readonly log: FilesLog;
   readonly #options: FilesOptions;
@@ -46,9 +46,9 @@ export class FilesPlace {
   private constructor(format: FilesFormat, options: FilesOptions, mode: OpenMode, resources: OpenResources) {
     const { storage, engine, run } = resources;
     this.format = format;
-    this.files = new LocalFiles(format, storage, engine, run.path);
+    this.localFiles = new LocalFiles(format, storage, engine, run.path);
     this.engine = engine;
-    this.log = format.logOf(this.files, options, mode);
+    this.log = format.logOf(this.localFiles, options, mode);
     this.#options = options;
     this.#resources = resources;
   }
@@ -111,7 +111,7 @@ export class FilesPlace {
     const dayFiles = files ?? [...version.files[table].values()];
     const state = tableState(version.state, table);
     if (dayFiles.length === 0 || state === undefined) return undefined;
-    const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.files.fetch(file));
+    const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.localFiles.fetch(file));
     const names = new Set(dayFiles.flatMap(({ columns }) => [...columns.keys()]));
     const values = this.format.columnsOf(state).map(({ name, type }) => {
       const value = names.has(name) ? identifier(name) : 'NULL';
@@ -128,7 +128,8 @@ export class FilesPlace {
     const counted = new Map<Day, number>();
     for (const day of days) {
       const file = this.version.files.events.get(day);
-      if (file !== undefined) counted.set(day, await rowsOfFile(this.engine, await this.files.fetchColumns(file, [])));
+      if (file !== undefined)
+        counted.set(day, await rowsOfFile(this.engine, await this.localFiles.fetchColumns(file, [])));
     }
     return counted;
   }
@@ -153,24 +154,32 @@ async function closeAll({
   await run?.remove();
 }
 
-/** Opens a place, runs work and closes it. Throws UserError. */
-export async function withPlace<T>(
+/** Runs work on a place. Throws UserError, or the reason of the signal. */
+export async function guarded<T>({ signal, address }: FilesOptions, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    signal?.throwIfAborted();
+    throw engineError(error, address);
+  }
+}
+
+/** Opens a place, runs work and closes it. Throws as `guarded`. */
+export function withPlace<T>(
   format: FilesFormat,
   options: FilesOptions,
   mode: OpenMode,
   work: (place: FilesPlace) => Promise<T>,
 ): Promise<T> {
-  let place: FilesPlace | undefined;
-  try {
-    place = await FilesPlace.open(format, options, mode);
-    if (mode === 'rewrite') place.warnOfDamage();
-    return await work(place);
-  } catch (error) {
-    options.signal?.throwIfAborted();
-    throw engineError(error, options.address);
-  } finally {
-    await place?.close();
-  }
+  return guarded(options, async () => {
+    const place = await FilesPlace.open(format, options, mode);
+    try {
+      if (mode === 'rewrite') place.warnOfDamage();
+      return await work(place);
+    } finally {
+      await place.close();
+    }
+  });
 }
 
 /**

@@ -1,5 +1,4 @@
 import { rowsIn } from '../../engine/rows/typed-rows.ts';
-import { engineError } from '../../engine/session/faults.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
 import type { HashedColumns } from '../../extract/column-hashing.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
@@ -12,27 +11,23 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
-import { FilesPlace } from './files-place.ts';
-import type { Change, FilesFormat, PlannedChange } from './format.ts';
+import { FilesPlace, guarded } from './files-place.ts';
+import type { Change, FilesFormat } from './format.ts';
 
 type SinkOptions = OpenOptions & { readonly address: string };
 
-/** Opens a place for loading. Throws UserError. */
-export async function openFilesSink(format: FilesFormat, options: SinkOptions): Promise<Sink> {
-  let place: FilesPlace | undefined;
-  try {
-    place = await FilesPlace.open(format, options, 'load');
+/** Opens a place for loading. Throws as `guarded`. */
+export function openFilesSink(format: FilesFormat, options: SinkOptions): Promise<Sink> {
+  return guarded(options, async () => {
+    const place = await FilesPlace.open(format, options, 'load');
     const stored = place.log.version?.state;
     if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
       return new FilesSink(place, { ...options, columnName: format.columnName });
     }
+    await place.close();
     const timezones = { configured: options.timezone ?? null, stored: stored.timezone };
     throw otherTimezone(options.address, 'folder', timezones);
-  } catch (error) {
-    await place?.close();
-    options.signal.throwIfAborted();
-    throw engineError(error, options.address);
-  }
+  });
 }
 
 /** A place that is open for loading. */
@@ -53,20 +48,24 @@ class FilesSink implements Sink {
   }
 
   async commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit> {
-    const { commit, changes } = await this.#commit(() => this.#changeOfDays(batch, progress));
+    const { commit, changes } = await guarded(this.#options, () => {
+      return this.#place.commit(() => this.#changeOfDays(batch, progress));
+    });
     logChanges(this.#options.logger, changes, commit.rescued);
     return commit;
   }
 
   async replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined> {
-    const stored = await this.#commit(() => this.#changeOfProfiles(snapshot, hashing));
+    const stored = await guarded(this.#options, () => {
+      return this.#place.commit(() => this.#changeOfProfiles(snapshot, hashing));
+    });
     if (stored === undefined) return undefined;
     logChanges(this.#options.logger, stored.changes, stored.rescued);
     return stored.rows;
   }
 
   recordRun(run: RunRecord): Promise<void> {
-    return this.#withFilesErrors(() => this.#place.log.recordRun(run));
+    return guarded(this.#options, () => this.#place.log.recordRun(run));
   }
 
   async close(): Promise<void> {
@@ -74,7 +73,7 @@ class FilesSink implements Sink {
     try {
       if (this.state !== undefined && !signal.aborted) {
         this.#place.warnOfDamage();
-        await this.#place.log.tidy();
+        await this.#place.log.tidy?.();
       }
     } catch (error) {
       const message = `${address}: old files could not be removed; the next run tries again.`;
@@ -127,18 +126,5 @@ class FilesSink implements Sink {
     // A first run that died may have had another time zone.
     const before = stored.receipts.size === 0 ? { ...stored, timezone } : stored;
     return { before, changedAt: nextChangedAt(before.receipts, clock.now()) };
-  }
-
-  #commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
-    return this.#withFilesErrors(() => this.#place.commit(plan));
-  }
-
-  async #withFilesErrors<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      this.#options.signal.throwIfAborted();
-      throw engineError(error, this.#options.address);
-    }
   }
 }

@@ -10,7 +10,7 @@ import type { PlaceState, RunRecord } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenOptions } from '../contract.ts';
 import type { PlaceOptions } from '../place-options.ts';
-import type { DayFile, FileRules, LocalFiles, NewFile } from './local-files.ts';
+import type { DayFile, FileLayout, LocalFiles, NewFile } from './local-files.ts';
 
 /** What a Parquet folder holds, beside its files; from the root of the storage. A Delta table has a log. */
 export const STATE_FILE = '_dfinery.json';
@@ -74,9 +74,9 @@ export interface FilesLog {
    */
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */
-  erase(): Promise<void>;
-  /** Called at the end of a load: removes what no reader needs any more. */
-  tidy(): Promise<void>;
+  erase?(): Promise<void>;
+  /** Called at the end of a load: removes what no reader needs any more. Both are absent if a commit leaves nothing. */
+  tidy?(): Promise<void>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(run: RunRecord): Promise<void>;
   /** Files among those of the tables that this program did not write: they stay. */
@@ -86,13 +86,13 @@ export interface FilesLog {
 }
 
 /** One kind of place with Parquet files. */
-export interface FilesFormat extends FileRules {
+export interface FilesFormat extends FileLayout {
   storageOf(options: FilesOptions): Promise<Storage>;
   /** True if the place may have been loaded. */
   isLoaded(storage: Storage): Promise<boolean>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeign(storage: Storage): Promise<void>;
-  logOf(local: LocalFiles, options: FilesOptions, mode: OpenMode): FilesLog;
+  logOf(localFiles: LocalFiles, options: FilesOptions, mode: OpenMode): FilesLog;
   /** Derives the name of a column from that in the export. */
   columnName(source: string): string;
 }

@@ -37,8 +37,8 @@ export interface DayFile {
 /** A file that is completely written, and not part of the table yet. */
 export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt' | 'statistics'>;
 
-/** How a format has its files. */
-export interface FileRules {
+/** Where the files of a format are, and which columns they have. */
+export interface FileLayout {
   /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
   readonly isUniform: boolean;
   /** The path of a new file, from the root of the storage. */
@@ -53,12 +53,12 @@ export class LocalFiles {
   readonly engine: Engine;
   /** A local folder of this run. */
   readonly runFolder: string;
-  readonly #rules: FileRules;
+  readonly #layout: FileLayout;
   /** The local copies of files of a bucket, by the path of the file. */
   readonly #copies = new Map<string, string>();
 
-  constructor(rules: FileRules, storage: Storage, engine: Engine, runFolder: string) {
-    this.#rules = rules;
+  constructor(layout: FileLayout, storage: Storage, engine: Engine, runFolder: string) {
+    this.#layout = layout;
     this.storage = storage;
     this.engine = engine;
     this.runFolder = runFolder;
@@ -83,7 +83,7 @@ export class LocalFiles {
     const written = await writeParquet(this.engine, content, this.#newPath());
     const { day } = content.receipt;
     const columns = await describeFile(this.engine, written.local);
-    return { ...written, table, day, path: this.#rules.newPath(day, table), columns };
+    return { ...written, table, day, path: this.#layout.newPath(day, table), columns };
   }
 
   /**
@@ -96,7 +96,7 @@ export class LocalFiles {
     if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
     if (receipt.rows_stored === 0) return undefined;
     const local = await this.fetch(file);
-    const { isUniform, columnsOf } = this.#rules;
+    const { isUniform, columnsOf } = this.#layout;
     const columns = columnsOf(table).filter(({ name }) => isUniform || file.columns.has(name));
     // The condition may be about a column that the file lacks.
     const conformed = selectConformed(local, file.columns, table);
@@ -107,19 +107,19 @@ export class LocalFiles {
     throw new RangeError(`${local} came to ${written.rows} rows instead of ${receipt.rows_stored}`);
   }
 
-  /** Writes the `outdatedOf` files anew, one after the other. */
+  /** Writes the outdated files anew, one after the other. */
   async *conform(files: Iterable<DayFile>, state: PlaceState): AsyncGenerator<NewFile> {
-    for (const file of this.outdatedOf(files, state)) {
+    for (const file of this.outdatedFiles(files, state)) {
       const rewritten = await this.rewrite(file, state);
       if (rewritten !== undefined) yield rewritten;
     }
   }
 
   /** Those files of `events` that have other columns than the table in a state, or columns of other types. */
-  outdatedOf(files: Iterable<DayFile>, state: PlaceState): DayFile[] {
-    const types = columnTypes(this.#rules.columnsOf(state));
+  outdatedFiles(files: Iterable<DayFile>, state: PlaceState): DayFile[] {
+    const types = columnTypes(this.#layout.columnsOf(state));
     const hasOtherColumns = ({ columns }: DayFile) =>
-      (this.#rules.isUniform && columns.size !== types.size) ||
+      (this.#layout.isUniform && columns.size !== types.size) ||
       [...columns].some(([name, type]) => types.get(name) !== type);
     return [...files].filter(hasOtherColumns);
   }

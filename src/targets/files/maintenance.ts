@@ -39,7 +39,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
     differences.push(...(await checkFile(place, file)));
   }
   const warnings = dayWarnings(state);
-  const outdated = place.files.outdatedOf(version.files.events.values(), state).length;
+  const outdated = place.localFiles.outdatedFiles(version.files.events.values(), state).length;
   if (outdated > 0) {
     warnings.push(
       `${plainCount(outdated, 'file lacks', 'files lack')} columns, since a run was killed: the next sync adds them.`,
@@ -60,7 +60,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
 async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]> {
   const { path, rows, sha256, columns } = file;
-  const local = await place.files.fetch(file);
+  const local = await place.localFiles.fetch(file);
   const hash = await fingerprint(local).catch((error) => {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;

@@ -115,7 +115,7 @@ async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: Pu
 }
 
 /** Throws unless every byte of the files that leave could be removed. Changes nothing. */
-function checkErasable({ files: { storage }, version }: FilesPlace, change: Change): Promise<void> {
+function checkErasable({ localFiles: { storage }, version }: FilesPlace, change: Change): Promise<void> {
   const paths = liveFiles(version)
     .filter(({ table, day }) => change.files[table]?.has(day))
     .map(({ path }) => path);
@@ -125,7 +125,7 @@ function checkErasable({ files: { storage }, version }: FilesPlace, change: Chan
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
 async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
   try {
-    await place.log.erase();
+    await place.log.erase?.();
     return [];
   } catch (thrown) {
     signal?.throwIfAborted();
@@ -136,7 +136,7 @@ async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): P
 }
 
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
-async function sweepRuns({ files: { storage, runFolder, engine } }: FilesPlace) {
+async function sweepRuns({ localFiles: { storage, runFolder, engine } }: FilesPlace) {
   if (storage.workFolder === undefined) return { unswept: [], inUse: [] };
   const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
   const unswept = unremovable.map(
@@ -170,7 +170,8 @@ function planRemoval(place: FilesPlace, query: PeopleQuery) {
       state = withoutRows(state, table, rowsLost, changedAt);
       const rewritten = new Map<Day, NewFile | undefined>();
       for (const file of version.files[table].values()) {
-        if (rowsLost.has(file.day)) rewritten.set(file.day, await place.files.rewrite(file, state, conditions[table]));
+        if (rowsLost.has(file.day))
+          rewritten.set(file.day, await place.localFiles.rewrite(file, state, conditions[table]));
       }
       files[table] = rewritten;
     }

@@ -44,7 +44,7 @@ export const DELTA: FilesFormat = {
   isLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
   refuseForeign: (storage) => refuseOthersFiles(storage, EVENTS.name),
-  logOf: (local, options, mode) => new DeltaLog(local, options, mode),
+  logOf: (localFiles, options, mode) => new DeltaLog(localFiles, options, mode),
 };
 
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
@@ -65,7 +65,7 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
 
 /** The logs of both tables of a place as one. */
 class DeltaLog implements FilesLog {
-  readonly #local: LocalFiles;
+  readonly #localFiles: LocalFiles;
   readonly #storage: Storage;
   readonly #mode: OpenMode;
   readonly #events: DeltaTable;
@@ -73,13 +73,13 @@ class DeltaLog implements FilesLog {
   #profiles: DeltaTable | undefined;
   #lastRun: RunRecord | undefined;
 
-  constructor(local: LocalFiles, options: FilesOptions, mode: OpenMode) {
-    this.#local = local;
-    this.#storage = local.storage;
+  constructor(localFiles: LocalFiles, options: FilesOptions, mode: OpenMode) {
+    this.#localFiles = localFiles;
+    this.#storage = localFiles.storage;
     this.#mode = mode;
-    this.#events = new DeltaTable(local, EVENTS.name, options, mode);
+    this.#events = new DeltaTable(localFiles, EVENTS.name, options, mode);
     const readsProfiles = mode !== 'load' || options.userProfiles === true;
-    this.#profiles = readsProfiles ? new DeltaTable(local, USER_PROFILES.name, options, mode) : undefined;
+    this.#profiles = readsProfiles ? new DeltaTable(localFiles, USER_PROFILES.name, options, mode) : undefined;
   }
 
   get version(): PlaceVersion | undefined {
@@ -161,7 +161,7 @@ class DeltaLog implements FilesLog {
     const events = new Map(files.events);
     // Other files get the types that columns have now.
     const others = [...(this.#events.version?.files.values() ?? [])].filter(({ day }) => !events.has(day));
-    for await (const file of this.#local.conform(others, state)) events.set(file.day, file);
+    for await (const file of this.#localFiles.conform(others, state)) events.set(file.day, file);
     return [[this.#events, { kind, state, files: events }], ...ofProfiles];
   }
 

@@ -49,7 +49,7 @@ export const PARQUET: FilesFormat = {
     // Read last: another process may have made the first commit meanwhile.
     if ((await readStateText(storage)) === undefined) throw foreignError(storage.address);
   },
-  logOf: (local, options, mode) => new FolderLog(local, options, mode),
+  logOf: (localFiles, options, mode) => new FolderLog(localFiles, options, mode),
 };
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
@@ -58,13 +58,13 @@ const readStateText = async (storage: Storage): Promise<string | undefined> =>
 
 class FolderLog implements FilesLog {
   version: FolderVersion | undefined;
-  readonly #local: LocalFiles;
+  readonly #localFiles: LocalFiles;
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
   readonly #root: string;
 
-  constructor(local: LocalFiles, options: FilesOptions, mode: OpenMode) {
-    this.#local = local;
+  constructor(localFiles: LocalFiles, options: FilesOptions, mode: OpenMode) {
+    this.#localFiles = localFiles;
     this.#options = options;
     this.#mode = mode;
     this.#root = resolve(options.address);
@@ -76,7 +76,7 @@ class FolderLog implements FilesLog {
     if (this.#mode === 'read') this.version = await this.#readVersion();
     else await this.#locked(async () => {});
     const loadsProfiles = this.#mode === 'load' && this.#options.userProfiles === true;
-    const { storage } = this.#local;
+    const { storage } = this.#localFiles;
     if (loadsProfiles && !this.#hasProfiles && (await hasObjects(storage, USER_PROFILES.name))) {
       throw foreignError(storage.address, USER_PROFILES.name);
     }
@@ -95,14 +95,10 @@ class FolderLog implements FilesLog {
     });
   }
 
-  /** A commit replaces files under their names: it leaves no other bytes. */
-  async erase(): Promise<void> {}
-
-  async tidy(): Promise<void> {}
-
   recordRun(run: RunRecord): Promise<void> {
     return this.#locked(async (writer) => {
-      if (this.version !== undefined) this.version = await writer.recordRun(this.version, run);
+      if (this.version === undefined) return;
+      this.version = await writer.store({ ...this.version, state: { ...this.version.state, lastRun: run } });
     });
   }
 
@@ -140,7 +136,7 @@ class FolderLog implements FilesLog {
     makeFolders(this.#path(OWN_FOLDER));
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
-      const writer = new FolderWriter(this.#local, this.#root, checkHeld);
+      const writer = new FolderWriter(this.#localFiles, this.#root, checkHeld);
       const version = await this.#readVersion();
       this.version = version && (await writer.mend(version));
       return work(writer);
@@ -148,9 +144,9 @@ class FolderLog implements FilesLog {
   }
 
   async #readVersion(): Promise<FolderVersion | undefined> {
-    const text = await readStateText(this.#local.storage);
+    const text = await readStateText(this.#localFiles.storage);
     if (text === undefined) return undefined;
-    const { version, removed } = await readFolder(this.#local.engine, this.#root, text);
+    const { version, removed } = await readFolder(this.#localFiles.engine, this.#root, text);
     if (removed.length > 0 && this.#mode !== 'read') {
       const { address, logger } = this.#options;
       const message = `${address}: the files of ${plainCount(removed.length, 'day')} were removed (${nameDays(removed)}): they count as pruned.`;

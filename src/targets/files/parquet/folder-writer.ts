@@ -1,7 +1,7 @@
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf } from '../../../base/errors.ts';
-import { newState, type PlaceState, type RunRecord } from '../../../table/place-state.ts';
+import { newState, type PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
 import { type Change, STATE_FILE, TABLE_NAMES } from '../format.ts';
@@ -19,20 +19,20 @@ const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXI
  * suppression list, so the same command removes them.
  */
 export class FolderWriter {
-  readonly #local: LocalFiles;
+  readonly #localFiles: LocalFiles;
   readonly #root: string;
   /** Asked before each step that others see: this process may have been suspended for long. */
   readonly #checkHeld: () => void;
 
-  constructor(local: LocalFiles, root: string, checkHeld: () => void) {
-    this.#local = local;
+  constructor(localFiles: LocalFiles, root: string, checkHeld: () => void) {
+    this.#localFiles = localFiles;
     this.#root = root;
     this.#checkHeld = checkHeld;
   }
 
   /** Finishes what a killed run left half-way, and stores what differs from the state. */
   async mend(version: FolderVersion): Promise<FolderVersion> {
-    return this.#store(await this.#conform(version, new Set()));
+    return this.store(await this.#conform(version, new Set()));
   }
 
   /** Makes a change of a version; `before` is undefined for the first commit. */
@@ -44,7 +44,7 @@ export class FolderWriter {
     }
     const paths = new Set(newFiles.keys());
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-    const announced = await this.#store({ ...current, state: announcedState(current, state, paths) });
+    const announced = await this.store({ ...current, state: announcedState(current, state, paths) });
     // 2. The other files get the new columns.
     const { text, entries: conformed } = await this.#conform(announced, paths);
     // 3. The files of the change replace the others. Days without rows lose theirs.
@@ -52,19 +52,15 @@ export class FolderWriter {
     for (const [path, file] of newFiles) if (file !== undefined) entries.set(path, await this.#put(file));
     await this.#remove([...paths].filter((path) => !entries.has(path)));
     // 4. The state says what is there now.
-    return this.#store(folderVersion(text, state, entries));
-  }
-
-  recordRun(version: FolderVersion, lastRun: RunRecord): Promise<FolderVersion> {
-    return this.#store({ ...version, state: { ...version.state, lastRun } });
+    return this.store(folderVersion(text, state, entries));
   }
 
   /** Stores the state of a version, if `_dfinery.json` has another one. */
-  async #store({ text: before, state, entries }: FolderVersion): Promise<FolderVersion> {
+  async store({ text: before, state, entries }: FolderVersion): Promise<FolderVersion> {
     const text = stateText(state, entries);
     if (text !== before) {
       this.#checkHeld();
-      await this.#local.storage.write(STATE_FILE, text);
+      await this.#localFiles.storage.write(STATE_FILE, text);
     }
     return folderVersion(text, state, entries);
   }
@@ -73,14 +69,14 @@ export class FolderWriter {
   async #conform({ text, state, entries: before, files }: FolderVersion, paths: ReadonlySet<string>) {
     const entries = new Map(before);
     const others = [...files.events.values()].filter(({ path }) => !paths.has(path));
-    for await (const file of this.#local.conform(others, state)) entries.set(file.path, await this.#put(file));
+    for await (const file of this.#localFiles.conform(others, state)) entries.set(file.path, await this.#put(file));
     return folderVersion(text, state, entries);
   }
 
   /** Moves a new file into its place. */
   async #put({ local, statistics: _statistics, ...file }: NewFile): Promise<FolderEntry> {
     this.#checkHeld();
-    await this.#local.storage.putFile(local, file.path);
+    await this.#localFiles.storage.putFile(local, file.path);
     const onDisk = sizeAndTime(join(this.#root, file.path));
     if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
     return { isDamaged: false, file: { ...file, ...onDisk, schema: schemaOf(file.columns) } };
@@ -89,7 +85,7 @@ export class FolderWriter {
   /** Removes files, and their folders unless these hold files of others. */
   async #remove(paths: readonly string[]): Promise<void> {
     this.#checkHeld();
-    await this.#local.storage.remove(paths);
+    await this.#localFiles.storage.remove(paths);
     for (const path of paths) {
       await rmdir(dirname(join(this.#root, path))).catch((error) => {
         if (!FOLDER_STAYS.has(codeOf(error))) throw error;
