@@ -1,8 +1,67 @@
 import { createHash } from 'node:crypto';
+import type { Day } from '../base/days.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
-import type { RunProgress } from './export-state.ts';
-import type { Receipt } from './receipt.ts';
+import type { RequestFingerprints } from './export-request.ts';
 import type { CheckedFile } from './spool.ts';
+
+/** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
+export interface Receipt {
+  readonly v: 1;
+  /** The `event_date` of all of its rows. */
+  readonly day: Day;
+  /** As sent: `day` if an export includes its end, else the day after. */
+  readonly to_date: Day;
+  /** Instant (ISO, UTC, by the clock of this machine) before its first request. It orders two downloads of a day. */
+  readonly requested_at: string;
+  /** True if the day was over when it was requested. */
+  readonly is_over: boolean;
+  /** Hash of the filters with which it was requested, as the state has it (`RequestFingerprints.filters`). */
+  readonly filters: string;
+  /** Rows of the download, also those of people to be forgotten and those that a neighbouring day has, too. */
+  readonly rows: number;
+  /** Rows left out because the person asked to be forgotten. */
+  readonly suppressed: number;
+  /** Bytes of CSV, after any content coding, and their SHA-256 in hex. Of a day in parts it is that of their hashes. */
+  readonly bytes: number;
+  readonly sha256: string;
+  /** Exports that were sent for the day, retries and parts included. */
+  readonly exports: number;
+  /** Cells whose bytes were not valid UTF-8; they are kept with U+FFFD in place of those bytes. */
+  readonly invalid_utf8: number;
+  /** Instant (ISO, UTC) at which the download was verified. */
+  readonly verified_at: string;
+  /** `file` if it came from a file that the user gave, and not from the service. */
+  readonly source?: 'file';
+}
+
+/** What a place stores of a receipt, as far as plans and states need it. */
+export interface PriorReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
+  /** Hash of the filters; undefined: those of the state. */
+  readonly filters?: string | undefined;
+  /** Rows of the day that the place has now; a stream of records does not know them. */
+  readonly rows_stored?: number | undefined;
+  /** True if the rows of the day were removed by `prune` or by a user. */
+  readonly pruned?: boolean | undefined;
+}
+
+/** True for a day that was loaded with other filters, dropped or hashed columns. */
+export const hasOtherFilters = (
+  stored: Pick<PriorReceipt, 'filters'> | undefined,
+  { filters }: Pick<RequestFingerprints, 'filters'>,
+): boolean => stored?.filters !== undefined && stored.filters !== filters;
+
+/** The receipts of a place, by day. */
+export type PriorReceipts = ReadonlyMap<Day, PriorReceipt>;
+
+/** The facts about earlier loads that a place has stored. */
+export interface PriorLoads {
+  /** The stored state; the plan parses and checks it. */
+  readonly state: unknown;
+  readonly receipts: PriorReceipts;
+}
+
+/** The earlier loads of a place before its first run, and of a target that stores nothing. */
+export const NO_PRIOR_LOADS: PriorLoads = { state: undefined, receipts: new Map() };
 
 /** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */
 export interface SpoolFile extends ScanResult {
@@ -16,12 +75,6 @@ export interface DayDownload {
   readonly files: readonly SpoolFile[];
   /** True if the day and its neighbours may have rows of each other, since an export may contain its `to_date`. */
   readonly mayShareRows: boolean;
-}
-
-/** Days that are committed together, in order. A day that may share rows with its neighbours comes alone. */
-export interface DayBatch {
-  readonly days: readonly DayDownload[];
-  readonly progress: RunProgress;
 }
 
 /** How a day was requested. Instants in ms since 1970. */

@@ -1,13 +1,12 @@
 import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import type { DayDownload } from './checked-day.ts';
-import { hashedColumnsOf } from './column-hashing.ts';
+import { type DayDownload, hasOtherFilters, type PriorReceipt, type Receipt } from './checked-day.ts';
 import { implausible } from './doubtful-days.ts';
 import type { DayResult, ServiceBehaviour } from './download/day.ts';
+import { hashedColumnsOf } from './export-request.ts';
 import { type RunProgress, wasWanted } from './export-state.ts';
 import { type DaysReport, type ExtractDeps, newDaysReport } from './extract-deps.ts';
-import { hasOtherFilters, type PriorReceipt, type Receipt } from './receipt.ts';
 import type { Plan } from './which-days.ts';
 
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */

@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../base/days.ts';
 import { lastDayOver } from './calendar.ts';
-import type { PriorReceipt, PriorReceipts } from './receipt.ts';
+import type { PriorReceipt, PriorReceipts } from './checked-day.ts';
 
 /** What is usual comes from the same weekday of so many weeks before. */
 const WEEKS = 4;

@@ -1,11 +1,43 @@
 import { addDays, type Day } from '../base/days.ts';
 import { sha256OfJson } from '../base/json.ts';
+import { HashKey } from '../cells/columns/hash-key.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
 import type { Filters } from '../service/export/protocol.ts';
-import { type HashSettings, hashedColumnsOf } from './column-hashing.ts';
+
+/** The columns that hold hashes under one key in some rows of a place; without columns, rows of plain values. */
+export interface HashedColumns {
+  /** Names in the export, sorted. */
+  readonly columns: readonly string[];
+  /** Check value of the key; null if nothing is hashed. */
+  readonly key_check: string | null;
+}
+
+export const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
+
+/** The columns that a configuration hashes. */
+export function hashedColumnsOf({
+  columnsHash,
+  hashKey,
+}: Pick<RequestSettings, 'columnsHash' | 'hashKey'>): HashedColumns {
+  if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
+  return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).check };
+}
+
+/** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */
+export function hashedAfter(
+  state: { readonly hashed?: readonly HashedColumns[] } | undefined,
+  now: HashedColumns,
+): readonly HashedColumns[] | undefined {
+  const before = state === undefined ? [] : (state.hashed ?? [NOTHING_HASHED]);
+  const hashings = [...before.filter((hashing) => !isSame(hashing, now)), now];
+  return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
+}
+
+const isSame = (a: HashedColumns, b: HashedColumns): boolean =>
+  a.key_check === b.key_check && a.columns.join('\0') === b.columns.join('\0');
 
 /** The settings that decide what is requested from which service, and what happens to the columns. */
-export type RequestSettings = Filters & HashSettings & Pick<SourceConfig, 'serviceId' | 'columnsDrop'>;
+export type RequestSettings = Filters & Pick<SourceConfig, 'serviceId' | 'columnsDrop' | 'columnsHash' | 'hashKey'>;
 
 /** SHA-256 (hex) of what an export request says beside its days, under the keys of the state. */
 export interface RequestFingerprints {

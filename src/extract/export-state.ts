@@ -5,10 +5,9 @@ import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { latestToday } from './calendar.ts';
-import { type HashedColumns, hashedAfter } from './column-hashing.ts';
+import type { PriorReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
-import type { RequestFingerprints } from './export-request.ts';
-import type { PriorReceipts } from './receipt.ts';
+import { type HashedColumns, hashedAfter, type RequestFingerprints } from './export-request.ts';
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {

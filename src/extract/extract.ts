@@ -1,15 +1,16 @@
 // This folder: from a state to checked days, and to the next state. `which-days.ts` decides which days to read.
 // `download/` exports days until there is a checked answer to each. This file delivers them in batches.
 // `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `extract-deps.ts` says what goes in,
-// `checked-day.ts` and `receipt.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` has the files
-// on disk. `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes from a file. `discover.ts`
-// finds the types of columns.
+// `checked-day.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` has the files on disk.
+// `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes from a file. `discover.ts` finds the
+// types of columns.
 
 import type { Clock } from '../base/clock.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
-import type { DayBatch, DayDownload } from './checked-day.ts';
+import type { DayDownload } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
 import { Downloads } from './download/downloads.ts';
+import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { removeFiles } from './spool.ts';
 import { logNotes, type Plan } from './which-days.ts';
@@ -18,6 +19,12 @@ import { logNotes, type Plan } from './which-days.ts';
 const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 };
 type BatchLimits = Readonly<typeof BATCH_LIMITS>;
 const ONE_DAY: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
+
+/** Days that are committed together, in order. A day that may share rows with its neighbours comes alone. */
+export interface DayBatch {
+  readonly days: readonly DayDownload[];
+  readonly progress: RunProgress;
+}
 
 /**
  * Executes a plan; yields batches of checked days in the order of days. To request the next batch means that the last

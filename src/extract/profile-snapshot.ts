@@ -5,11 +5,9 @@ import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot } from '../service/export/profiles.ts';
-import { type DayDownload, dayDownload, rowCount } from './checked-day.ts';
-import { hashedColumnsOf } from './column-hashing.ts';
-import type { RequestSettings } from './export-request.ts';
+import { type DayDownload, dayDownload, type Receipt, rowCount } from './checked-day.ts';
+import { hashedColumnsOf, type RequestSettings } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
-import type { Receipt } from './receipt.ts';
 import { Spool } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */

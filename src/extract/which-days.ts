@@ -6,10 +6,10 @@ import { groupBy } from '../base/group.ts';
 import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { lastDayOver, lastDayOverFor, latestToday, oldestDay, todayIn } from './calendar.ts';
+import { hasOtherFilters, type PriorLoads, type PriorReceipt, type PriorReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
 import { fingerprintsOf, type RequestFingerprints, type RequestSettings } from './export-request.ts';
 import { checkState, type ExportState, includesEndOf, isComplete, parseState } from './export-state.ts';
-import { hasOtherFilters, type PriorLoads, type PriorReceipt, type PriorReceipts } from './receipt.ts';
 
 export type PlanSettings = RequestSettings &
   Pick<

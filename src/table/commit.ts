@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
-import type { HashedColumns } from '../extract/column-hashing.ts';
+import type { HashedColumns } from '../extract/export-request.ts';
 import { type RunProgress, stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { recordChanges } from './changes.ts';

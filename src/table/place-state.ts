@@ -1,8 +1,8 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
-import { type HashedColumns, NOTHING_HASHED } from '../extract/column-hashing.ts';
+import { NO_PRIOR_LOADS, type PriorLoads } from '../extract/checked-day.ts';
+import { type HashedColumns, NOTHING_HASHED } from '../extract/export-request.ts';
 import type { ExportState } from '../extract/export-state.ts';
-import { NO_PRIOR_LOADS, type PriorLoads } from '../extract/receipt.ts';
 import { type Receipts, receiptsOf, type StoredReceipt, withRows } from './receipts.ts';
 import { FIRST_COLUMNS, type StoredColumn, type Table } from './tables.ts';
 

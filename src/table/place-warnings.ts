@@ -2,7 +2,7 @@
 
 import { type Day, nameDays } from '../base/days.ts';
 import { plainCount } from '../base/quantities.ts';
-import { hasOtherFilters } from '../extract/receipt.ts';
+import { hasOtherFilters } from '../extract/checked-day.ts';
 import type { KeyFaults } from './differences.ts';
 import type { TableState } from './place-state.ts';
 

@@ -1,6 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { DayDownload } from '../extract/checked-day.ts';
-import type { Receipt } from '../extract/receipt.ts';
+import type { DayDownload, Receipt } from '../extract/checked-day.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
 export interface StoredReceipt extends Receipt {

@@ -4,7 +4,7 @@
 
 import type { Writable } from 'node:stream';
 import type { DayDownload } from '../extract/checked-day.ts';
-import type { HashedColumns } from '../extract/column-hashing.ts';
+import type { HashedColumns } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import type { ColumnRules } from '../table/column-plan.ts';
 import type { Commit } from '../table/commit.ts';

@@ -2,7 +2,7 @@ import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
-import { hashedColumnsOf } from '../extract/column-hashing.ts';
+import { hashedColumnsOf } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import type { DaysReport, ExtractDeps } from '../extract/extract-deps.ts';
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';

@@ -1,10 +1,10 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
+import type { Receipt } from '../../extract/checked-day.ts';
 import { DaysOutcome } from '../../extract/days-outcome.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import type { ExportState } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
-import type { Receipt } from '../../extract/receipt.ts';
 import { cursorOf, type Plan } from '../../extract/which-days.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
 import type { StreamOutput } from './stream-output.ts';

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import type { JsonObject } from '../../base/json.ts';
+import type { PriorReceipt, PriorReceipts } from '../../extract/checked-day.ts';
 import { type ExportState, parseState, StateError, stateAfter } from '../../extract/export-state.ts';
-import type { PriorReceipt, PriorReceipts } from '../../extract/receipt.ts';
 import type { Plan } from '../../extract/which-days.ts';
 
 // The state of a stream of events, which the platform keeps: an `ExportState`, the receipts of the last days, and:

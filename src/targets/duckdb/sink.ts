@@ -17,7 +17,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
-import type { HashedColumns } from '../../extract/column-hashing.ts';
+import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';

@@ -1,6 +1,6 @@
 import { rowsIn } from '../../engine/rows/typed-rows.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
-import type { HashedColumns } from '../../extract/column-hashing.ts';
+import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { isSuperseded, planBatch, planSnapshot, splitBatch } from '../../table/batch-plan.ts';
 import { logChanges } from '../../table/changes.ts';

@@ -7,16 +7,15 @@ import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
-import type { DayBatch, DayDownload } from '../../../src/extract/checked-day.ts';
+import type { DayDownload, PriorLoads, Receipt } from '../../../src/extract/checked-day.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
-import { extractDays } from '../../../src/extract/extract.ts';
+import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
 import {
   type DaysReport,
   type ExtractDeps,
   newDaysReport,
   newDownloadCounts,
 } from '../../../src/extract/extract-deps.ts';
-import type { PriorLoads, Receipt } from '../../../src/extract/receipt.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/http/headers.ts';
 import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';

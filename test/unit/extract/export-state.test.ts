@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
+import type { PriorReceipt } from '../../../src/extract/checked-day.ts';
 import { implausible } from '../../../src/extract/doubtful-days.ts';
 import { fingerprintsOf } from '../../../src/extract/export-request.ts';
 import { type ExportState, parseState, type RunProgress, stateAfter } from '../../../src/extract/export-state.ts';
-import type { PriorReceipt } from '../../../src/extract/receipt.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
 const receipt = (more: Partial<PriorReceipt> = {}): PriorReceipt => ({

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { forecastOf } from '../../../src/cli/commands/plan.ts';
+import type { PriorLoads, PriorReceipt } from '../../../src/extract/checked-day.ts';
 import { fingerprintsOf } from '../../../src/extract/export-request.ts';
 import type { ExportState } from '../../../src/extract/export-state.ts';
-import type { PriorLoads, PriorReceipt } from '../../../src/extract/receipt.ts';
 import { cursorOf, type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
 import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
