@@ -1,4 +1,5 @@
 import { type ErrorKind, messageOf, UserError } from '../../base/errors.ts';
+import type { LogEvent } from '../../base/log.ts';
 import { diskErrorByItsPath } from '../../fs/disk-failure.ts';
 
 // The messages of the Airbyte protocol v0 that the connectors write. Key names are the protocol's own.
@@ -30,7 +31,6 @@ export interface AirbyteStream {
   readonly is_resumable?: boolean;
 }
 
-export type Level = 'ERROR' | 'WARN' | 'INFO' | 'DEBUG';
 export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
 
 type Trace =
@@ -75,7 +75,13 @@ export type Message =
     }
   | {
       readonly type: 'LOG';
-      readonly log: { readonly level: Level; readonly message: string; readonly [key: string]: unknown };
+      /** `event` and `fields` are ours: the protocol allows any other key. */
+      readonly log: {
+        readonly level: 'ERROR' | 'WARN' | 'INFO' | 'DEBUG';
+        readonly message: string;
+        readonly event: string;
+        readonly fields?: LogEvent['fields'];
+      };
     }
   /** `emitted_at`: milliseconds since 1970, UTC. */
   | { readonly type: 'TRACE'; readonly trace: Trace & { readonly emitted_at: number } };
@@ -94,11 +100,6 @@ export const stateMessage = (stream: StreamDescriptor, state: object, recordCoun
 export const connectionStatus = (status: 'SUCCEEDED' | 'FAILED', message: string): Message => ({
   type: 'CONNECTION_STATUS',
   connectionStatus: { status, message },
-});
-
-export const logMessage = (level: Level, message: string, fields: Readonly<Record<string, unknown>>): Message => ({
-  type: 'LOG',
-  log: { level, message, ...fields },
 });
 
 /** A change of a stream's status. `quotaReset` (ms) makes a RUNNING say that it waits for a limit to reset. */

@@ -2,12 +2,12 @@ import type { Writable } from 'node:stream';
 import { UserError } from '../../base/errors.ts';
 import type { LogEvent, LogSink } from '../../base/log.ts';
 import { OutputQueue } from '../../base/output-queue.ts';
-import { type Level, logMessage, type Message } from './messages.ts';
+import type { Message } from './messages.ts';
 
 /** Bytes queued before `write` makes its caller wait. */
 const MAX_QUEUED_BYTES = 1024 * 1024;
 
-const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const satisfies Record<string, Level>;
+const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const;
 
 /** The reader closed the pipe: the run ends. */
 export class ClosedPipe extends UserError {
@@ -51,10 +51,9 @@ export class MessageWriter {
   }
 
   /** Writes log events as LOG messages; never waits. */
-  readonly writeLog: LogSink = (event: LogEvent) => {
-    const { level, message, event: name, fields } = event;
-    const line = JSON.stringify(logMessage(LEVELS[level], message, { event: name, ...(fields && { fields }) }));
-    this.#queue.add(`${line}\n`);
+  readonly writeLog: LogSink = ({ level, message, event, fields }: LogEvent) => {
+    const log: Message = { type: 'LOG', log: { level: LEVELS[level], message, event, ...(fields && { fields }) } };
+    this.#queue.add(`${JSON.stringify(log)}\n`);
   };
 
   /** Resolves when everything written so far has been taken by the system; rejects when the pipe is closed. */

@@ -89,19 +89,6 @@ describe('the destination as a process', () => {
       message: expect.stringMatching(/\.$/),
     });
   });
-
-  it.each([
-    [[]],
-    [['read']],
-    [['discover', '--config', '/none']],
-    [['write', '--config', 'none.json']],
-    [['write', '--config', '/none', '--catalog', '/none']],
-  ])('an invalid command line is a config_error: %j', async (words) => {
-    const output = await start(words).ended;
-    sound(output);
-    expect(output.code).not.toBe(0);
-    expect(output.errors()).toMatchObject([{ failure_type: 'config_error' }]);
-  });
 });
 
 describe('write, in a process of its own', () => {

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
+import { savedStates } from '../../support/airbyte/connector.ts';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 
@@ -72,10 +73,7 @@ describe('a read that fails', () => {
       grown[day] = { ...grown[day], rows: grown[day].rows * 9 };
     }
     grown['2026-01-18'] = { ...grown['2026-01-18'], rows: 1 };
-    const saved = [
-      { type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: { ...state, days: grown } } },
-    ];
-    const second = await fixture.read(catalog, saved, config);
+    const second = await fixture.read(catalog, savedStates({ ...state, days: grown }, 'events'), config);
     expect(second.logs('day.implausible').join()).toContain('2026-01-18');
     expect(second.states('events').at(-1)?.read_again).toEqual(['2026-01-18']);
   });
@@ -86,8 +84,7 @@ describe('a read that fails', () => {
     const catalog = await fixture.catalog(mode, ['events']);
     const first = await fixture.read(catalog, undefined, { start_date: '2026-01-18' });
     const state = { ...first.states('events')[0], from_date: '2026-01-15', start_date: '2026-01-15' };
-    const saved = [{ type: 'STREAM', stream: { stream_descriptor: { name: 'events' }, stream_state: state } }];
-    const output = await fixture.read(catalog, saved);
+    const output = await fixture.read(catalog, savedStates(state, 'events'));
     expect(output.errors()).toEqual([]);
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
   });
@@ -106,10 +103,7 @@ describe('a read that fails', () => {
   it('names lost days in a configuration error', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 3 } });
     const catalog = await fixture.catalog();
-    const saved = ['events', 'event_logs', 'event_items'].map((name) => ({
-      type: 'STREAM',
-      stream: { stream_descriptor: { name }, stream_state: { version: 1, from_date: '2026-01-15' } },
-    }));
+    const saved = savedStates({ version: 1, from_date: '2026-01-15' }, 'events', 'event_logs', 'event_items');
     const output = await fixture.read(catalog, saved, { history_days: 3 });
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({
@@ -129,11 +123,10 @@ describe('a read that fails', () => {
   it('names a day that one of two streams has lost, in any order of the catalog', async () => {
     fixture = await SourceFixture.start({ days: { history_days: 4 } });
     const catalog = await fixture.catalog({}, ['events', 'event_logs']);
-    const stateFrom = (name: string, from_date: string) => ({
-      type: 'STREAM',
-      stream: { stream_descriptor: { name, namespace: null }, stream_state: { version: 1, from_date } },
-    });
-    const states = (first: string, second: string) => [stateFrom('events', first), stateFrom('event_logs', second)];
+    const states = (first: string, second: string) => [
+      ...savedStates({ version: 1, from_date: first }, 'events'),
+      ...savedStates({ version: 1, from_date: second }, 'event_logs'),
+    ];
     for (const [first, second, missing] of [
       ['2026-01-16', '2026-01-15', 'event_logs'],
       ['2026-01-15', '2026-01-16', 'events'],

@@ -141,12 +141,4 @@ describe('the source as a process', () => {
     expect(output.states('user_profiles')).toEqual([]);
     expect(output.statuses('user_profiles')).toEqual(['STARTED', 'RUNNING', 'INCOMPLETE']);
   });
-
-  it('reports an invalid command line', async () => {
-    const output = await run(['read', '--config', files.write(config)]);
-    expect(output.errors()).toMatchObject([
-      { failure_type: 'config_error', message: expect.stringMatching(/--catalog/) },
-    ]);
-    expect([output.code, output.stderr]).toEqual([1, '']);
-  });
 });

@@ -1,13 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json } from '../../support/airbyte/connector.ts';
+import { type Json, savedStates } from '../../support/airbyte/connector.ts';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 
 const DAYS = ['2026-01-15', '2026-01-16', '2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20'];
-const state = (name: string, value: Json) => ({
-  type: 'STREAM',
-  stream: { stream_descriptor: { name, namespace: null }, stream_state: value },
-});
 
 describe('read', () => {
   let fixture: SourceFixture;
@@ -74,11 +70,7 @@ describe('read', () => {
     );
     for (const { i, value } of [checkpoints[2], checkpoints[4]]) {
       const after = whole.messages.slice(i).filter(({ record }) => record?.stream === 'events').length;
-      const rest = await fixture.read(catalog, [
-        state('events', value),
-        state('event_logs', value),
-        state('event_items', value),
-      ]);
+      const rest = await fixture.read(catalog, savedStates(value, 'events', 'event_logs', 'event_items'));
       expect(rest.records('events').length).toBeGreaterThanOrEqual(after);
       expect(rest.records('events').length).toBeLessThan(whole.records('events').length);
     }
@@ -130,7 +122,7 @@ describe('read', () => {
     const whole = await fixture.read(catalog);
     const later = whole.states('events').find((one) => one.from_date === '2026-01-18') as Json;
     const before = fixture.sim.requests().length;
-    const output = await fixture.read(catalog, [state('event_logs', later)]);
+    const output = await fixture.read(catalog, savedStates(later, 'event_logs'));
     expect(readProblems(output, catalog)).toEqual([]);
     expect(fixture.requested(before)).toEqual(DAYS);
     const days = (stream: string) =>

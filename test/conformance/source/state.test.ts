@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Json, Output } from '../../support/airbyte/connector.ts';
+import { type Json, type Output, savedStates } from '../../support/airbyte/connector.ts';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
-
-const saved = (value: Json, ...names: string[]) =>
-  names.map((name) => ({ type: 'STREAM', stream: { stream_descriptor: { name }, stream_state: value } }));
 
 describe('a saved state', () => {
   let fixture: SourceFixture;
@@ -24,9 +21,10 @@ describe('a saved state', () => {
     ['an empty list', []],
     ['an empty object', {}],
     ['an empty file', ''],
-    ['a state without content', saved({}, 'events')],
-    ['a marker of another kit', saved({ __ab_full_refresh_state_message: true }, 'events')],
-    ['a state of another stream', saved({ version: 1, from_date: '2026-01-18' }, 'event_logs')],
+    ['a state without content', savedStates({}, 'events')],
+    ['a stream without a state', [{ stream: { stream_descriptor: { name: 'events' }, stream_state: null } }]],
+    ['a marker of another kit', savedStates({ __ab_full_refresh_state_message: true }, 'events')],
+    ['a state of another stream', savedStates({ version: 1, from_date: '2026-01-18' }, 'event_logs')],
   ])('starts from the first day when it is %s', async (_, value) => {
     const output = await fixture.read(events, value);
     expect(readProblems(output, events)).toEqual([]);
@@ -34,11 +32,11 @@ describe('a saved state', () => {
   });
 
   it.each([
-    ['a list of one', saved({ version: 1, from_date: '2026-01-19' }, 'events')],
-    ['the bare message', saved({ version: 1, from_date: '2026-01-19' }, 'events')[0]],
+    ['a list of one', savedStates({ version: 1, from_date: '2026-01-19' }, 'events')],
+    ['the bare message', savedStates({ version: 1, from_date: '2026-01-19' }, 'events')[0]],
     [
       'the message in its envelope',
-      { type: 'STATE', state: saved({ version: 1, from_date: '2026-01-19' }, 'events')[0] },
+      { type: 'STATE', state: savedStates({ version: 1, from_date: '2026-01-19' }, 'events')[0] },
     ],
     [
       'nulls and unknown keys',
@@ -65,7 +63,7 @@ describe('a saved state', () => {
 
   it('belongs to its stream: one goes on, and another of the same sync reads from the first day', async () => {
     const both = await fixture.catalog({}, ['events', 'event_logs']);
-    const output = await fixture.read(both, saved(last, 'events'));
+    const output = await fixture.read(both, savedStates(last, 'events'));
     expect(readProblems(output, both)).toEqual([]);
     const firstDay = (stream: string) =>
       output
@@ -80,13 +78,13 @@ describe('a saved state', () => {
   });
 
   it('keeps unknown keys', async () => {
-    const output = await fixture.read(events, saved({ ...last, new_key: { a: [1] } }, 'events'));
+    const output = await fixture.read(events, savedStates({ ...last, new_key: { a: [1] } }, 'events'));
     expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });
   });
 
   it('gives no record and stays unchanged when it lies in the future', async () => {
     const future = { ...last, from_date: '2099-01-01' };
-    const output = await fixture.read(events, saved(future, 'events'));
+    const output = await fixture.read(events, savedStates(future, 'events'));
     expect(readProblems(output, events)).toEqual([]);
     expect(output.of('RECORD')).toEqual([]);
     expect(output.states('events')).toEqual([future]);
@@ -95,13 +93,13 @@ describe('a saved state', () => {
   });
 
   it('never moves back, also after the clock was set back', async () => {
-    const output = await fixture.read(events, saved({ version: 1, from_date: '2026-01-20' }, 'events'));
+    const output = await fixture.read(events, savedStates({ version: 1, from_date: '2026-01-20' }, 'events'));
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect(new Set(output.states('events').map((one) => one.from_date))).toEqual(new Set(['2026-01-20']));
   });
 
   it('is dropped with a warning when the filters differ', async () => {
-    const output = await fixture.read(events, saved(last, 'events'), {
+    const output = await fixture.read(events, savedStates(last, 'events'), {
       events_condition_type: 'include',
       events: ['df_purchase'],
     });
@@ -118,7 +116,7 @@ describe('a saved state', () => {
     ['an impossible day', () => ({ version: 1, from_date: '2026-02-30' })],
   ])('is refused without an export for %s', async (_, value) => {
     const before = fixture.sim.requests().length;
-    const output = await fixture.read(events, saved(value(), 'events'));
+    const output = await fixture.read(events, savedStates(value(), 'events'));
     expect(readProblems(output, events)).toEqual([]);
     expect(output.errors()[0]).toMatchObject({ failure_type: 'config_error', stream_descriptor: { name: 'events' } });
     expect(output.errors()[0].message).toMatch(/Clear the stream's data/);
@@ -146,16 +144,16 @@ describe('a saved state', () => {
     expect(first.output.records('events')).toEqual((await fixture.read(events)).records('events'));
     const middle = first.output.states('events')[2];
     expect(middle).toMatchObject({ from_date: '2026-01-17', sync_id: 41 });
-    const again = await refresh(41, saved(middle, 'events'));
+    const again = await refresh(41, savedStates(middle, 'events'));
     expect([...again.asked].sort()).toEqual(['2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
     // What was read while it was not over is not read twice either: the destination keeps both.
-    const open = await refresh(41, saved(first.output.states('events').at(-1) ?? {}, 'events'));
+    const open = await refresh(41, savedStates(first.output.states('events').at(-1) ?? {}, 'events'));
     expect(open.asked).toEqual([]);
     expect(open.output.records('events')).toEqual([]);
     const purchases = { events_condition_type: 'include', events: ['df_purchase'] };
-    const filtered = await refresh(41, saved(middle, 'events'), purchases);
+    const filtered = await refresh(41, savedStates(middle, 'events'), purchases);
     expect([...filtered.asked].sort()[0]).toMatch(/^2026-01-15/);
-    const next = await refresh(42, saved(middle, 'events'));
+    const next = await refresh(42, savedStates(middle, 'events'));
     expect(next.asked).toEqual(first.asked);
     expect(next.output.states('events')[0]).toMatchObject({ from_date: '2026-01-15', sync_id: 42 });
   });

@@ -206,6 +206,10 @@ export function startConnector(
   return { ended, stdout: child.stdout, kill: (signal) => child.kill(signal) };
 }
 
+/** The states that a platform saved for these streams. */
+export const savedStates = (value: Json, ...names: string[]) =>
+  names.map((name) => ({ type: 'STREAM', stream: { stream_descriptor: { name }, stream_state: value } }));
+
 /** A configured catalog over discovered streams. */
 export function configured(
   streams: readonly CatalogStream[],

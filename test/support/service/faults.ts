@@ -20,7 +20,7 @@ interface When {
 /** Where a body ends: a byte of the CSV, or a place after a number of data rows (3). */
 interface Place {
   readonly at_byte?: number;
-  readonly at?: 'mid_row' | 'mid_quote' | 'between_rows' | 'row_end';
+  readonly at?: 'mid_row' | 'between_rows' | 'row_end';
   readonly after_rows?: number;
 }
 
@@ -181,7 +181,6 @@ const INTO_A_ROW = 9;
 
 /**
  * `between_rows`: right after the line end of data row n; `row_end`: right before it. `mid_row`: some bytes further.
- * `mid_quote`: right after the first opening quote from there on.
  */
 function rowFinder(at: NonNullable<Place['at']>, afterRows: number): Finder {
   let isQuoted = false;
@@ -195,7 +194,7 @@ function rowFinder(at: NonNullable<Place['at']>, afterRows: number): Finder {
       if (lines <= afterRows) continue;
       if (at === 'row_end') return i;
       if (at === 'between_rows') return i + 1;
-      if (at === 'mid_quote' ? byte === QUOTE && isQuoted : ++into > INTO_A_ROW) return i + 1;
+      if (++into > INTO_A_ROW) return i + 1;
     }
     return -1;
   };

@@ -34,8 +34,8 @@ const DEFAULTS = {
     /** A `to_date` in the future: answered, or refused with 400. */
     future: 'empty' as 'empty' | 'error' | 'limit',
     history_days: 30,
-    /** The answer without rows: a header alone, nothing, 204, 404, `[]`, or `{"data":[]}`. */
-    empty: 'header' as 'header' | 'zero_bytes' | '204' | '404' | 'list' | 'data_list',
+    /** The answer without rows: a header alone, nothing, 204, 404, or `[]`. */
+    empty: 'header' as 'header' | 'zero_bytes' | '204' | '404' | 'list',
   },
   /** Of generated rows: own columns, with values in turn. */
   columns: { event_name: 'event_name' as 'event_name' | 'df_event_name', own: [] as readonly OwnColumn[] },
@@ -53,7 +53,7 @@ const DEFAULTS = {
   limits: {
     exports_per_hour: 100,
     concurrent_exports: 5,
-    headers: 'x-ratelimit' as 'x-ratelimit' | 'X-Rate-Limit' | 'none',
+    headers: 'x-ratelimit' as 'x-ratelimit' | 'X-Rate-Limit',
     reset: 'ms' as 'ms' | 's' | 'absent',
   },
   answers: {
@@ -350,7 +350,7 @@ export class TestService {
     const { empty } = this.#scenario.days;
     exchange.seen.outcome = `empty:${empty}`;
     const type = empty === 'zero_bytes' ? this.#scenario.format.content_type : 'application/json';
-    const body = empty === 'list' ? '[]' : empty === 'data_list' ? '{"data":[]}' : '';
+    const body = empty === 'list' ? '[]' : '';
     const status = empty === '204' ? 204 : empty === '404' ? 404 : 200;
     this.#answer(exchange, status, body, { 'Content-Type': type });
   }
@@ -435,7 +435,6 @@ export class TestService {
 
   #limitHeaders(refusal?: { remaining: number; resetAt: number | undefined }) {
     const { headers, reset } = this.#scenario.limits;
-    if (headers === 'none') return {};
     const { remaining = this.#remaining() } = refusal ?? {};
     const resetAt = refusal === undefined ? this.#hour.began + HOUR_MS : refusal.resetAt;
     const isUpper = headers === 'X-Rate-Limit';

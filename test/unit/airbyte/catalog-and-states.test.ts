@@ -13,16 +13,6 @@ const stream = (name: string, value: unknown, namespace?: string | null) => ({
 const parsed = (value: unknown) => Object.fromEntries(parseSavedStates(value));
 
 describe('a saved state', () => {
-  it.each<[string, unknown]>([
-    ['absent', undefined],
-    ['null', null],
-    ['an empty list', []],
-    ['an empty object', {}],
-    ['a stream without a state', [stream('a', null)]],
-  ])('may be %s', (_name, value) => {
-    expect(parsed(value)).toEqual({});
-  });
-
   it('is found by stream, with any spelling of an absent namespace', () => {
     const found = parseSavedStates([
       stream('a', { n: 1 }, null),
@@ -33,12 +23,6 @@ describe('a saved state', () => {
     expect(found.get(streamKey({ name: 'b' }))).toEqual({ n: 2 });
     expect(found.get(streamKey({ name: 'a', namespace: 'x' }))).toEqual({ n: 3 });
     expect(found.get(streamKey({ name: 'c' }))).toBeUndefined();
-  });
-
-  it('may be a single message, and in its envelope', () => {
-    const one = parsed([stream('a', { n: 1 })]);
-    expect(parsed(stream('a', { n: 1 }))).toEqual(one);
-    expect(parsed({ type: 'STATE', state: stream('a', { n: 1 }) })).toEqual(one);
   });
 
   it.each([[1], ['x'], [[1]], [true]])('is refused if a stream has no object: %j', (value) => {

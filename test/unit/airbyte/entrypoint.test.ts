@@ -107,6 +107,7 @@ describe('the process of a connector', () => {
     [['check', '--config'], '--config FILE'],
     [['check', '--config', 'c', '--token=hush'], 'not understood'],
     [['check', '--config', 'c', 'hush'], 'not understood'],
+    [['discover', '--config', '/none'], 'configuration file'],
   ])('refuses the words %j, and repeats none of them', async (words, says) => {
     const refused = await check(async () => 'done', { words });
     expect(refused).toMatchObject({ code: 1, messages: [{ trace: { error: { failure_type: 'config_error' } } }] });

@@ -1,6 +1,6 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { errorTrace, logMessage } from '../../../src/airbyte/protocol/messages.ts';
+import { errorTrace } from '../../../src/airbyte/protocol/messages.ts';
 import { ClosedPipe, MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { configError } from '../../../src/base/errors.ts';
 
@@ -39,13 +39,13 @@ describe('the writer', () => {
   it('writes messages and bytes in the order of the calls', async () => {
     const { out, take, text } = slowReader();
     const writer = new MessageWriter(out);
-    void writer.write(logMessage('INFO', 'one', {}));
+    writer.writeLog({ level: 'info', event: 'a.b', message: 'one' });
     void writer.writeBytes(Buffer.from('two\n'));
     void writer.writeLine('three');
     const drained = writer.drain();
     await take(5);
     await drained;
-    expect(text()).toBe('{"type":"LOG","log":{"level":"INFO","message":"one"}}\ntwo\nthree\n');
+    expect(text()).toBe('{"type":"LOG","log":{"level":"INFO","message":"one","event":"a.b"}}\ntwo\nthree\n');
   });
 
   it('returns a buffer only after it was written', async () => {
@@ -79,7 +79,7 @@ describe('the writer', () => {
     const heard: unknown[] = [];
     writer.onClosed((error) => heard.push(error));
     await expect(writer.writeBytes(Buffer.from('x\n'))).rejects.toBeInstanceOf(ClosedPipe);
-    await expect(writer.write(logMessage('INFO', 'y', {}))).rejects.toBeInstanceOf(ClosedPipe);
+    await expect(writer.writeLine('y')).rejects.toBeInstanceOf(ClosedPipe);
     await expect(writer.drain()).rejects.toBeInstanceOf(ClosedPipe);
     expect(heard).toHaveLength(1);
   });
