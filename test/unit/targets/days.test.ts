@@ -33,13 +33,6 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await agrees();
   });
 
-  it('leaves out a download that began before the stored one', async () => {
-    const early = place.of(D1, [{ id: 'early' }]);
-    await place.load([[place.of(D1, [{ id: 'late' }])]]);
-    expect(await place.load([[early]])).toMatchObject([{ days: [], rows: 0 }]);
-    expect(await place.keys()).toEqual([`${D1} late`]);
-  });
-
   it('warns in verify of a key that is under two days', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'a' }])]]);
     const { differences, warnings } = await place.verify();
