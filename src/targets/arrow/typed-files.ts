@@ -80,54 +80,37 @@ export class TypedFiles {
   }
 
   async #writeDay({ receipt, mayShareRows }: DayDownload, batch: PlannedBatch): Promise<TypedFile> {
+    const engine = this.#engine;
     const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
     const batchRows = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
+    const write = async (query: string) => {
+      const path = join(this.#folder, `${++this.#count}.parquet`);
+      const rows = await engine.run(
+        `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
+          `ROW_GROUP_SIZE ${GROUP_BATCHES * batchRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES})`,
+      );
+      return { path, rows };
+    };
     // A stream has the rows in the order of the export. This optimizer may exchange the sides of a join: they lose it.
-    await this.#engine.keepOrder();
-    await this.#engine.run("SET disabled_optimizers = 'build_side_probe_side'");
-    const allRows = await this.#writeRows(batch, batchRows);
-    const path = this.#mayShareRows ? await this.#withoutSentRows(allRows, batch, batchRows) : allRows;
-    if (mayShareRows) await this.#rememberSent(path, batch);
-    const rescued = await countRescuedByKey(this.#engine, readFile(path));
-    return { path, batchRows, rescued };
-  }
-
-  /** Writes all rows of a day into a file. */
-  async #writeRows(batch: PlannedBatch, batchRows: number): Promise<string> {
-    const path = this.#newPath();
-    await withTypedRows(this.#engine, batch, async (rows) => {
+    await engine.keepOrder();
+    await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
+    let path = '';
+    await withTypedRows(engine, batch, async (rows) => {
       // What will read the file is loaded while it is written.
-      const query = selectRowsSql(rows, batch, OWN_IN_ARROW);
-      const [written] = await Promise.all([this.#copy(query, path, batchRows), loadDecoder()]);
-      return written;
+      const [written] = await Promise.all([write(selectRowsSql(rows, batch, OWN_IN_ARROW)), loadDecoder()]);
+      path = written.path;
+      return written.rows;
     });
-    return path;
-  }
-
-  /** Replaces a file by one without the rows that the day before has sent. */
-  async #withoutSentRows(allRows: string, batch: PlannedBatch, batchRows: number): Promise<string> {
-    const path = this.#newPath();
-    const query = `SELECT * FROM ${readFile(allRows)} WHERE ${sharedRowIdSql(batch.columns)} NOT IN (FROM ${SENT})`;
-    await this.#copy(query, path, batchRows);
-    await rm(allRows);
-    return path;
-  }
-
-  /** Notes the rows of a file for the next day, which may have them again. */
-  async #rememberSent(path: string, batch: PlannedBatch): Promise<void> {
     const rowId = sharedRowIdSql(batch.columns);
-    await this.#engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS row_id FROM ${readFile(path)}`);
-  }
-
-  #copy(query: string, path: string, batchRows: number): Promise<number> {
-    return this.#engine.run(
-      `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
-        `ROW_GROUP_SIZE ${GROUP_BATCHES * batchRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES})`,
-    );
-  }
-
-  #newPath(): string {
-    return join(this.#folder, `${++this.#count}.parquet`);
+    if (this.#mayShareRows) {
+      const unsent = await write(`SELECT * FROM ${readFile(path)} WHERE ${rowId} NOT IN (FROM ${SENT})`);
+      await rm(path);
+      path = unsent.path;
+    }
+    if (mayShareRows) {
+      await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS row_id FROM ${readFile(path)}`);
+    }
+    return { path, batchRows, rescued: await countRescuedByKey(engine, readFile(path)) };
   }
 }
 
