@@ -11,6 +11,7 @@ import { codeOf, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
+import { openEngine } from '../../engine/session/open-engine.ts';
 import type { DayDownload, SpoolFile } from '../../extract/checked-day.ts';
 import { moveFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -22,18 +23,12 @@ import { logChanges } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, Streamed } from '../contract.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
-import { recordBatches, type TypedFile, TypedFiles } from './typed-files.ts';
+import { recordBatches, type TypedDay, typedDays } from './typed-files.ts';
 
 /** The days and the form of a stream: its columns are known and no longer change. */
 interface PlannedStream {
   readonly days: AsyncIterable<DayDownload>;
   readonly columns: readonly StoredColumn[];
-}
-
-/** A day, and the file with its typed rows; undefined for a day without rows. */
-interface TypedDay {
-  readonly day: DayDownload;
-  readonly file: TypedFile | undefined;
 }
 
 /**
@@ -51,13 +46,14 @@ export async function writeArrow(
   const rules: OpenOptions = options.pinned === undefined ? options : { ...options, schemaMode: 'freeze' };
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
   const writeTo = async (stream: Writable): Promise<Streamed> => {
-    const files = await TypedFiles.open(folder.path, rules);
+    // The database file holds no rows: DuckDB spills beside it.
+    const engine = await openEngine({ ...rules, file: join(folder.path, 'engine') });
     try {
       const planned = await planStream(days, folder.path, rules);
-      const typedDays = prefetch(writeTypedFiles(planned, files));
-      return await sendDays(typedDays, typedColumns(planned.columns), stream, { ...rules, onSent });
+      const writtenDays = typedDays(planned.days, planned.columns, { engine, folder: folder.path, rules });
+      return await sendDays(prefetch(writtenDays), typedColumns(planned.columns), stream, { ...rules, onSent });
     } finally {
-      await files.close();
+      await engine.close();
     }
   };
   try {
@@ -139,7 +135,7 @@ async function* removingFiles(days: readonly DayDownload[]): AsyncGenerator<DayD
 
 /** Sends all days. If one fails, the reader has taken those before it. */
 async function sendDays(
-  typedDays: AsyncIterable<TypedDay>,
+  days: AsyncIterable<TypedDay>,
   columns: readonly Typed[],
   out: Writable,
   { timezone, logger, signal, onSent }: OpenOptions & { readonly onSent: OnSent },
@@ -149,7 +145,7 @@ async function sendDays(
   let daysTaken = 0;
   let readerLeft = false;
   try {
-    for await (const { day, file } of typedDays) {
+    for await (const { day, file } of days) {
       let rowsTaken = 0;
       for await (const { messages, rows } of file === undefined ? [] : recordBatches(file)) {
         await stream.write(messages);
@@ -177,13 +173,6 @@ async function sendDays(
 /** True if the reader closed its end of the stream, which is no failure of this program. */
 const isReaderGone = (error: unknown): boolean =>
   ['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END'].includes(codeOf(error) ?? '');
-
-async function* writeTypedFiles({ days, columns }: PlannedStream, typedFiles: TypedFiles): AsyncGenerator<TypedDay> {
-  for await (const day of days) {
-    const hasRows = day.files.some(({ rows }) => rows > 0);
-    yield { day, file: hasRows ? await typedFiles.write(day, columns) : undefined };
-  }
-}
 
 /** Requests the next item while the last one is in use. */
 async function* prefetch<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {
