@@ -4,14 +4,13 @@ import type {
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
-import type { UserError } from '../base/errors.ts';
 import type { BucketAccess } from './s3-client.ts';
 import { S3_STATUS, s3NameOf, s3StatusOf } from './s3-failures.ts';
 
 const DELETED_AT_ONCE = 16;
 
-/** Makes the failure for a permission that the credentials lack, such as `s3:DeleteObject`. */
-export type DeniedError = (permission: string, cause: unknown) => UserError;
+/** Thrown for a right that the credentials lack; the message is its name, such as `s3:DeleteObject`. */
+export class PermissionDenied extends Error {}
 
 /**
  * Deletes objects, or versions; those that are gone are no error. Each is a request: for many at once the SDK sends a
@@ -20,12 +19,12 @@ export type DeniedError = (permission: string, cause: unknown) => UserError;
 export async function deleteObjects(
   { client, bucket, options }: BucketAccess,
   objects: readonly ObjectIdentifier[],
-  { permission, denied }: { readonly permission: string; readonly denied: DeniedError },
+  permission: string,
 ): Promise<void> {
   const limit = pLimit(DELETED_AT_ONCE);
   const remove = (object: ObjectIdentifier) =>
     client.deleteObject({ Bucket: bucket, ...object }, options).catch((error) => {
-      if (s3StatusOf(error) === S3_STATUS.forbidden) throw denied(permission, error);
+      if (s3StatusOf(error) === S3_STATUS.forbidden) throw new PermissionDenied(permission, { cause: error });
       if (s3StatusOf(error) !== S3_STATUS.notFound) throw error;
     });
   try {
@@ -40,62 +39,56 @@ export async function eraseVersions(
   access: BucketAccess,
   prefix: string,
   isKept: (key: string, modified: number) => boolean,
-  denied: DeniedError,
 ): Promise<void> {
   const { client, bucket, options } = access;
   const list = (after?: ListObjectVersionsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
     const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...from }, options);
-    return page.catch((error) => undefinedIfUnsupported(error, 's3:ListBucketVersions', denied));
+    return page.catch((error) => undefinedIfUnsupported(error, 's3:ListBucketVersions'));
   };
   await removePages(list, async ({ Versions = [], DeleteMarkers = [] }) => {
     const versions = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
       if (Key === undefined || VersionId === undefined) return [];
       return IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0) ? [] : [{ Key, VersionId }];
     });
-    await deleteObjects(access, versions, { permission: 's3:DeleteObjectVersion', denied });
+    await deleteObjects(access, versions, 's3:DeleteObjectVersion');
   });
 }
 
 /** Aborts the unfinished uploads below a prefix that began before a time (ms). */
-export async function abortUploads(
-  access: BucketAccess,
-  prefix: string,
-  begunBefore: number,
-  denied: DeniedError,
-): Promise<void> {
+export async function abortUploads(access: BucketAccess, prefix: string, begunBefore: number): Promise<void> {
   const { client, bucket, options } = access;
   const list = (after?: ListMultipartUploadsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
     const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, options);
-    return page.catch((error) => undefinedIfUnsupported(error, 's3:ListBucketMultipartUploads', denied));
+    return page.catch((error) => undefinedIfUnsupported(error, 's3:ListBucketMultipartUploads'));
   };
   await removePages(list, async ({ Uploads = [] }) => {
     for (const { Key, UploadId, Initiated } of Uploads) {
       if ((Initiated?.getTime() ?? 0) >= begunBefore) continue;
-      await abortUpload(access, { Key, UploadId }, denied);
+      await abortUpload(access, { Key, UploadId });
     }
   });
 }
 
 /** Begins an upload and aborts it, if the store knows uploads. Fails as a purge would that meets an unfinished one. */
-export async function tryAbort(access: BucketAccess, key: string, denied: DeniedError): Promise<void> {
+export async function tryAbort(access: BucketAccess, key: string): Promise<void> {
   const { client, bucket, options } = access;
   const begun = await client
     .createMultipartUpload({ Bucket: bucket, Key: key }, options)
-    .catch((error) => undefinedIfUnsupported(error, 's3:PutObject', denied));
-  if (begun !== undefined) await abortUpload(access, { Key: key, UploadId: begun.UploadId }, denied);
+    .catch((error) => undefinedIfUnsupported(error, 's3:PutObject'));
+  if (begun !== undefined) await abortUpload(access, { Key: key, UploadId: begun.UploadId });
 }
 
 async function abortUpload(
   { client, bucket, options }: BucketAccess,
   upload: { readonly Key: string | undefined; readonly UploadId: string | undefined },
-  denied: DeniedError,
 ): Promise<void> {
   try {
     await client.abortMultipartUpload({ Bucket: bucket, ...upload }, options);
   } catch (error) {
-    if (s3StatusOf(error) === S3_STATUS.forbidden) throw denied('s3:AbortMultipartUpload', error);
+    if (s3StatusOf(error) === S3_STATUS.forbidden)
+      throw new PermissionDenied('s3:AbortMultipartUpload', { cause: error });
     // Its writer completed it first, or the answer to this very request was lost.
     if (s3NameOf(error) !== 'NoSuchUpload') throw error;
   }
@@ -118,7 +111,7 @@ async function removePages<P extends { readonly IsTruncated?: boolean | undefine
 }
 
 /** Undefined for a request that the store does not know; else it throws. */
-function undefinedIfUnsupported(error: unknown, permission: string, denied: DeniedError): undefined {
+function undefinedIfUnsupported(error: unknown, permission: string): undefined {
   if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
-  throw s3StatusOf(error) === S3_STATUS.forbidden ? denied(permission, error) : error;
+  throw s3StatusOf(error) === S3_STATUS.forbidden ? new PermissionDenied(permission, { cause: error }) : error;
 }

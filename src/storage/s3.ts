@@ -12,13 +12,17 @@ import { retryOnError } from '../base/retry.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, s3ClientOf } from './s3-client.ts';
-import { abortUploads, type DeniedError, deleteObjects, eraseVersions, tryAbort } from './s3-erase.ts';
+import { abortUploads, deleteObjects, eraseVersions, PermissionDenied, tryAbort } from './s3-erase.ts';
 import { isTransient, S3_STATUS, s3AnswerOf, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { type IsKept, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
+
+/** Makes the failure for a right that the credentials lack. */
+type DeniedError = (error: PermissionDenied) => UserError;
+
 export interface BucketFolder {
   readonly address: string;
   readonly bucket: string;
@@ -136,9 +140,7 @@ class S3Storage implements Storage {
 
   remove(paths: readonly string[]): Promise<void> {
     const keys = paths.map((path) => ({ Key: this.#key(path) }));
-    return this.#guard(() =>
-      deleteObjects(this.#access, keys, { permission: 's3:DeleteObject', denied: this.#deleteDenied }),
-    );
+    return this.#guard(() => deleteObjects(this.#access, keys, 's3:DeleteObject'), this.#deleteDenied);
   }
 
   eraseAllBut(folder: string, isKept: IsKept, uploadsBegunBefore: number): Promise<void> {
@@ -148,7 +150,7 @@ class S3Storage implements Storage {
   async checkErasable(): Promise<void> {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/probe`, '');
-    await this.#guard(() => tryAbort(this.#access, this.#key(`${folder}/upload`), this.#probeDenied));
+    await this.#guard(() => tryAbort(this.#access, this.#key(`${folder}/upload`)), this.#probeDenied);
     await this.#erase(folder, () => false, 0, this.#probeDenied);
   }
 
@@ -159,10 +161,10 @@ class S3Storage implements Storage {
       // A store without versions keeps no others; in a bucket with versions this adds a marker, which goes below.
       await this.remove(paths);
       const below = this.#key(`${folder}/`);
-      await abortUploads(this.#access, below, uploadsBegunBefore, denied);
+      await abortUploads(this.#access, below, uploadsBegunBefore);
       const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(this.#prefix.length), modified });
-      await eraseVersions(this.#access, below, isKeptKey, denied);
-    });
+      await eraseVersions(this.#access, below, isKeptKey);
+    }, denied);
   }
 
   close(): void {
@@ -200,13 +202,13 @@ class S3Storage implements Storage {
     return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
 
-  readonly #deleteDenied: DeniedError = (permission, cause) =>
+  readonly #deleteDenied: DeniedError = ({ message: permission, cause }) =>
     configError(`${this.address}: an object could not be deleted (${s3NameOf(cause)}): the key needs ${permission}.`, {
       cause,
     });
 
   /** The failure of a purge that removed the rows but not the earlier versions. */
-  readonly #eraseDenied: DeniedError = (permission, cause) =>
+  readonly #eraseDenied: DeniedError = ({ message: permission, cause }) =>
     transientError(
       `${this.address}: the rows are out of the table, but their bytes may still be in the bucket as earlier versions or ` +
         `unfinished uploads: give the key the right ${permission} and run the purge again.`,
@@ -214,18 +216,19 @@ class S3Storage implements Storage {
     );
 
   /** The failure of the check before a purge. */
-  readonly #probeDenied: DeniedError = (permission, cause) =>
+  readonly #probeDenied: DeniedError = ({ message: permission, cause }) =>
     configError(
       `${this.address}: earlier versions and unfinished uploads could not be removed by a purge: give the key the right ` +
         `${permission}. Nothing was changed.`,
       { cause },
     );
 
-  async #guard<T>(work: () => Promise<T>): Promise<T> {
+  /** Runs requests. `denied`: the failure for a right that the key lacks. */
+  async #guard<T>(work: () => Promise<T>, denied?: DeniedError): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw this.#failure(error);
+      throw this.#failure(error instanceof PermissionDenied && denied ? denied(error) : error);
     }
   }
 
