@@ -5,7 +5,7 @@ import { isPlaceholder } from '../../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 import { serviceIn } from '../../extract/export-state.ts';
-import { type PlaceState, profilesAsTable, type TableState } from '../../table/place-state.ts';
+import { type PlaceState, tableState } from '../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { hmacSql, IdColumn, padsOf } from './id-column.ts';
@@ -64,12 +64,10 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   const { ids, hashKey } = query;
 
   // 1. The columns that hold ids.
-  const profileState = profilesAsTable(state);
-  const searchedProfiles = profileState !== undefined && query.searchesProfiles === true;
-  const events = searchedTable(place, EVENTS.name, state, query.column, hashKey);
+  const searchedProfiles = state.profiles !== undefined && query.searchesProfiles === true;
+  const events = searchedTable(place, EVENTS.name, query.column, hashKey);
   const profiles =
-    profileState &&
-    searchedTable(place, USER_PROFILES.name, profileState, searchedProfiles ? EXTERNAL_ID : undefined, hashKey);
+    state.profiles && searchedTable(place, USER_PROFILES.name, searchedProfiles ? EXTERNAL_ID : undefined, hashKey);
   const tables = profiles === undefined ? [events] : [events, profiles];
   const tablesWithRows = tables.filter((table): table is TableWithRows => table.relation !== undefined);
 
@@ -131,16 +129,17 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
 }
 
 function searchedTable(
-  { name: place, relations }: SearchedPlace,
-  name: Table['name'],
-  state: TableState,
+  place: SearchedPlace,
+  table: Table['name'],
   column: string | undefined,
   hashKey: HashKey | undefined,
 ): SearchedTable {
-  const external = column === undefined ? undefined : IdColumn.named(state, column, place, hashKey);
-  const unified = IdColumn.named(state, UNIFIED_ID, place, hashKey);
-  if (unified === undefined) throw systemError(`${place} has no column ${UNIFIED_ID}.`);
-  return { name, relation: relations[name], external, unified };
+  const state = tableState(place.state, table);
+  const columnNamed = (source: string) => state && IdColumn.named(state, source, place.name, hashKey);
+  const unified = columnNamed(UNIFIED_ID);
+  if (unified === undefined) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
+  const external = column === undefined ? undefined : columnNamed(column);
+  return { name: table, relation: place.relations[table], external, unified };
 }
 
 const createTables = (engine: Engine) =>
