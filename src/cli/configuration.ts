@@ -52,16 +52,16 @@ export function readConfiguration(
     ...unknownKeys(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
   ];
   if (unknown.length > 0) throw configError(`${shownFile} has unknown keys: ${unknown.join(', ')}.`);
-  const written = { ...withPaths({ ...keysInFile, ...erasureInFile }, folder), ...inEnvironment };
-  refuseCredentials(written, (key) => names.get(key) ?? `${key} in ${shownFile}`);
-  const values = { places: placesToPurge(written), ...written };
+  const writtenValues = { ...withPaths({ ...keysInFile, ...erasureInFile }, folder), ...inEnvironment };
+  refuseCredentials(writtenValues, (key) => names.get(key) ?? `${key} in ${shownFile}`);
+  const values = { places: placesToPurge(writtenValues), ...writtenValues };
   const [source, local, erasure] = [
     parsePart(SOURCE, values, names),
     parsePart(LOCAL, values, names),
     parsePart(ERASURE, values, names),
   ];
-  const missing = [source, local, erasure].flatMap((part) => part.missing);
-  return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missing, shownFile });
+  const missingKeys = [source, local, erasure].flatMap((part) => part.missingKeys);
+  return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingKeys, shownFile });
 }
 
 /** Keys that are needed beside another one only. */
@@ -76,7 +76,7 @@ export function requireKeys<K extends RequiredKey>(
   config: CommandConfig,
   ...keys: readonly K[]
 ): Having<CommandConfig, CamelCase<Exclude<K, (typeof BESIDE)[number]>>> {
-  const missing = keys.flatMap((key) => config.missing.find((problem) => problem.key === key) ?? []);
+  const missing = keys.flatMap((key) => config.missingKeys.find((problem) => problem.key === key) ?? []);
   if (missing.length === 0) return config as Having<CommandConfig, CamelCase<Exclude<K, (typeof BESIDE)[number]>>>;
   const names = missing.map(({ key }) => `${variableOf(key)}${/_(token|key)$/.test(key) ? ' (or …_FILE)' : ''}`);
   const file = `${missing.some(({ key }) => ERASURE_KEYS.includes(key)) ? 'the object erasure of ' : ''}${config.shownFile}`;

@@ -90,9 +90,9 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
  * the reason of a signal that aborts.
  */
 export async function sync(options: SyncOptions): Promise<Summary> {
-  const { config: incomplete, context } = open(options);
-  const { target, place } = placeOf('sync', options, TARGETS, incomplete);
-  const config = requireKeys(incomplete, ...EXPORT_KEYS);
+  const { config: configuration, context } = open(options);
+  const { target, place } = placeOf('sync', options, TARGETS, configuration);
+  const config = requireKeys(configuration, ...EXPORT_KEYS);
   const sink = await target.open(place, openOptions(config, context));
   return await runSync({ config, days: options, maxWaitMs: options.maxWaitMs }, sink, context).catch(
     (error: unknown) => {

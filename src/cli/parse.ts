@@ -74,11 +74,11 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const name = first !== undefined && Object.hasOwn(COMMANDS, first) ? first : undefined;
   const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
-  const { options, words, problem: missing } = await split(argv, table);
+  const { options, words, problem: wordProblem } = await split(argv, table);
   const isWithCredentials = argv.some(hasCredentials);
   const problems = [
     isWithCredentials ? addressWithCredentials('an address') : undefined,
-    missing,
+    wordProblem,
     unknownOption(options, table),
   ];
   if (command === undefined && first !== undefined) problems.push(unknownName('command', first, Object.keys(COMMANDS)));

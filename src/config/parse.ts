@@ -82,18 +82,18 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
 
 /**
  * Parses those values that belong to a part. Throws for values that are wrong. Keys that are missing may still be
- * needed: `missing` has their problems. `names`: the variables that gave keys.
+ * needed: `missingKeys` has their problems. `names`: the variables that gave keys.
  */
 export function parsePart<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
   allValues: Readonly<Record<string, unknown>>,
   names: ReadonlyMap<string, string>,
-): { readonly config: Readonly<C>; readonly missing: readonly Problem[] } {
+): { readonly config: Readonly<C>; readonly missingKeys: readonly Problem[] } {
   const values = usableValues(allValues, part.schema);
   const problems = problemsOf(values, part);
-  const wrong = problems.filter(({ isMissing }) => isMissing !== true);
-  throwProblems('the configuration is not usable', wrong, names);
-  return { config: configIn(values, part), missing: problems };
+  const refused = problems.filter(({ isMissing }) => isMissing !== true);
+  throwProblems('the configuration is not usable', refused, names);
+  return { config: configIn(values, part), missingKeys: problems };
 }
 
 /** The platform writes null, and a form an empty text, for a key that is not given. JSON has true for a choice "true". */

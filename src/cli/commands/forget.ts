@@ -69,13 +69,14 @@ export const command = defineCommand({
   },
   docsPage: 'erasure.md',
   async run(values, context) {
-    const given = Object.entries(values).flatMap(([key, value]) => (key in OPTIONS && isGiven(value) ? [key] : []));
-    const [subject, ...others] = given.filter((key) => key in SUBJECTS);
-    if (subject === undefined || others.length > 0)
+    const keys = Object.entries(values).flatMap(([key, value]) => (key in OPTIONS && isGiven(value) ? [key] : []));
+    const subjects = keys.filter((key) => key in SUBJECTS);
+    if (subjects.length !== 1)
       throw configError(`It takes exactly one of ${Object.keys(SUBJECTS).map(nameOf).join(', ')}.`);
+    const [subject] = subjects;
     const { options, run } = SUBJECTS[subject];
-    const unfit = given.find((key) => key !== subject && !options.includes(key));
-    if (unfit !== undefined) throw configError(`${nameOf(unfit)} does not go with ${nameOf(subject)}.`);
+    const misplacedKey = keys.find((key) => key !== subject && !options.includes(key));
+    if (misplacedKey !== undefined) throw configError(`${nameOf(misplacedKey)} does not go with ${nameOf(subject)}.`);
     return await run(values, context);
   },
 });

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
 import { namesNotFound } from '../../cells/columns/column-edits.ts';
-import { type ColumnGroup, missingColumns, nfc } from '../../cells/columns/groups.ts';
+import { missingColumns, nfc } from '../../cells/columns/groups.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
@@ -74,21 +74,17 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
   }
 }
 
-interface InspectedColumn {
-  readonly source: string;
-  readonly group: ColumnGroup;
-  /** The configured type, else the pinned, else the declared one, else that of the cells; null if there is none. */
-  readonly type: ColumnType | null;
-  readonly filled: number;
-  /** False if cells do not fit the type: those would be rescued. */
-  readonly fits: boolean;
-}
+type InspectedColumn = ReturnType<typeof inspectedColumns>[number];
 
+/**
+ * The type of a column is the configured one, else the pinned, else that of the cells; null if there is none. Cells that
+ * do not fit it would be rescued.
+ */
 function inspectedColumns(
   { columns }: Pick<ScanResult, 'columns'>,
   givenType: (source: string) => ColumnType | undefined,
   zone: Zone | undefined,
-): InspectedColumn[] {
+) {
   return columns.map(({ name: source, group, type: seen, forms, filled }) => {
     const type = givenType(source) ?? seen ?? null;
     return { source, group, type, filled, fits: type === null || fits(codecOf(type, zone), forms) };

@@ -26,8 +26,8 @@ export const command = defineCommand({
   ],
   docsPage: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
-    const { config: incomplete, target, place } = configuredPlace('load', values, STATEFUL_TARGETS, context);
-    const config = requireKeys(incomplete, ...PLAN_KEYS);
+    const { config: configuration, target, place } = configuredPlace('load', values, STATEFUL_TARGETS, context);
+    const config = requireKeys(configuration, ...PLAN_KEYS);
     const maintenance = await target.maintenance();
     if ((await maintenance.readState(place, placeOptions(config, context)))?.exportState === undefined)
       throw configError(`${place} holds nothing yet: sync first, then load what the service no longer exports.`);

@@ -31,10 +31,10 @@ export const command = defineCommand({
 export async function planSync(
   named: NamedPlace | undefined,
   days: SyncRun['days'],
-  incomplete: CommandConfig,
+  configuration: CommandConfig,
   context: Context,
 ) {
-  const config = requireKeys(incomplete, ...PLAN_KEYS);
+  const config = requireKeys(configuration, ...PLAN_KEYS);
   const stateful = STATEFUL_TARGETS.find((target) => target === named?.target);
   const maintenance = await stateful?.maintenance();
   const state = await maintenance?.readState(named?.place ?? '', placeOptions(config, context));

@@ -25,10 +25,10 @@ export const command = defineCommand({
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'targets.md',
   async run(values, context) {
-    const { config: incomplete, ...named } = configuredPlace('sync', values, TARGETS, context);
-    if (values.dryRun) return await planSync(named, values, incomplete, context);
+    const { config: configuration, ...named } = configuredPlace('sync', values, TARGETS, context);
+    if (values.dryRun) return await planSync(named, values, configuration, context);
     const url = notifyAddress(values.notify, context);
-    const config = requireKeys(incomplete, ...EXPORT_KEYS);
+    const config = requireKeys(configuration, ...EXPORT_KEYS);
     const pinned = pinnedTypes(values.schema);
     const sink = await named.target.open(named.place, { ...openOptions(config, context), pinned });
     const summary = await runSync({ config, days: values, maxWaitMs: values.maxWait }, sink, context);

@@ -43,7 +43,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
 const OF_TYPE: Readonly<Record<string, string>> = { integer: '7', array: 'a,b', object: '{}', boolean: 'false' };
 
 describe('the environment as a configuration', () => {
-  it.each<[string, ConfigSchema, (...given: [Values, Names]) => { readonly missing: readonly Problem[] }]>([
+  it.each<[string, ConfigSchema, (...given: [Values, Names]) => { readonly missingKeys: readonly Problem[] }]>([
     ['source', source, (...given) => parsePart(SOURCE, ...given)],
     ['command line', local, (...given) => parsePart(LOCAL, ...given)],
     ['erasure', erasure, (...given) => parsePart(ERASURE, ...given)],
@@ -54,7 +54,7 @@ describe('the environment as a configuration', () => {
     });
     const { values, names } = readVariables(variablesOf(schema), envOf(Object.fromEntries(given)));
     expect(Object.keys(values)).toEqual(Object.keys(schema.properties));
-    expect(parse(values, names).missing).toEqual([]);
+    expect(parse(values, names).missingKeys).toEqual([]);
   });
 
   it('parses lists with commas or as JSON, objects as JSON, and numbers; an empty variable is not set', () => {
