@@ -76,12 +76,23 @@ describe.skipIf(!isPermitted)('two containers with one host name and one folder'
 });
 
 describe.runIf(process.platform === 'linux')('two processes of one machine', () => {
-  it('processes in two containers see at once whether the other is alive', async () => {
+  it('see at once whether the other is alive', async () => {
     const at = mkdtempSync(join(folder, 'shared-'));
     const holder = await hold(HOST, at);
     expect(tryLock(HOST, at)).toBe('taken');
     await holder.kill();
     holder.forget();
     expect(tryLock(HOST, at)).toBe('free');
+  });
+
+  it('and more that want the lock of a dead owner at once: one gets it', async () => {
+    await (await hold(HOST, folder)).kill();
+    const rivals = Array.from({ length: 6 }, () => {
+      const [command = '', ...rest] = words(HOST, 'hold', folder);
+      return spawn(command, rest, { stdio: ['pipe', 'pipe', 'inherit'] });
+    });
+    const outcomes = await Promise.all(rivals.map(async ({ stdout }) => String((await once(stdout, 'data'))[0])));
+    for (const { stdin } of rivals) stdin.end();
+    expect(outcomes.sort()).toEqual(['free', ...Array(5).fill('taken')]);
   });
 });
