@@ -41,7 +41,7 @@ const FITTING = 3;
 /** Cells of which each must be checked. */
 export const CHECKED = 4;
 
-export type Encoding = typeof TEXT | typeof COPY | typeof FITTING | typeof CHECKED;
+type Encoding = typeof TEXT | typeof COPY | typeof FITTING | typeof CHECKED;
 
 /** How the cells of one column become a property of the records. */
 export interface RecordColumn {

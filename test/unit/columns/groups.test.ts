@@ -59,21 +59,13 @@ describe('the group of a column', () => {
 
   it('is that of the known column for the first of equal names', () => {
     const columns = headerColumns(['df_keyword', 'a', 'df_keyword', 'df_items_df_price', 'df_items_df_price', 'a']);
-    expect(columns.map((column) => column.group)).toEqual([
-      'standard',
-      'custom',
-      'custom',
-      'standard_item',
-      'custom_item',
-      'custom',
-    ]);
-    expect(columns.map((column) => column.declared)).toEqual([
-      'string',
-      undefined,
-      undefined,
-      'double',
-      undefined,
-      undefined,
+    expect(columns.map(({ group, declared }) => [group, declared])).toEqual([
+      ['standard', 'string'],
+      ['custom', undefined],
+      ['custom', undefined],
+      ['standard_item', 'double'],
+      ['custom_item', undefined],
+      ['custom', undefined],
     ]);
   });
 

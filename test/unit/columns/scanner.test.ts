@@ -87,10 +87,8 @@ describe('a scan', () => {
     const csv = (...ids: string[]) => `a,df_event_detail_log_id\n${ids.map((id) => `x,${id}\n`).join('')}`;
     expect(scan(csv('1', '2', '3')).result.hasDuplicateOrMissingIds).toBe(false);
     expect(scan(csv()).result.hasDuplicateOrMissingIds).toBe(false);
-    expect(scan(csv('1', '2', '1')).result.hasDuplicateOrMissingIds).toBe(true);
-    expect(scan(csv('1', '', '3')).result.hasDuplicateOrMissingIds).toBe(true);
-    expect(scan(csv('1', '"1"')).result.hasDuplicateOrMissingIds).toBe(true);
-    expect(scan('a,b\n1,2\n').result.hasDuplicateOrMissingIds).toBe(true);
+    for (const repeated of [csv('1', '2', '1'), csv('1', '', '3'), csv('1', '"1"'), 'a,b\n1,2\n'])
+      expect(scan(repeated).result.hasDuplicateOrMissingIds).toBe(true);
   });
 
   it('collects event names from either of their columns', () => {
@@ -111,16 +109,10 @@ describe('a scan', () => {
     };
     const csv =
       'df_event_detail_log_id,df_unified_id,n\n1,u1,5\n1,"a ""b""",long secret text here\n2,,6\n3,"a ""b""",\n4,u2,7\n';
-    const { result, written } = scan(csv, {
-      suppression: { has },
-    });
+    const { result, written } = scan(csv, { suppression: { has } });
     expect(written.toString()).toBe('df_event_detail_log_id,df_unified_id,n\n1,u1,5\n2,,6\n4,u2,7\n');
     expect(asked).toEqual(['u1', 'a "b"', 'a "b"', 'u2']);
-    expect(result).toMatchObject({
-      rows: 3,
-      suppressed: 2,
-      hasDuplicateOrMissingIds: false,
-    });
+    expect(result).toMatchObject({ rows: 3, suppressed: 2, hasDuplicateOrMissingIds: false });
     expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filled: 3 });
     expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
@@ -173,5 +165,62 @@ describe('a scan', () => {
     expect(cut.written.equals(whole.written)).toBe(true);
     expect(cut.result).toEqual(whole.result);
     expect(whole.result).toMatchObject({ rows: 40_000, invalidUtf8: { cells: 1 } });
+  });
+});
+
+describe('the first and the last datetime of a column', () => {
+  const [early, middle, late] = ['05.900', '06.250', '07.100'].map((seconds) => `2026-01-02 03:04:${seconds}`);
+
+  it.each([[[early, middle, late]], [[late, middle, early]], [[middle, early, late]]])(
+    'are its least and greatest second, in any order of cells: %s',
+    (times) => {
+      const [{ first, last }] = scan(`t\n${times.map((time) => `${time}\n`).join('')}`).result.columns;
+      const second = Date.UTC(2026, 0, 2, 3, 4, 5) / 1000;
+      expect([first, last]).toEqual([second, second + 2]);
+    },
+  );
+
+  it('are given for a datetime column only', () => {
+    for (const csv of ['t\n2026-01-02 03:04:05\nx\n', 't\n2026-01-02\n']) {
+      const [column] = scan(csv).result.columns;
+      expect(column).not.toHaveProperty('first');
+      expect(column).not.toHaveProperty('last');
+    }
+  });
+});
+
+describe('cells that are not UTF-8', () => {
+  const bad = (text: string, options: Partial<ScannerOptions> = {}) => {
+    const body = Buffer.from(text, 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
+    return scanIn(new Scanner({ requireColumns: false, ...options }), body).result.invalidUtf8;
+  };
+
+  it('count once each, and the first is located', () => {
+    expect(bad('a,b\nx,y\n')).toEqual({ cells: 0 });
+    expect(bad('a,b\nx,y\n,##x#\n#,#\n')).toEqual({ cells: 3, first: { row: 3, column: 'b' } });
+    expect(bad('a,b,c\n,"#,""#",#\n')).toEqual({ cells: 2, first: { row: 2, column: 'b' } });
+  });
+
+  it('do not count in rows that are left out', () => {
+    const suppression = { has: () => true };
+    expect(bad('df_unified_id,b\nx,#\n,#\n', { suppression })).toEqual({ cells: 1, first: { row: 3, column: 'b' } });
+  });
+});
+
+describe('a header', () => {
+  it('may have empty names, but not only those', () => {
+    expect(scan('a,,b\n1,2,3\n').result.columns.map(({ name, filled }) => [name, filled])).toEqual([
+      ['a', 1],
+      ['', 1],
+      ['b', 1],
+    ]);
+    expect(() => scan(',,\n1,2,3\n')).toThrow('column names');
+    expect(() => scan('"",""\n1,2\n')).toThrow('column names');
+  });
+
+  it('is the whole of an export without rows', () => {
+    const { result } = scan('a,b\n');
+    expect(result).toMatchObject({ rows: 0, suppressed: 0, eventNames: [], longestRow: 4 });
+    expect(result.columns).toMatchObject([{ filled: 0 }, { filled: 0 }]);
   });
 });

@@ -47,12 +47,6 @@ describe('columns that are dropped or hashed', () => {
     expect(names).toContainEqual({ source_name: 'email', type: 'string' });
   });
 
-  it('are warned about if no export had such a column', async () => {
-    fixture.serve(PEOPLE);
-    const done = await fixture.sync({ ...LISTS, columns_drop: ['Phone'] });
-    expect(done.said).toMatch(/no export of this run had: Phone/);
-  });
-
   it('are strings for any values and any declared type', async () => {
     fixture.serve([person(1, { age: '41', df_discount: '2.5' }), person(2, { age: '7', df_discount: '1' })]);
     const done = await fixture.sync({

@@ -55,8 +55,8 @@ const cutsOf = (fractions: readonly number[], length: number) =>
   fractions.map((fraction) => Math.floor(fraction * length)).sort((a, b) => a - b);
 const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 });
 
-describe('the tokenizer', () => {
-  it('reads what csv-parse reads from any RFC 4180 text, in any chunks', () => {
+describe('the rows of a body', () => {
+  it('are those of csv-parse for any RFC 4180 text, in any chunks', () => {
     fc.assert(
       fc.property(table, fractions, (t, where) => {
         const body = document(t);
@@ -75,7 +75,7 @@ describe('the tokenizer', () => {
     );
   });
 
-  it('counts the same rows and cells as csv-parse: fill counts and longest row', () => {
+  it('are counted as csv-parse has them: filled cells and the longest row', () => {
     fc.assert(
       fc.property(table, (t) => {
         const body = document({ ...t, bom: false, end: '\n', finalNewline: true });
@@ -91,7 +91,7 @@ describe('the tokenizer', () => {
     );
   });
 
-  it('gives the same result or the same error for any bytes in any chunks', () => {
+  it('are the same, or the same error, for any bytes in any chunks', () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 60 }),
       fc
@@ -116,7 +116,7 @@ describe('the tokenizer', () => {
     );
   });
 
-  it('replaces invalid bytes as WHATWG decoding does', () => {
+  it('have invalid bytes replaced as WHATWG decoding does', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 40 }), fractions, (junk, where) => {
         const inner = junk.filter((c) => c !== 0x22);
