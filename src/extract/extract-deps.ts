@@ -37,15 +37,12 @@ export interface ExtractDeps extends RunContext, Pick<SourceConfig, 'maxConcurre
 export function extractDeps(
   config: SourceConfig & { readonly spoolDir?: string },
   service: ExportService,
-  { clock, random, logger, signal }: Runtime,
+  runtime: Runtime,
   suppression?: Suppression,
 ): ExtractDeps {
   const { spoolDir = defaultSpoolDir(), timezone, maxConcurrentExports } = config;
   return {
-    clock,
-    random,
-    logger,
-    signal,
+    ...runtime,
     service,
     spoolDir,
     timezone,

@@ -145,7 +145,7 @@ class DayExport {
   async #meaningOf(answer: ExportResult): Promise<DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return this.#downloaded([answer]);
-    if (!this.#isOver) return { kind: 'not_over', day, error: downloadError(day, answer) };
+    if (!this.#isOver) return this.#notLoaded(downloadError(day, answer));
     switch (answer.kind) {
       case 'empty':
         return this.#confirmEmpty(answer);
@@ -154,17 +154,17 @@ class DayExport {
       case 'gone':
         return { kind: 'gone', day };
       case 'failed':
-        return this.#failed(downloadError(day, answer));
+        return this.#notLoaded(downloadError(day, answer));
       case 'unsupported':
-        return this.#failed(unsupportedError(day, answer));
+        return this.#notLoaded(unsupportedError(day, answer));
       case 'config':
       case 'invalid':
         throw downloadError(day, answer);
     }
   }
 
-  #failed(error: UserError): DayResult {
-    return { kind: 'failed', day: this.#day, error };
+  #notLoaded(error: UserError): DayResult {
+    return { kind: this.#isOver ? 'failed' : 'not_over', day: this.#day, error };
   }
 
   /** Asks once more after an answer without data. Such an answer never replaces rows. */
@@ -173,7 +173,7 @@ class DayExport {
     const second = await this.#export();
     if (second.kind !== 'empty') return this.#meaningOf(second);
     const { rows } = this.#storedRows();
-    const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
+    const fail = (message: string) => this.#notLoaded(transientError(message, { where: { day } }));
     if (second.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${second.clause}.`);
     if (rows === 0) return { kind: 'empty', day, download: this.#downloadOf([]), answer };
     return fail(
@@ -188,7 +188,7 @@ class DayExport {
     this.#deps.logger.warn('day.parts', message, { day });
     const { plan, behaviour } = this.#deps;
     const parts = await fetchParts(day, filtersOf(plan.settings), behaviour.eventNames, this.#export);
-    return parts instanceof UserError ? this.#failed(parts) : this.#downloaded(parts);
+    return parts instanceof UserError ? this.#notLoaded(parts) : this.#downloaded(parts);
   }
 
   /** The day as it was downloaded; once more, if it has fewer rows than are stored. */
@@ -212,8 +212,7 @@ class DayExport {
     const message =
       `${day} had ${plainCount(stored.rows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
-    const error = transientError(message, { where: { day } });
-    return this.#isOver ? this.#failed(error) : { kind: 'not_over', day, error };
+    return this.#notLoaded(transientError(message, { where: { day } }));
   }
 
   /**
