@@ -31,22 +31,6 @@ export class BatchFiles {
   /** Writes the files of the days, and those of neighbours that lose rows. */
   async writeDays(before: PlaceState) {
     const state = { ...before, columns: this.#planned.columns };
-    const files = await this.#writeDays(state);
-    const rows = new Map([...files].map(([day, file]) => [day, file?.rows ?? 0]));
-    const widenedDays = await this.#widenedDays();
-    return { files, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(files) };
-  }
-
-  /** Writes the file of a snapshot, which replaces that of the snapshot before. */
-  async writeSnapshot(profiles: StoredProfiles) {
-    const [plannedDay] = this.#planned.days;
-    const files = new Map<Day, NewFile | undefined>([...this.#storedFiles.keys()].map((day) => [day, undefined]));
-    files.set(profiles.receipt.day, await this.#writeDay(plannedDay, profiles));
-    return { files, rescued: await this.#countRescued(files) };
-  }
-
-  /** Writes the files of the days, and those of neighbours that lose rows. */
-  async #writeDays(state: PlaceState): Promise<NewFiles> {
     const files = new Map<Day, NewFile | undefined>();
     for (const plannedDay of this.#planned.days) {
       const { mayShareRows, receipt } = plannedDay.download;
@@ -58,7 +42,17 @@ export class BatchFiles {
       if (previous !== undefined) files.set(previous.day, previous.file);
       files.set(receipt.day, file);
     }
-    return files;
+    const rows = new Map([...files].map(([day, file]) => [day, file?.rows ?? 0]));
+    const widenedDays = await this.#findWidenedDays();
+    return { files, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(files) };
+  }
+
+  /** Writes the file of a snapshot, which replaces that of the snapshot before. */
+  async writeSnapshot(profiles: StoredProfiles) {
+    const [plannedDay] = this.#planned.days;
+    const files = new Map<Day, NewFile | undefined>([...this.#storedFiles.keys()].map((day) => [day, undefined]));
+    files.set(profiles.receipt.day, await this.#writeDay(plannedDay, profiles));
+    return { files, rescued: await this.#countRescued(files) };
   }
 
   /** Writes the file of one day, or of the profiles; undefined if it has no row. */
@@ -85,10 +79,10 @@ export class BatchFiles {
     const isShared = this.#isAlsoInSql(await this.#place.localFiles.fetchColumns(next, this.#idColumns));
     const rowsLost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);
     if (rowsLost === 0) return file;
-    const rows = file.rows - rowsLost;
-    if (rows === 0) return undefined;
+    if (rowsLost === file.rows) return undefined;
+    const receipt = this.#receiptOf(plannedDay, file.rows - rowsLost);
     const query = `SELECT * FROM ${readParquet([file.local])} WHERE NOT ${isShared}`;
-    return this.#place.localFiles.write(EVENTS.name, { query, receipt: this.#receiptOf(plannedDay, rows) });
+    return this.#place.localFiles.write(EVENTS.name, { query, receipt });
   }
 
   /** The day before, and its file without the rows that a new file has; undefined if it loses none. */
@@ -105,8 +99,7 @@ export class BatchFiles {
 
   /** The columns by which neighbouring days are compared. */
   get #idColumns(): string[] {
-    const { columns } = this.#planned;
-    const id = findColumn(columns, DETAIL_LOG_ID);
+    const id = findColumn(this.#planned.columns, DETAIL_LOG_ID);
     return ['_key', ...(id === undefined ? [] : [id.name])];
   }
 
@@ -128,7 +121,7 @@ export class BatchFiles {
   }
 
   /** The stored days that have a value in a column that widens. */
-  async #widenedDays(): Promise<ReadonlySet<Day>> {
+  async #findWidenedDays(): Promise<ReadonlySet<Day>> {
     const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
     const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
     const events = withColumn.length === 0 ? undefined : await this.#place.relationOf(EVENTS.name, withColumn);

@@ -43,14 +43,12 @@ async function* streamRows(format: FilesFormat, options: FilesOptions, query: Pe
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = `${run.path}/rows`;
-    let damage: readonly string[] = [];
     await readPlace(format, options, async (place) => {
       const { searched, conditions } = await lookUp(place, query);
       const rows = jsonOfRows(searched, conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE_MODE }));
-      ({ damage } = place.version);
+      place.warnOfDamage();
     });
-    for (const message of damage) options.logger.warn('files.damaged', `${options.address}: ${message}`);
     for await (const lines of linesOf(createReadStream(path))) {
       for (const line of lines) yield line.toString('utf8');
     }

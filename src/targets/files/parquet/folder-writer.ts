@@ -68,8 +68,8 @@ export class FolderWriter {
   /** Writes the files anew that have other columns than the state, but for those at `paths`. */
   async #conform({ text, state, entries: before, files }: FolderVersion, paths: ReadonlySet<string>) {
     const entries = new Map(before);
-    const others = [...files.events.values()].filter(({ path }) => !paths.has(path));
-    for await (const file of this.#localFiles.conform(others, state)) entries.set(file.path, await this.#put(file));
+    const otherFiles = [...files.events.values()].filter(({ path }) => !paths.has(path));
+    for await (const file of this.#localFiles.conform(otherFiles, state)) entries.set(file.path, await this.#put(file));
     return folderVersion(text, state, entries);
   }
 
