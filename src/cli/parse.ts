@@ -68,6 +68,10 @@ export function declare<T>(
   return parser;
 }
 
+/** An external id may look like an address with a key in it. */
+const isExternalId = (word: string, before = ''): boolean =>
+  /^--(id|proof)=/.test(word) || /^--(id|proof)$/.test(before);
+
 /** Parses a command line. What is wrong with it is the `problem`. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
   const first = commandWord(argv);
@@ -75,7 +79,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
   const { options, words, problem: wordProblem } = await split(argv, table);
-  const isWithCredentials = argv.some(hasCredentials);
+  const isWithCredentials = argv.some((word, i) => hasCredentials(word) && !isExternalId(word, argv[i - 1]));
   const problems = [
     isWithCredentials ? addressWithCredentials('an address') : undefined,
     wordProblem,

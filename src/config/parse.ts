@@ -127,6 +127,7 @@ function serviceProblems(values: Readonly<Record<string, unknown>>, { properties
   return Object.keys(properties).flatMap((key) => {
     const value = values[key];
     if (typeof value !== 'string') return [];
+    if (/\p{Surrogate}/u.test(value)) return [{ key, text: `${key} holds half a character: no request can carry it` }];
     const text = key === 'base_url' ? baseUrlProblem(value) : key.endsWith('_token') && tokenProblem(key, value);
     return text ? [{ key, text }] : [];
   });

@@ -33,6 +33,7 @@ describe('the command line', () => {
     ],
     ['forget --id t0ken --id b', '--id is given more than once.'],
     ['forget --id', '--id is empty.'],
+    ['forget --id app://t0ken@x --confirm y', '--execute and --confirm HASH go together'],
     ['forget --id --execute', '--id is empty.'],
     ['report duckdb x -o', '--output is empty.'],
     ['person --id x --in duckdb', '--in takes two words: TARGET PLACE.'],

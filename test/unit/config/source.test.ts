@@ -58,6 +58,7 @@ describe('the source configuration', () => {
 
   it.each<[object, string]>([
     [{ service_id: 3 }, 'service_id is not usable, wanted a string'],
+    [{ service_id: '\ud800' }, 'service_id holds half a character'],
     [{ export_token: undefined }, 'export_token is missing'],
     [{ start_date: '2026-02-30' }, 'start_date is not usable, wanted a day of the calendar as yyyy-MM-dd'],
     [{ start_date: '2026-02-02', end_date: '2026-02-01' }, 'start_date 2026-02-02 is after end_date 2026-02-01'],
