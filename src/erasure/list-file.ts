@@ -28,8 +28,6 @@ interface FileRow {
 }
 
 const MAX_RECORD = 64 * 1024 * 1024;
-/** The part of a list in which its first character that is not blank is looked for. */
-const MAX_BLANK = 64 * 1024;
 
 /** The rows of a list. `input` is its path, or its bytes. Throws config failures that name the row. */
 export async function* readList(input: string | Bytes, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
@@ -53,7 +51,7 @@ export async function* readList(input: string | Bytes, { id, requestedAt }: List
 async function* readColumns(input: string | Bytes, name: string, columns: readonly string[]): AsyncGenerator<FileRow> {
   const text = decoded(input, name);
   let head = '';
-  while (head.trim() === '' && head.length < MAX_BLANK) {
+  while (head.trim() === '') {
     const { value, done } = await text.next();
     if (done) break;
     head += value;

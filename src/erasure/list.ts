@@ -41,9 +41,8 @@ export interface ListCounts {
   readonly ids: number;
 }
 
-/** Memory that an id takes beside its text, and the maximum of a list (bytes): about seven million ids. */
-const ID_BYTES = 150;
-const MAX_BYTES = 1024 ** 3;
+/** What fits into memory. */
+const MAX_IDS = 7_000_000;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
@@ -54,7 +53,6 @@ export class IdList {
   readonly #refused: Partial<Record<Refusal, number>> = {};
   #received = 0;
   #duplicates = 0;
-  #bytes = 0;
 
   /** Adds a row. Returns its id; undefined if it is refused, which is counted. Throws UserError for too long a list. */
   add({ row, id, requestedAt }: ListRow): string | undefined {
@@ -65,11 +63,10 @@ export class IdList {
     if (at === 'invalid') return this.#refuse('requested_at');
     const before = this.#entries.get(id);
     if (before === undefined) {
-      this.#entries.set(id, { id, row, requestedAt: at });
-      this.#bytes += id.length + ID_BYTES;
-      if (this.#bytes > MAX_BYTES) {
-        throw configError(`The list is too long: more than ${this.#entries.size - 1} ids. Split it. Nothing was done.`);
+      if (this.#entries.size === MAX_IDS) {
+        throw configError(`The list is too long: more than ${MAX_IDS} ids. Split it. Nothing was done.`);
       }
+      this.#entries.set(id, { id, row, requestedAt: at });
       return id;
     }
     this.#duplicates++;

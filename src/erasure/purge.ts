@@ -74,9 +74,8 @@ export async function planPurge(
   ids: readonly ListedId[],
   service: ServiceAddress,
 ): Promise<PurgePlan> {
-  const { isSuppressed, isNewList, options } = settings;
-  await requireWritableList(settings.suppression);
-  let suppression = readForPurge(settings.suppression);
+  const { suppression: file, isSuppressed, isNewList, options } = settings;
+  await requireWritableList(file);
   const people = await findInAllWays(ids, settings);
   const places: PlacePurge[] = [];
   const placeWarnings: string[] = [];
@@ -84,34 +83,22 @@ export async function planPurge(
     const name = placeName(stored);
     options.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
     const { target, path } = stored;
-    const query = { ...people.query, suppressed: suppression };
+    const query = { ...people.query, suppressed: readForPurge(file) };
     const place = { stored, name, ...(await (await target.people()).previewPurge(path, query, options)) };
-    const { service: placeService, suppressionLength } = place.people.place;
+    const { service: placeService } = place.people.place;
     if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
       throw configError(
         `${name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
       );
     }
-    suppression = suppressionFor(place, suppression, settings);
-    placeWarnings.push(...place.people.warnings);
-    if (suppressionLength > suppression.length) {
-      placeWarnings.push(
-        `${name} knew ${count(suppressionLength, 'person', 'people')} on the suppression list, and the list has ` +
-          `${withSeparators(suppression.length)}: those who are missing return while the service exports them.`,
-      );
-    }
-    if (place.foreign.length > 0) {
-      const more = place.foreign.length > MAX_NAMED ? ' and more' : '';
-      placeWarnings.push(
-        `${name} also has ${shortened(place.foreign)}${more}, not made here: they stay, and may name the people.`,
-      );
-    }
+    placeWarnings.push(...placeSentences(place, listFor(place, settings)));
     places.push(place);
   }
-  if (isSuppressed && suppression.length === 0 && !isNewList) {
+  const { length: suppressionLength } = readForPurge(file);
+  if (isSuppressed && suppressionLength === 0 && !isNewList) {
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
   }
-  const plan = { settings, ids, people, suppressionLength: suppression.length, places };
+  const plan = { settings, ids, people, suppressionLength, places };
   const warnings = [...people.warnings, ...placeWarnings, ...missingSentences(plan)];
   return { ...plan, guardProblem: guardProblem(plan, places), warnings };
 }
@@ -121,56 +108,77 @@ export async function planPurge(
  * failure in one place leaves the others to be purged. Rejects if it is stopped.
  */
 export async function purgePlaces(plan: PurgePlan, ledger: Ledger): Promise<Purged> {
-  const { options, suppression: listFile } = plan.settings;
+  const { options, suppression: file } = plan.settings;
   const places = [...plan.places];
-  const warnings: string[] = [];
-  let suppression: SuppressionList;
   try {
-    suppression = await addPeople(unifiedIdsOf(plan.people, places), listFile, options);
+    await addPeople(unifiedIdsOf(plan.people, places), file, options);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
-    if (failure instanceof UserError) return { places, failures: [failure], warnings };
+    if (failure instanceof UserError) return { places, failures: [failure], warnings: [] };
     throw failure;
   }
   for (const [i, place] of plan.places.entries()) {
     options.signal.throwIfAborted();
     options.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
-    // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
-    const onFound = async (people: PeopleFound): Promise<number> => {
-      places[i] = { ...place, people };
-      const problem = guardProblem(plan, places);
-      if (problem !== undefined) {
-        throw configError(`${place.name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-      }
-      suppressionFor(places[i], suppression, plan.settings);
-      await ledger.writeAll(purgeLines(places[i], plan.ids, ledger));
-      suppression = await addPeople(people.unifiedIds, listFile, options);
-      return suppression.length;
-    };
-    try {
-      const { target, path } = place.stored;
-      const query = { ...plan.people.query, suppressed: suppression };
-      const result = await (await target.people()).purge(path, query, { ...options, onFound });
-      const { people, rowsRemoved: rows, unreached, inUse = [] } = result;
-      places[i] = { ...place, people, result };
-      const stays = place.foreign.slice(0, MAX_NAMED);
-      const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
-      await ledger.write({ kind: 'purged', place: place.name, rows, listed: suppression.length, ...remains });
-      if (unreached.length > 0) places[i] = { ...places[i], failure: transientError(unreached.join(' ')) };
-      warnings.push(...runSentences(inUse));
-    } catch (error) {
-      options.signal.throwIfAborted();
-      places[i] = { ...places[i], failure: placeFailure(place, error, plan.settings) };
-    }
+    places[i] = await purgePlace(place, plan, places, ledger);
   }
   const { unremovable, liveFolders } = await sweepRunFolders(options.spoolDir, options.clock.now());
-  warnings.push(...runSentences(liveFolders));
-  const failures = places.flatMap(({ failure }) => failure ?? []);
-  if (unremovable.length > 0) {
-    const stays = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
-    failures.push(transientError(stays));
+  const stays = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
+  return {
+    places,
+    failures: [
+      ...places.flatMap(({ failure }) => failure ?? []),
+      ...(unremovable.length > 0 ? [transientError(stays)] : []),
+    ],
+    warnings: [...places.map(({ result }) => result?.inUse ?? []), liveFolders].flatMap(runSentences),
+  };
+}
+
+/** Removes the people from a place. `places`: all of them, as they were found last. */
+async function purgePlace(
+  place: PlacePurge,
+  plan: PurgePlan,
+  places: readonly PlacePurge[],
+  ledger: Ledger,
+): Promise<PlacePurge> {
+  const { settings, ids, people } = plan;
+  const { options, suppression: file } = settings;
+  let newest = place;
+  let listed = 0;
+  // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
+  const onFound = async (peopleFound: PeopleFound): Promise<number> => {
+    newest = { ...place, people: peopleFound };
+    const problem = guardProblem(
+      plan,
+      places.map((other) => (other === place ? newest : other)),
+    );
+    if (problem !== undefined) {
+      throw configError(`${place.name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
+    }
+    listFor(newest, settings);
+    await ledger.writeAll(purgeLines(newest, ids, ledger));
+    listed = (await addPeople(peopleFound.unifiedIds, file, options)).length;
+    return listed;
+  };
+  try {
+    const { target, path } = place.stored;
+    const query = { ...people.query, suppressed: readForPurge(file) };
+    const result = await (await target.people()).purge(path, query, { ...options, onFound });
+    newest = { ...place, people: result.people, result };
+    const { rowsRemoved: rows, unreached } = result;
+    const stays = place.foreign.slice(0, MAX_NAMED);
+    const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
+    await ledger.write({ kind: 'purged', place: place.name, rows, listed, ...remains });
+    return unreached.length === 0 ? newest : { ...newest, failure: transientError(unreached.join(' ')) };
+  } catch (thrown) {
+    options.signal.throwIfAborted();
+    const error = diskErrorByItsPath(thrown);
+    if (error instanceof UserError) return { ...newest, failure: error };
+    // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
+    options.logger.error('purge.defect', `${place.name}: ${defectText(error)}`);
+    const message = `${place.name} could not be purged by a defect of dfinery-elt: please report it.`;
+    return { ...newest, failure: systemError(message, { cause: error }) };
   }
-  return { places, failures, warnings };
 }
 
 /** The guard of the people, as a sentence; undefined if they exceed no limit. */
@@ -209,19 +217,26 @@ function unifiedIdsOf({ query }: ListedPeople, places: readonly PlacePurge[]): U
   ];
 }
 
-/**
- * The suppression list for a place. It is read again if the place knows more people: another purge may have put them
- * there. Refuses a place that still knows more, unless a new list is begun.
- */
-function suppressionFor(
-  { name, people }: PlacePurge,
-  suppression: SuppressionList,
-  { suppression: file, isNewList }: PurgeSettings,
-): SuppressionList {
+/** The suppression list as it is now. Refuses a place that knows more people on it, unless a new list is begun. */
+function listFor({ name, people }: PlacePurge, { suppression, isNewList }: PurgeSettings): SuppressionList {
+  const list = readForPurge(suppression);
+  if (!isNewList) requireSuppression(name, people.place.suppressionLength, list);
+  return list;
+}
+
+/** What the officer should know of a place. */
+function placeSentences({ name, people, foreign }: PlacePurge, suppression: SuppressionList): string[] {
   const { suppressionLength } = people.place;
-  const newest = suppressionLength > suppression.length ? readForPurge(file) : suppression;
-  if (!isNewList) requireSuppression(name, suppressionLength, newest);
-  return newest;
+  const lostList =
+    `${name} knew ${count(suppressionLength, 'person', 'people')} on the suppression list, and the list has ` +
+    `${withSeparators(suppression.length)}: those who are missing return while the service exports them.`;
+  const more = foreign.length > MAX_NAMED ? ' and more' : '';
+  const stays = `${name} also has ${shortened(foreign)}${more}, not made here: they stay, and may name the people.`;
+  return [
+    ...people.warnings,
+    ...(suppressionLength > suppression.length ? [lostList] : []),
+    ...(foreign.length > 0 ? [stays] : []),
+  ];
 }
 
 /** Why people stay whom the officer may believe gone, as sentences. */
@@ -253,12 +268,4 @@ function purgeLines({ name: place, people }: PlacePurge, ids: readonly ListedId[
   const linesOfIds = ids.map(({ id }) => line(key.idHash(id), people.rowsOf.get(id) ?? 0));
   const { rows: otherRows } = people.suppressedOthers;
   return otherRows > 0 || ids.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
-}
-
-/** Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people. */
-function placeFailure({ name }: PlacePurge, thrown: unknown, { options }: PurgeSettings): UserError {
-  const error = diskErrorByItsPath(thrown);
-  if (error instanceof UserError) return error;
-  options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
-  return systemError(`${name} could not be purged by a defect of dfinery-elt: please report it.`, { cause: error });
 }

@@ -37,13 +37,6 @@ export interface LedgerSettings extends ServiceAddress {
   readonly reason?: string | undefined;
 }
 
-interface LedgerOptions {
-  readonly clock: Clock;
-  readonly isPlan: boolean;
-  /** The ids that it is asked about. */
-  readonly ids?: readonly string[];
-}
-
 /** A line is far shorter: names of a hundred files, and texts of 4,000 characters. */
 const TAIL_BYTES = 1024 * 1024;
 
@@ -72,25 +65,25 @@ export class Ledger {
   #writes: Promise<void> = Promise.resolve();
   #failure: UserError | undefined;
 
-  private constructor(settings: LedgerSettings, key: LedgerKey, { clock, ids = [] }: LedgerOptions) {
+  private constructor(settings: LedgerSettings, clock: Clock, key: LedgerKey, ids: readonly string[]) {
     this.#folder = settings.ledgerDir;
-    this.key = key;
     this.#settings = settings;
     this.#clock = clock;
-    this.#history = new LedgerHistory(
-      settings,
-      ids.map((id) => key.idHash(id)),
-    );
+    this.key = key;
+    const idHashes = ids.map((id) => key.idHash(id));
+    this.#history = new LedgerHistory(settings, idHashes);
   }
 
   /**
    * Verifies the whole ledger, and reads what it says of the ids. A plan changes nothing: it makes no folder and no
    * key. Throws UserError for a ledger that is broken or cannot be written.
    */
-  static async open(settings: LedgerSettings, options: LedgerOptions): Promise<Ledger> {
+  static async open(
+    settings: LedgerSettings,
+    { clock, isPlan, ids = [] }: { readonly clock: Clock; readonly isPlan: boolean; readonly ids?: readonly string[] },
+  ): Promise<Ledger> {
     const { ledgerDir: folder, ledgerKey } = settings;
-    const { clock, isPlan } = options;
-    if (folder === undefined) return new Ledger(settings, new LedgerKey(randomKey()), options);
+    if (folder === undefined) return new Ledger(settings, clock, new LedgerKey(randomKey()), ids);
     try {
       const path = ledgerPathIn(folder);
       if (isPlan) await probeWritable(path);
@@ -98,7 +91,7 @@ export class Ledger {
       refuseForeignFolder(folder);
       const file = keyedLedger(path, ledgerKey);
       const make = () => (isPlan ? randomKey() : whileLocked(folder, clock, () => makeKey(file)));
-      const ledger = new Ledger(settings, new LedgerKey(keyOf(file) ?? (await make())), options);
+      const ledger = new Ledger(settings, clock, new LedgerKey(keyOf(file) ?? (await make())), ids);
       await ledger.#read(path);
       return ledger;
     } catch (error) {
