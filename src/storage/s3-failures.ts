@@ -62,102 +62,52 @@ function regionOf(thrown: unknown): string | undefined {
   return region !== undefined && /^[a-z0-9-]{1,40}$/.test(region) ? region : undefined;
 }
 
-/** What is known of a request that failed. */
-interface FailedRequest {
-  readonly thrown: unknown;
-  readonly address: string;
-  readonly name: string;
-  readonly status: number | undefined;
-  /** Status, name and message, as the store has them. */
-  readonly said: string;
-  /** The region of the bucket, if the store says that it is another. */
-  readonly region: string | undefined;
-  readonly network: ReturnType<typeof networkProblem>;
-}
-
-interface FailureRow {
-  readonly when: (failed: FailedRequest) => boolean;
-  readonly kind: ErrorKind;
-  readonly message: (failed: FailedRequest) => string;
-}
-
-const isDenied = ({ name, status }: FailedRequest) =>
-  name === 'AccessDenied' || status === 401 || status === S3_STATUS.forbidden || CREDENTIALS.has(name);
-
-/** Every failure of a request: the first match wins, and `OTHER_FAILURE` is the rest. */
-const FAILURES: readonly FailureRow[] = [
-  {
-    when: ({ thrown }) => isDiskFull(thrown),
-    kind: 'transient',
-    message: () => 'No space is left in spool_dir: make room, or set spool_dir to another disk.',
-  },
-  {
-    when: ({ name }) => name === 'NoSuchBucket',
-    kind: 'config',
-    message: ({ address }) => `${address}: there is no such bucket.`,
-  },
-  { when: ({ network }) => network.isConfig, kind: 'config', message: ({ network }) => sentenceOf(network.clause) },
-  {
-    when: ({ network }) => network.code === 'proxy',
-    kind: 'transient',
-    message: ({ address, network }) => `${address} was not reached, because ${network.clause}: try again later.`,
-  },
-  {
-    when: ({ region }) => region !== undefined,
-    kind: 'config',
-    message: ({ address, region, said }) =>
-      `${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`,
-  },
-  {
-    when: ({ name }) => name === 'RequestTimeTooSkewed',
-    kind: 'config',
-    message: ({ address, said }) => `${address} refused a request (${said}): set the clock of this machine right.`,
-  },
-  {
-    when: isDenied,
-    kind: 'config',
-    message: ({ address, said }) =>
-      `${address} refused a request (${said}): give the SDK's credential chain a valid key with the rights that ` +
-      'docs/targets.md lists, and AWS_REGION.',
-  },
-  {
-    when: ({ thrown }) => /region (is missing|not accepted)/i.test(messageOf(thrown)),
-    kind: 'config',
-    message: ({ address }) => `${address}: no region is known: set AWS_REGION.`,
-  },
-  {
-    when: ({ thrown }) => isTransient(thrown),
-    kind: 'transient',
-    message: (failed) => `${failed.address} does not answer as it should (${reasonOf(failed)}): try again later.`,
-  },
-  {
-    when: ({ status }) => status === undefined,
-    kind: 'system',
-    message: ({ address, name }) => `A request to ${address} could not be made (${name}): please report it.`,
-  },
-];
-
-const OTHER_FAILURE: Omit<FailureRow, 'when'> = {
-  kind: 'config',
-  message: ({ address, said }) =>
-    `${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
-};
-
-const reasonOf = ({ thrown, name, status }: FailedRequest): string =>
-  status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
-
 /** Converts an error of a store into a failure that names the address and who must act. */
 export function s3Error(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
   signal?.throwIfAborted();
   if (thrown instanceof UserError) return thrown;
-  const [name, status] = [s3NameOf(thrown), s3StatusOf(thrown)];
-  const said = s3AnswerOf(thrown);
-  const region = OTHER_REGION.has(name) ? regionOf(thrown) : undefined;
+  const { kind, message } = failureOf(thrown, address);
+  const technical = `${s3NameOf(thrown)} ${s3StatusOf(thrown) ?? codeOf(thrown) ?? ''}`.trim();
+  return new UserError(kind, message, { cause: thrown, technical });
+}
+
+/** What a request that failed means. The first match wins. */
+function failureOf(thrown: unknown, address: string): { readonly kind: ErrorKind; readonly message: string } {
+  const [name, status, said] = [s3NameOf(thrown), s3StatusOf(thrown), s3AnswerOf(thrown)];
+  const config = (message: string) => ({ kind: 'config', message }) as const;
+  const transient = (message: string) => ({ kind: 'transient', message }) as const;
+
+  if (isDiskFull(thrown)) {
+    return transient('No space is left in spool_dir: make room, or set spool_dir to another disk.');
+  }
+  if (name === 'NoSuchBucket') return config(`${address}: there is no such bucket.`);
   const network = networkProblem(thrown, `the endpoint of ${address}`);
-  const failed: FailedRequest = { thrown, address, name, status, said, region, network };
-  const { kind, message } = FAILURES.find(({ when }) => when(failed)) ?? OTHER_FAILURE;
-  const technical = `${name} ${status ?? codeOf(thrown) ?? ''}`.trim();
-  return new UserError(kind, message(failed), { cause: thrown, technical });
+  if (network.isConfig) return config(sentenceOf(network.clause));
+  if (network.code === 'proxy') {
+    return transient(`${address} was not reached, because ${network.clause}: try again later.`);
+  }
+  const region = OTHER_REGION.has(name) ? regionOf(thrown) : undefined;
+  if (region !== undefined) return config(`${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`);
+  if (name === 'RequestTimeTooSkewed') {
+    return config(`${address} refused a request (${said}): set the clock of this machine right.`);
+  }
+  if (name === 'AccessDenied' || status === 401 || status === S3_STATUS.forbidden || CREDENTIALS.has(name)) {
+    return config(
+      `${address} refused a request (${said}): give the SDK's credential chain a valid key with the rights that ` +
+        'docs/targets.md lists, and AWS_REGION.',
+    );
+  }
+  if (/region (is missing|not accepted)/i.test(messageOf(thrown))) {
+    return config(`${address}: no region is known: set AWS_REGION.`);
+  }
+  if (isTransient(thrown)) {
+    const why = status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
+    return transient(`${address} does not answer as it should (${why}): try again later.`);
+  }
+  if (status === undefined) {
+    return { kind: 'system', message: `A request to ${address} could not be made (${name}): please report it.` };
+  }
+  return config(`${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`);
 }
 
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
