@@ -38,18 +38,6 @@ export interface UnifiedId {
   readonly keyCheck: string | undefined;
 }
 
-/** What a look-up tells of the place, whoever was found there. */
-interface PlaceTraits {
-  /** The name of the query's column as the place has it; undefined if it lacks it. */
-  readonly column: string | undefined;
-  /** True if the ids were looked up in a table `user_profiles`. */
-  readonly searchedProfiles: boolean;
-  /** Hash of the service whose data the place holds; undefined if its state does not name it. */
-  readonly service: string | undefined;
-  /** Number of people on the suppression list with which the place was purged last. */
-  readonly suppressionLength: number;
-}
-
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
 export interface PeopleFound {
   /** Every form of the people's unified ids in the rows, without placeholders. */
@@ -68,23 +56,20 @@ export interface PeopleFound {
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */
   readonly suppressedOthers: { readonly personCount: number; readonly rows: number };
-  readonly place: PlaceTraits;
+  /** What the look-up tells of the place, whoever was found there. */
+  readonly place: {
+    /** The name of the query's column as the place has it; undefined if it lacks it. */
+    readonly column: string | undefined;
+    /** True if the ids were looked up in a table `user_profiles`. */
+    readonly searchedProfiles: boolean;
+    /** Hash of the service whose data the place holds; undefined if its state does not name it. */
+    readonly service: string | undefined;
+    /** Number of people on the suppression list with which the place was purged last. */
+    readonly suppressionLength: number;
+  };
   /** Sentences about rows that could not be searched. */
   readonly warnings: readonly string[];
 }
-
-export const NOBODY: PeopleFound = {
-  unifiedIds: [],
-  personCount: 0,
-  rowsOf: new Map(),
-  peopleOf: new Map(),
-  alikeTexts: new Map(),
-  rows: 0,
-  peopleWithOtherIds: new Set(),
-  suppressedOthers: { personCount: 0, rows: 0 },
-  place: { column: undefined, searchedProfiles: false, service: undefined, suppressionLength: 0 },
-  warnings: [],
-};
 
 /** The people of each id, from all of these sources. */
 export function joinPeople(...sources: readonly (PeopleById | undefined)[]): PeopleById {

@@ -5,7 +5,7 @@ import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { retryOnError } from '../../base/retry.ts';
 import { findPeople, jsonOfRows, type SearchedPlace } from '../../engine/people/find.ts';
-import { joinPeople, NOBODY, type PeopleFound, type PeopleQuery } from '../../engine/people/query.ts';
+import { joinPeople, type PeopleFound, type PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
@@ -95,21 +95,20 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
  * which found the most rows. An attempt that lost the race for profiles has already removed those of events.
  */
 async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: PurgeOptions) {
-  let removed: { people: PeopleFound; rowsRemoved: number } = { people: NOBODY, rowsRemoved: -1 };
+  const lookups: { readonly people: PeopleFound; readonly rowsRemoved: number }[] = [];
   // Whoever was found once is found in the next attempt, too.
   let { knownPeople } = query;
   const attempt = () =>
     place.commit(async () => {
       const { people, change } = await planRemoval(place, { ...query, knownPeople });
       knownPeople = joinPeople(knownPeople, people.peopleOf);
-      const rows = people.rows + people.suppressedOthers.rows;
-      if (rows > removed.rowsRemoved) removed = { people, rowsRemoved: rows };
+      lookups.push({ people, rowsRemoved: people.rows + people.suppressedOthers.rows });
       await checkErasable(place, change);
       const suppressionLength = await onFound(people);
       return { change: { ...change, state: { ...change.state, suppressionLength } }, report: undefined };
     });
   await retryOnError(PURGE_ATTEMPTS, (error) => error instanceof LostRace, attempt);
-  return removed;
+  return lookups.reduce((most, lookup) => (lookup.rowsRemoved > most.rowsRemoved ? lookup : most));
 }
 
 /** Throws unless every byte of the files that leave could be removed. Changes nothing. */
