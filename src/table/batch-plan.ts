@@ -1,9 +1,9 @@
 // This folder: what a place holds beside its rows, and what a batch of days makes of it. It knows no DuckDB and no disk.
 //
 // For each batch a sink calls `splitBatch` and `planBatch` of this file, stores the rows, and calls `finishBatch` of
-// `commit.ts`. `column-type.ts` decides the types of columns, `column-plan.ts` which are new, `names.ts` their names;
-// `changes.ts` records what became of them. `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored. `differences.ts` and `place-warnings.ts`
-// have the sentences about a place that is not as it should be.
+// `commit.ts`. `column-type.ts` decides the types of columns, `column-plan.ts` which are new, `names.ts` their names.
+// `changes.ts` records what became of them. `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored,
+// `place-warnings.ts` what is worth knowing of it.
 
 import { type Day, nameDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';

@@ -1,14 +1,8 @@
 // What `status`, `verify` and a sync say of a place that is sound and yet not as one would expect.
 
 import { type Day, nameDays } from '../base/days.ts';
-import { plainCount } from '../base/quantities.ts';
 import { hasOtherFilters } from '../extract/checked-day.ts';
-import type { KeyFaults } from './differences.ts';
 import type { TableState } from './place-state.ts';
-
-/** Warnings about keys under two days: the ids of the service are not unique over days. */
-export const keyWarnings = ({ shared }: KeyFaults): string[] =>
-  shared === 0 ? [] : [`${plainCount(shared, 'key occurs', 'keys occur')} under more than one day.`];
 
 const syncOf = (days: readonly Day[]): string => `sync with --from ${days[0]} --to ${days[days.length - 1]}`;
 

@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
+import type { Difference } from '../engine/rows/check-rows.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
-import type { Difference } from '../table/differences.ts';
 import type { PlaceState, RunRecord } from '../table/place-state.ts';
 import type { PlaceOptions } from './place-options.ts';
 

@@ -1,5 +1,4 @@
 import type { Day } from '../../base/days.ts';
-import type { KeyFaults } from '../../table/differences.ts';
 import type { Engine } from '../session/engine.ts';
 
 // Counts of rows. `from` is SQL after FROM that gives rows of `events`, or of a file with their columns.
@@ -12,23 +11,6 @@ export async function rowsByDay(engine: Engine, from: string): Promise<Map<Day, 
     GROUP BY 1
     ORDER BY 1`);
   return new Map(rows.map(({ day, n }) => [String(day), Number(n)]));
-}
-
-/** Counts faults of keys. Keys that may occur twice are found by their hashes, which take less memory than texts. */
-export async function countKeyFaults(engine: Engine, from: string): Promise<KeyFaults> {
-  const { absent, repeated, shared } = await engine.row(`
-    WITH many AS MATERIALIZED (SELECT hash(_key) FROM ${from} GROUP BY ALL HAVING count(*) > 1),
-    keyed AS MATERIALIZED (
-      SELECT _key, event_date, count(*) AS n
-      FROM ${from}
-      WHERE hash(_key) IN (FROM many)
-      GROUP BY ALL
-    )
-    SELECT
-      (SELECT count(*) FROM ${from} WHERE _key IS NULL) AS absent,
-      (SELECT count(*) FROM keyed WHERE n > 1 AND _key IS NOT NULL) AS repeated,
-      (SELECT count(*) FROM (SELECT _key FROM keyed WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS shared`);
-  return { absent: Number(absent), repeated: Number(repeated), shared: Number(shared) };
 }
 
 /** Counts cells in `_rescued` by their key: the source of the column, or its name if that source repeats. */

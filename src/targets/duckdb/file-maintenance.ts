@@ -3,14 +3,13 @@ import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { duckDbTypeOf } from '../../engine/conversions.ts';
-import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
+import { checkEvents, checkProfiles, type Difference, difference } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
-import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
 import { type PlaceState, profilesAsTable, type RunRecord, type TableState } from '../../table/place-state.ts';
-import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
+import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
@@ -67,29 +66,17 @@ async function prune(engine: Engine, state: PlaceState, before: Day): Promise<Pr
 async function verify(engine: Engine, state: PlaceState): Promise<Verified> {
   const columns = await columnDifferences(engine, EVENTS, state);
   const canCount = EVENTS.ownColumns.every((name) => !columns.has(name));
-  const faults = canCount ? await countKeyFaults(engine, EVENTS.name) : { absent: 0, repeated: 0, shared: 0 };
-  return {
-    differences: [
-      ...(canCount ? checkRows(state.receipts, await rowsByDay(engine, EVENTS.name)) : []),
-      ...checkKeys(faults),
-      ...columns.values(),
-      ...(await profileDifferences(engine, state)),
-    ],
-    warnings: [...dayWarnings(state), ...keyWarnings(faults)],
-  };
-}
-
-/** The differences of the table of profiles. */
-async function profileDifferences(engine: Engine, state: PlaceState): Promise<Difference[]> {
+  const events = await checkEvents(engine, canCount ? EVENTS.name : undefined, state.receipts);
+  const differences = [...events.differences, ...columns.values()];
   const profiles = profilesAsTable(state);
-  if (profiles === undefined) return [];
-  const columns = await columnDifferences(engine, USER_PROFILES, profiles);
-  if (columns.size > 0) return [...columns.values()];
-  const { name } = USER_PROFILES;
-  return checkProfiles(profiles, {
-    rows: await engine.count(name),
-    keys: await engine.count(`(SELECT DISTINCT _key FROM ${name} WHERE _key IS NOT NULL)`),
-  });
+  if (state.profiles !== undefined && profiles !== undefined) {
+    const profileColumns = await columnDifferences(engine, USER_PROFILES, profiles);
+    differences.push(...profileColumns.values());
+    if (profileColumns.size === 0) {
+      differences.push(...(await checkProfiles(engine, USER_PROFILES.name, state.profiles.receipt)));
+    }
+  }
+  return { differences, warnings: [...dayWarnings(state), ...events.warnings] };
 }
 
 /** Number of columns that are read at once: blocks of all of them are in memory. */

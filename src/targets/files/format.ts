@@ -4,8 +4,8 @@
 
 import type { Day } from '../../base/days.ts';
 import { configError, UserError } from '../../base/errors.ts';
+import type { Difference } from '../../engine/rows/check-rows.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { Difference } from '../../table/differences.ts';
 import type { PlaceState, RunRecord } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenOptions } from '../contract.ts';

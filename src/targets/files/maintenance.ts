@@ -2,11 +2,9 @@ import type { Day } from '../../base/days.ts';
 import { codeOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { countKeyFaults, rowsByDay } from '../../engine/rows/counts.ts';
+import { checkEvents, checkProfiles, type Difference, difference } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
-import { checkKeys, checkProfiles, checkRows, type Difference, difference } from '../../table/differences.ts';
-import { profilesAsTable } from '../../table/place-state.ts';
-import { dayWarnings, keyWarnings } from '../../table/place-warnings.ts';
+import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
@@ -46,15 +44,13 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
     );
   }
   if (differences.length > 0) return { differences, warnings };
-  const events = await place.relationOf(EVENTS.name);
-  differences.push(...checkRows(state.receipts, events === undefined ? new Map() : await rowsByDay(engine, events)));
-  if (events !== undefined) {
-    const faults = await countKeyFaults(engine, events);
-    differences.push(...checkKeys(faults));
-    warnings.push(...keyWarnings(faults));
+  const events = await checkEvents(engine, await place.relationOf(EVENTS.name), state.receipts);
+  differences.push(...events.differences);
+  if (state.profiles !== undefined) {
+    const profiles = await place.relationOf(USER_PROFILES.name);
+    differences.push(...(await checkProfiles(engine, profiles, state.profiles.receipt)));
   }
-  differences.push(...(await checkProfileRows(place)));
-  return { differences, warnings };
+  return { differences, warnings: [...warnings, ...events.warnings] };
 }
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
@@ -73,15 +69,6 @@ async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]
     return [difference('columns', `${message}, which is not that of the table`)];
   }
   return [];
-}
-
-async function checkProfileRows(place: FilesPlace): Promise<Difference[]> {
-  const table = profilesAsTable(place.version.state);
-  if (table === undefined) return [];
-  const profiles = await place.relationOf(USER_PROFILES.name);
-  if (profiles === undefined) return checkProfiles(table, { rows: 0, keys: 0 });
-  const keys = await place.engine.count(`(SELECT DISTINCT _key FROM ${profiles} WHERE _key IS NOT NULL)`);
-  return checkProfiles(table, { rows: await place.engine.count(profiles), keys });
 }
 
 async function report(place: FilesPlace): Promise<TargetReport> {

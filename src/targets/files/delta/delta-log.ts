@@ -6,9 +6,9 @@ import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import { UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
+import type { Difference } from '../../../engine/rows/check-rows.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
-import type { Difference } from '../../../table/differences.ts';
 import { newState, profilesAsTable, profilesFromTable, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import {

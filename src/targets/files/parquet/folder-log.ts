@@ -8,12 +8,12 @@ import { join, relative, resolve, sep } from 'node:path';
 import { nameDays } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { doublingPauses, retry } from '../../../base/retry.ts';
+import { type Difference, difference } from '../../../engine/rows/check-rows.ts';
 import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
-import { type Difference, difference } from '../../../table/differences.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import {
