@@ -126,11 +126,6 @@ describe('the configuration of the command line', () => {
       { ...SERVICE, target: 'delta', place: 's3://k:t0ken@b/x' },
       'has a user name or a key',
     ],
-    [
-      'a place to purge with a key in it',
-      { ...SERVICE, erasure: { places: [{ target: 'delta', place: 's3://k:t0ken@b/x' }] } },
-      'places in ',
-    ],
     ['no JSON', '{', 'is not valid JSON'],
     ['JSON with a fault', '{\n  "base_url": "x",\n}', 'is not valid JSON: look at line 3, column 1.'],
     ['a list', '[]', 'is not a JSON object'],

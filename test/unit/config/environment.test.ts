@@ -98,14 +98,6 @@ describe('the environment as a configuration', () => {
     expect(message).not.toContain('export_token is missing');
   });
 
-  it('lets a defect through as it is', () => {
-    const defect = new TypeError('a defect');
-    const broken = () => {
-      throw defect;
-    };
-    expect(() => readVariables(variablesOf(source), broken)).toThrow(defect);
-  });
-
   it.each(['\n', '\r\n', ''])('reads a secret from the file in NAME_FILE, whose line ends with %j', (end) => {
     const path = join(folder, 'token');
     writeFileSync(path, `a token${end}`);
