@@ -1,11 +1,12 @@
-// Files that a user has named: which of them may be replaced, and how a small one is written.
+// Files that a user has named: how JSON is read, which files may be replaced, and how a small one is written.
 
-import { closeSync, lstatSync, openSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
+import { isUtf8 } from 'node:buffer';
+import { closeSync, lstatSync, openSync, readFileSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { configError } from '../base/errors.ts';
+import { configError, messageOf } from '../base/errors.ts';
 import { replaceFile } from './atomic-file.ts';
-import { diskError } from './disk-failure.ts';
+import { diskError, whyUnreadable } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
 import { isForeignOwner, PERMISSION_BITS } from './permissions.ts';
 
@@ -56,4 +57,36 @@ export async function writeNamedFile(path: string, text: string, what: string, m
   } catch (error) {
     throw diskError(error, { what, path });
   }
+}
+
+/**
+ * Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` (`the
+ * configuration file`) and the path. `mayBeEmpty`: an empty file is undefined, since platforms write one for an absent
+ * value.
+ */
+export function readJsonFile(path: string, what: string, { mayBeEmpty = false } = {}): unknown {
+  const where = { file: path };
+  let bytes: Buffer;
+  try {
+    bytes = readFileSync(path);
+  } catch (cause) {
+    throw configError(`${what} ${path} cannot be read: ${whyUnreadable(cause)}.`, { cause, where });
+  }
+  if (!isUtf8(bytes)) throw configError(`${what} ${path} is not UTF-8: save it as UTF-8.`, { where });
+  const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
+  if (mayBeEmpty && text.trim() === '') return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw configError(`${what} ${path} is not valid JSON${faultIn(text, messageOf(error))}.`, { where });
+  }
+}
+
+/** Where the parser has found a fault, if it says so. Its own message quotes the text there, which may be a token. */
+function faultIn(text: string, message: string): string {
+  if (message === 'Unexpected end of JSON input') return ': it ends too early';
+  const [, position] = /at position (\d+)/.exec(message) ?? [];
+  if (position === undefined) return '';
+  const lines = text.slice(0, Number(position)).split('\n');
+  return `: look at line ${lines.length}, column ${(lines.at(-1) ?? '').length + 1}`;
 }

@@ -3,7 +3,7 @@ import { isObject } from '../../base/json.ts';
 import { type ColumnType, isColumnType } from '../../cells/types/codec.ts';
 import { discoverColumns } from '../../extract/discover.ts';
 import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
-import { readJsonFile } from '../../fs/json-file.ts';
+import { readJsonFile } from '../../fs/named-file.ts';
 import { defineCommand, duration } from '../command.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 

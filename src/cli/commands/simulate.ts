@@ -1,6 +1,6 @@
 import { onAbort } from '../../base/abort.ts';
 import { EXIT } from '../../base/errors.ts';
-import { readJsonFile } from '../../fs/json-file.ts';
+import { readJsonFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import { defineCommand, text, whole, withDefault } from '../command.ts';
 
