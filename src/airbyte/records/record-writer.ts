@@ -48,9 +48,8 @@ export async function writeRecords(
     rescuedCells: new Map(),
     unsentColumns: new Map(streams.map(({ name }) => [name, []])),
   };
-  const [stream] = streams;
-  if (stream === undefined) return written;
-  const { idColumn } = STREAMS[stream.name];
+  if (streams.length === 0) return written;
+  const { idColumn } = STREAMS[streams[0].name];
   const isEvent = streams.some(({ name }) => STREAMS[name].rows === 'events')
     ? await eventRows(day, signal)
     : undefined;

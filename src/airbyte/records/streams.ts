@@ -24,7 +24,7 @@ interface StreamDefinition {
   readonly sync: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
 }
 
-const rescued = {
+const RESCUED_PROPERTY = {
   [RESCUED]: {
     type: ['object', 'null'],
     additionalProperties: true,
@@ -37,15 +37,15 @@ const keyAndRescued = (id: string) => ({
     ...codecOf('string', undefined).jsonSchema,
     description: `Key of the row: its ${id}, numbered where that repeats.`,
   },
-  ...rescued,
+  ...RESCUED_PROPERTY,
 });
 
-const position = {
+const POSITION_SCHEMA = {
   ...codecOf('long', undefined).jsonSchema,
   description: 'Position of the item in its event, as exported.',
 };
 
-const byDays: StreamDefinition['sync'] = {
+const BY_DAYS: StreamDefinition['sync'] = {
   supported_sync_modes: ['full_refresh', 'incremental'],
   source_defined_cursor: true,
   default_cursor_field: [SERVER_DATETIME],
@@ -59,21 +59,21 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY,
     ownProperties: keyAndRescued('detail log id'),
-    sync: byDays,
+    sync: BY_DAYS,
   },
   event_logs: {
     rows: 'events',
     idColumn: DETAIL_LOG_ID,
     primaryKey: LOG_ID,
-    ownProperties: rescued,
-    sync: byDays,
+    ownProperties: RESCUED_PROPERTY,
+    sync: BY_DAYS,
   },
   event_items: {
     rows: 'items',
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY,
-    ownProperties: { ...keyAndRescued('detail log id'), [ITEM_POSITION]: position },
-    sync: byDays,
+    ownProperties: { ...keyAndRescued('detail log id'), [ITEM_POSITION]: POSITION_SCHEMA },
+    sync: BY_DAYS,
   },
   user_profiles: {
     rows: 'all',
