@@ -23,25 +23,6 @@ describe('dropped and hashed columns', () => {
     expect(result.foundNames).toEqual([]);
   });
 
-  it('are dropped and hashed, and the other columns are unchanged', () => {
-    const { result, rows } = edited(
-      ['gone', 'no'],
-      ['who', 'df_items_x'],
-      'gone,who,n,df_items_x\ng,w,7,i\n,,8,null\n',
-    );
-    expect(rows).toEqual([
-      ['who', 'n', 'df_items_x'],
-      [KEY.hashOf('w'), '7', KEY.hashOf('i')],
-      ['', '8', 'null'],
-    ]);
-    expect(result.foundNames).toEqual(['gone', 'who', 'df_items_x']);
-    expect(result.columns.map(({ name, type, hashed }) => [name, type, hashed])).toEqual([
-      ['who', 'string', true],
-      ['n', 'long', undefined],
-      ['df_items_x', 'string', true],
-    ]);
-  });
-
   it('hide no person from the suppression list, wherever the id stands', () => {
     const edits = columnEdits(['gone'], ['df_unified_id'], KEY);
     const scanner = new Scanner({
@@ -55,10 +36,6 @@ describe('dropped and hashed columns', () => {
       [KEY.hashOf('u3'), '3'],
     ]);
     expect(result.suppressed).toBe(1);
-  });
-
-  it('leave the text null as it is', () => {
-    expect(edited([], ['who'], 'who\nnull\n').rows[1]).toEqual(['null']);
   });
 
   it('are found in whichever form of Unicode their names are written', () => {
