@@ -55,11 +55,9 @@ export function readConfiguration(
   const writtenValues = { ...withPaths({ ...keysInFile, ...erasureInFile }, folder), ...inEnvironment };
   refuseCredentials(writtenValues, (key) => names.get(key) ?? `${key} in ${shownFile}`);
   const values = { places: placesToPurge(writtenValues), ...writtenValues };
-  const [source, local, erasure] = [
-    parsePart(SOURCE, values, names),
-    parsePart(LOCAL, values, names),
-    parsePart(ERASURE, values, names),
-  ];
+  const source = parsePart(SOURCE, values, names);
+  const local = parsePart(LOCAL, values, names);
+  const erasure = parsePart(ERASURE, values, names);
   const missingKeys = [source, local, erasure].flatMap((part) => part.missingKeys);
   return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingKeys, shownFile });
 }
@@ -71,17 +69,18 @@ type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token' |
 export const PLAN_KEYS = ['service_id', ...BESIDE] as const;
 export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 
+/** A configuration that has these keys. */
+type ConfigWith<K extends RequiredKey> = Having<CommandConfig, CamelCase<Exclude<K, (typeof BESIDE)[number]>>>;
+
 /** The same configuration. Throws a UserError that names each of the keys that is missing, with its variable. */
-export function requireKeys<K extends RequiredKey>(
-  config: CommandConfig,
-  ...keys: readonly K[]
-): Having<CommandConfig, CamelCase<Exclude<K, (typeof BESIDE)[number]>>> {
-  const missing = keys.flatMap((key) => config.missingKeys.find((problem) => problem.key === key) ?? []);
-  if (missing.length === 0) return config as Having<CommandConfig, CamelCase<Exclude<K, (typeof BESIDE)[number]>>>;
-  const names = missing.map(({ key }) => `${variableOf(key)}${/_(token|key)$/.test(key) ? ' (or …_FILE)' : ''}`);
-  const file = `${missing.some(({ key }) => ERASURE_KEYS.includes(key)) ? 'the object erasure of ' : ''}${config.shownFile}`;
-  const them = missing.length === 1 ? 'it' : 'them';
-  const texts = missing.map(({ text }) => text).join(', ');
+export function requireKeys<K extends RequiredKey>(config: CommandConfig, ...keys: readonly K[]): ConfigWith<K> {
+  const problems = keys.flatMap((key) => config.missingKeys.find((problem) => problem.key === key) ?? []);
+  if (problems.length === 0) return config as ConfigWith<K>;
+  const names = problems.map(({ key }) => `${variableOf(key)}${/_(token|key)$/.test(key) ? ' (or …_FILE)' : ''}`);
+  const isInErasure = problems.some(({ key }) => ERASURE_KEYS.includes(key));
+  const file = `${isInErasure ? 'the object erasure of ' : ''}${config.shownFile}`;
+  const them = problems.length === 1 ? 'it' : 'them';
+  const texts = problems.map(({ text }) => text).join(', ');
   throw configError(`${texts}: set ${names.join(', ')}, or write ${them} into ${file}.`);
 }
 

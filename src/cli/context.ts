@@ -64,7 +64,7 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
-export function terminalLog(terminal: Pick<Terminal, 'note'>, format: LogFormat, now: () => number): LogSink {
+function terminalLog(terminal: Pick<Terminal, 'note'>, format: LogFormat, now: () => number): LogSink {
   return ({ level, event, message, fields }) => {
     const time = new Date(now()).toISOString();
     const json = () => JSON.stringify({ time, level, event, message, ...fields });

@@ -36,8 +36,8 @@ export async function commandHelp(name: string, columns: number): Promise<string
   parser.epilogue(`${placesLine(options)}More: docs/${docsPage}. Variables and keys: dfinery-elt help config.`);
   const grouped = new Set(Object.values(groups).flat());
   for (const [heading, keys] of Object.entries(groups)) addOptions(parser, options, keys, `${heading}:`);
-  const others = Object.keys(options).filter((key) => !grouped.has(key));
-  addOptions(parser, options, others, 'Options:');
+  const ungrouped = Object.keys(options).filter((key) => !grouped.has(key));
+  addOptions(parser, options, ungrouped, 'Options:');
   return await linesOfHelp(parser);
 }
 
