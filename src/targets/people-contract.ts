@@ -39,8 +39,7 @@ export interface PurgePreview {
 export interface PurgeOptions extends PlaceOptions {
   /**
    * Called with those who are found, under the lock, before anything is changed. The ledger and the suppression list
-   * get their lines here. It returns the length of the list, which the place remembers. Called again where a lost
-   * race makes the purge begin again.
+   * get their lines here. It returns the length of the list, which the place remembers.
    */
   readonly onFound: (people: PeopleFound) => Promise<number>;
 }

@@ -3,7 +3,7 @@
 // is an open place; `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it, for both formats.
 
 import type { Day } from '../../base/days.ts';
-import { configError, UserError } from '../../base/errors.ts';
+import { configError, type UserError } from '../../base/errors.ts';
 import type { Difference } from '../../engine/rows/check-rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { PlaceState, RunRecord } from '../../table/place-state.ts';
@@ -69,7 +69,7 @@ export interface FilesLog {
   /**
    * Reads the latest version, has a change of it planned, and makes that visible, together with the state. A change
    * after which all is as before leaves no trace, unless it is a purge. Once it returns, no crash undoes it. If another
-   * writer commits to a table first, it throws LostRace. Then it removes the files of that table; a change of the table
+   * writer commits to a table first, it throws a transient failure. Then it removes the files of that table; a change of the table
    * before it stays.
    */
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T>;
@@ -106,16 +106,6 @@ export interface FilesOptions
 
 /** `read` changes nothing; `rewrite` needs a place that was loaded; `load` makes one that is missing. */
 export type OpenMode = 'read' | 'rewrite' | 'load';
-
-/** Thrown by `commit` if another writer committed first. */
-export class LostRace extends UserError {
-  override readonly name = 'LostRace';
-
-  /** `outcome`: what was kept of the commit. */
-  constructor(address: string, outcome = 'nothing of this commit was kept') {
-    super('transient', `Another run has committed to ${address} first: ${outcome}. Run again.`);
-  }
-}
 
 export const foreignError = (address: string, table: Table['name'] = 'events'): UserError =>
   configError(

@@ -3,9 +3,8 @@ import { pipeline } from 'node:stream/promises';
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
-import { retryOnError } from '../../base/retry.ts';
 import { findPeople, jsonOfRows, type SearchedPlace } from '../../engine/people/find.ts';
-import { joinPeople, type PeopleFound, type PeopleQuery } from '../../engine/people/query.ts';
+import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
@@ -20,15 +19,11 @@ import {
   type Change,
   type FilesFormat,
   type FilesOptions,
-  LostRace,
   liveFiles,
   type NewFiles,
   TABLE_NAMES,
 } from './format.ts';
 import type { NewFile } from './local-files.ts';
-
-/** Attempts at a purge whose commit loses a race against another writer. */
-const PURGE_ATTEMPTS = 5;
 
 export const peopleIn = (format: FilesFormat): People => ({
   find: (address, query, options) =>
@@ -76,39 +71,24 @@ const NOT_ERASED =
 /**
  * Looks the people up in the latest version, calls `onFound`, and removes all of their rows in one commit. Then it
  * removes every byte that is no longer part of the table. It commits even if nobody is found, so that a writer that
- * began before can no longer commit. If another writer commits first, it starts again.
+ * began before can no longer commit.
  */
 function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const bytesBefore = bytesIn(place.version);
-    const removed = await removeRows(place, query, options);
+    const people = await place.commit(async () => {
+      const { people, change } = await planRemoval(place, query);
+      await checkErasable(place, change);
+      const suppressionLength = await options.onFound(people);
+      return { change: { ...change, state: { ...change.state, suppressionLength } }, report: people };
+    });
+    const rowsRemoved = people.rows + people.suppressedOthers.rows;
     const unerased = await eraseBytes(place, options.signal);
     const { inUse, unswept } = await sweepRuns(place);
     const damaged = place.version.damage.map((message) => `They may hold the people: ${message}`);
     const unreached = [...unerased, ...damaged, ...unswept];
-    return { ...removed, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
+    return { people, rowsRemoved, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
   });
-}
-
-/**
- * Removes the rows of the people. It tries again if another writer commits first. The result is that of the attempt
- * which found the most rows. An attempt that lost the race for profiles has already removed those of events.
- */
-async function removeRows(place: FilesPlace, query: PeopleQuery, { onFound }: PurgeOptions) {
-  const lookups: { readonly people: PeopleFound; readonly rowsRemoved: number }[] = [];
-  // Whoever was found once is found in the next attempt, too.
-  let { knownPeople } = query;
-  const attempt = () =>
-    place.commit(async () => {
-      const { people, change } = await planRemoval(place, { ...query, knownPeople });
-      knownPeople = joinPeople(knownPeople, people.peopleOf);
-      lookups.push({ people, rowsRemoved: people.rows + people.suppressedOthers.rows });
-      await checkErasable(place, change);
-      const suppressionLength = await onFound(people);
-      return { change: { ...change, state: { ...change.state, suppressionLength } }, report: undefined };
-    });
-  await retryOnError(PURGE_ATTEMPTS, (error) => error instanceof LostRace, attempt);
-  return lookups.reduce((most, lookup) => (lookup.rowsRemoved > most.rowsRemoved ? lookup : most));
 }
 
 /** Throws unless every byte of the files that leave could be removed. Changes nothing. */

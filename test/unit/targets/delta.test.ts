@@ -89,28 +89,6 @@ describe('a Delta table on a disk', () => {
     expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'u2' }]);
   });
 
-  it('counts a purge of both tables once, if another run commits profiles in the midst of it', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
-    await place.loadProfiles(place.snapshot('df_unified_id\nu1\nu2\n'));
-    const real = DiskStorage.prototype.create;
-    const create = vi.spyOn(DiskStorage.prototype, 'create').mockImplementation(async function (
-      this: DiskStorage,
-      path,
-      text,
-    ) {
-      if (path.startsWith('user_profiles/')) {
-        create.mockRestore();
-        writeFileSync(join(place.place, path), '{"commitInfo":{}}');
-      }
-      return real.call(this, path, text);
-    });
-    expect(await place.purge(['m1'])).toMatchObject({ rowsRemoved: 2, people: { rows: 2 } });
-    expect([await place.keys(), await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')]).toEqual([
-      [],
-      [{ u: 'u2' }],
-    ]);
-  });
-
   it.each([
     ['a file of another program', { add: { path: 'x.parquet', partitionValues: {}, size: 1, dataChange: true } }],
     ['a path out of the table', { remove: { path: '../../etc/passwd' } }],

@@ -4,7 +4,7 @@
 
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
-import { UserError } from '../../../base/errors.ts';
+import { transientError, UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Difference } from '../../../engine/rows/check-rows.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
@@ -17,7 +17,6 @@ import {
   type FilesLog,
   type FilesOptions,
   foreignError,
-  LostRace,
   type OpenMode,
   type PlaceVersion,
   type PlannedChange,
@@ -172,7 +171,8 @@ class DeltaLog implements FilesLog {
       if (await table.commit(change)) continue;
       const stored = changes.slice(i).flatMap(([, { files }]) => addedIn(files));
       await this.#storage.remove(stored.map(({ path }) => path));
-      throw new LostRace(table.address, i === 0 ? undefined : 'of this commit, only the change of events was kept');
+      const kept = i === 0 ? 'nothing of this commit was kept' : 'of this commit, only the change of events was kept';
+      throw transientError(`Another run has committed to ${table.address} first: ${kept}. Run again.`);
     }
   }
 
