@@ -199,11 +199,20 @@ describe('a proof', () => {
       { folder, key: undefined, service: SERVICE, head },
     );
 
+  const purgeOf = (ledger: Ledger, name: string, rows: number) =>
+    ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
+
+  /** A run that counts these rows of an id, and removes them unless it is killed. */
+  async function purge(rows: number, removed?: { readonly stays?: readonly string[] }): Promise<void> {
+    const ledger = await open();
+    await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: false });
+    await ledger.write(purgeOf(ledger, 'a', rows));
+    if (removed) await ledger.write({ kind: 'purged', place: 'duckdb /x', rows, listed: 1, ...removed });
+  }
+
   it('says of each id what its lines say: answers, and rows that left places', async () => {
     const ledger = await request({ a: 'done', b: 'rejected' }, { requestedBy: 'officer', reason: 'ticket 7' });
-    const purge = (name: string, rows: number) =>
-      ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
-    await ledger.writeAll([purge('a', 3), purge('b', 0)]);
+    await ledger.writeAll([purgeOf(ledger, 'a', 3), purgeOf(ledger, 'b', 0)]);
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1 });
     await ledger.write({ kind: 'purge', id: ledger.key.idHash('a'), place: 'delta /y', rows: 2 });
     const proof = await prove(['a', 'b', 'c'], ledger.head);
@@ -231,9 +240,6 @@ describe('a proof', () => {
     expect(exitOfProof(await prove(['a', 'b']))).toBe(0);
   });
 
-  const purgeOf = (ledger: Ledger, name: string, rows: number) =>
-    ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
-
   it('names an ID as open that was asked without a clear answer, or never asked', async () => {
     const ledger = await request({ c: 'done' });
     await ledger.writeAll([purgeOf(ledger, 'a', 1), purgeOf(ledger, 'b', 1)]);
@@ -248,10 +254,7 @@ describe('a proof', () => {
   });
 
   it('says that the service was not asked after a purge alone', async () => {
-    const ledger = await open();
-    await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: false });
-    await ledger.write(purgeOf(ledger, 'a', 2));
-    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 2, listed: 1, stays: ['copy'] });
+    await purge(2, { stays: ['copy'] });
     const proof = await prove(['a']);
     expect([exitOfProof(proof), proof.ids[0].state]).toEqual([0, 'not_asked']);
     const text = proofLines(proof, false).join('\n');
@@ -260,25 +263,15 @@ describe('a proof', () => {
   });
 
   it('says that rows are gone whose purge was killed before its line, once the next run finds none', async () => {
-    const killed = await open();
-    await killed.begin({ ids: 1, places: ['duckdb /x'], requests: false });
-    await killed.write(purgeOf(killed, 'a', 2));
+    await purge(2);
     expect(proofLines(await prove(['a']), false).join()).toContain('no line says that they were removed');
-    const again = await open();
-    await again.begin({ ids: 1, places: ['duckdb /x'], requests: false });
-    await again.write(purgeOf(again, 'a', 0));
-    await again.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
+    await purge(0, {});
     expect((await prove(['a'])).ids[0].removals).toMatchObject([{ rows: 2, removed_at: expect.any(String) }]);
   });
 
   it.each([6, 2])('counts rows once that a killed run found, of which the next run finds %i', async (rows) => {
-    const killed = await open();
-    await killed.begin({ ids: 1, places: ['duckdb /x'], requests: false });
-    await killed.write(purgeOf(killed, 'a', 6));
-    const again = await open();
-    await again.begin({ ids: 1, places: ['duckdb /x'], requests: false });
-    await again.write(purgeOf(again, 'a', rows));
-    await again.write({ kind: 'purged', place: 'duckdb /x', rows, listed: 1 });
+    await purge(6);
+    await purge(rows, {});
     const { ids, summary } = await prove(['a']);
     expect([ids[0].removals.length, summary.places[0].rows]).toEqual([1, 6]);
   });

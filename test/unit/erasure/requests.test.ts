@@ -83,11 +83,6 @@ describe('the requests of a run', () => {
     expect([counts.done, decisions.third]).toEqual([3, 'done']);
   });
 
-  it('end at once when the service refuses the token', async () => {
-    const { seen, stoppedBy, decisions } = await send(['a', 'b', 'c'], () => answerOf('stop', { code: '40201' }));
-    expect([seen, stoppedBy?.code, decisions.a]).toEqual([['a'], '40201', 'undecided']);
-  });
-
   it('end when ten ids in a row had no answer', async () => {
     const ids = Array.from({ length: 50 }, (_, i) => `p${i}`);
     const { seen, events } = await send(ids, () => answerOf('retry'));
