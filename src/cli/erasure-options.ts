@@ -1,7 +1,6 @@
-import { Readable } from 'node:stream';
 import { configError } from '../base/errors.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
-import type { ListRow } from '../erasure/list.ts';
+import { IdList } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { type PeopleSearch, placeName, type StoredPlace } from '../erasure/ways.ts';
 import { openExportClient } from '../extract/extract-deps.ts';
@@ -70,19 +69,27 @@ export async function withSearch<T>(
   }
 }
 
-/** The rows that the options name, each ID exactly as it is written. `names`: those of the options, for messages. */
-export function listRowsOf(
+/** Reads the list that the options name. `names`: those of the options, for messages. */
+export async function readIdList(
   { id, file, column }: Pick<PeopleValues, 'id' | 'file' | 'column'>,
-  requestedAt: string | undefined,
+  signal: AbortSignal,
+  requestedAt?: string,
   names = { id: '--id', file: '--file' },
-): AsyncIterable<ListRow> {
+): Promise<IdList> {
+  const list = new IdList();
   if ((id === undefined) === (file === undefined))
     throw configError(`It takes exactly one of ${names.id} and ${names.file}.`);
   if (file === undefined) {
     if (column !== undefined) throw configError(`--column needs ${names.file}.`);
-    return Readable.from([{ row: 1, id: checkedWord(names.id, id ?? '') }]);
+    list.add({ row: 1, id: checkedWord(names.id, id ?? '') });
+    return list;
   }
-  return readList(file === '-' ? process.stdin : file, { id: column, requestedAt: column && requestedAt });
+  const columns = { id: column, requestedAt: column && requestedAt };
+  for await (const row of readList(file === '-' ? process.stdin : file, columns)) {
+    signal.throwIfAborted();
+    list.add(row);
+  }
+  return list;
 }
 
 /** Throws for a word that may not be the one that was given. Node puts U+FFFD in place of bytes that are no UTF-8. */

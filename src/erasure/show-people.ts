@@ -1,10 +1,10 @@
 import { configError } from '../base/errors.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { IdList, type ListRow, refusedSentence } from './list.ts';
+import { type IdList, refusedSentence } from './list.ts';
 import { findInAllWays, type PeopleSearch, placeName } from './ways.ts';
 
-export interface PersonOptions {
-  readonly rows: AsyncIterable<ListRow>;
+interface PersonOptions {
+  readonly list: IdList;
   readonly search: PeopleSearch;
   /** Undefined: nothing is kept. */
   readonly ledger: LedgerSettings | undefined;
@@ -15,11 +15,8 @@ export interface PersonOptions {
  * Shows everything that places hold about people, found as by a purge: one JSON object a row. Each id gets a line
  * `access` in the ledger before anything is shown, also if no row was found. Throws UserError.
  */
-export async function showPeople(options: PersonOptions): Promise<{ readonly ids: number; readonly rows: number }> {
-  const { search, write } = options;
+export async function showPeople({ list, search, ledger: ledgerSettings, write }: PersonOptions) {
   const { places, options: io } = search;
-  const list = new IdList();
-  for await (const row of options.rows) list.add(row);
   const entries = list.ids();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && entries.length === 0) throw configError(`Nobody was looked for. ${refused}`);
@@ -33,8 +30,8 @@ export async function showPeople(options: PersonOptions): Promise<{ readonly ids
     warnings.push(...lookup.warnings);
   }
   for (const warning of new Set(warnings)) io.logger.warn('person.list', warning);
-  if (options.ledger !== undefined) {
-    const ledger = await Ledger.open(options.ledger, { clock: io.clock, isPlan: false });
+  if (ledgerSettings !== undefined) {
+    const ledger = await Ledger.open(ledgerSettings, { clock: io.clock, isPlan: false });
     const names = places.map(placeName);
     await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.writeAll(

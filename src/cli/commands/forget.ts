@@ -25,7 +25,7 @@ import {
 } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { listRowsOf, PEOPLE_OPTIONS, withSearch } from '../erasure-options.ts';
+import { PEOPLE_OPTIONS, readIdList, withSearch } from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
 import { during } from '../progress.ts';
 import { proofPage } from '../report/proof-page.ts';
@@ -118,15 +118,10 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
   return await withSearch(values, config, context, async (search) => {
     const purge = purgeOf(values, search, config);
     if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
-    const rows = suppressed ? undefined : listRowsOf(values, config.requestedAtField);
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
     const consent = confirm === undefined ? undefined : { confirm };
     const work = async () => {
-      const list = new IdList();
-      for await (const row of rows ?? []) {
-        signal.throwIfAborted();
-        list.add(row);
-      }
+      const list = suppressed ? new IdList() : await readIdList(values, signal, config.requestedAtField);
       return runErasure({ settings, io: context, list, consent, deleter, purge, isAgain: again });
     };
     try {
@@ -199,9 +194,8 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   if (config.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
-  const list = new IdList();
   const names = { id: '--proof', file: '--proof-file' };
-  for await (const row of listRowsOf({ id, file: proofFile, column }, undefined, names)) list.add(row);
+  const list = await readIdList({ id, file: proofFile, column }, context.signal, undefined, names);
   const proof = await proveErasure(list.ids(), {
     folder: config.ledgerDir,
     key: config.ledgerKey,

@@ -6,7 +6,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
-import { listRowsOf, PEOPLE_OPTIONS, withSearch } from '../erasure-options.ts';
+import { PEOPLE_OPTIONS, readIdList, withSearch } from '../erasure-options.ts';
 
 export const command = defineCommand({
   options: {
@@ -24,8 +24,8 @@ export const command = defineCommand({
     const { ids, rows } = await withSearch(values, config, context, async (search) => {
       if (search.places.length === 0)
         throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
-      const list = listRowsOf(values, undefined);
-      const show = (write: WriteLine) => showPeople({ rows: list, search, ledger, write });
+      const list = await readIdList(values, context.signal);
+      const show = (write: WriteLine) => showPeople({ list, search, ledger, write });
       const { output = '-' } = values;
       return output === '-' ? show(async (line) => context.terminal.result(line)) : withNewFile(output, show);
     });
