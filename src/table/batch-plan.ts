@@ -1,4 +1,4 @@
-// This folder: what a place holds beside its rows, and what a batch of days makes of it. It knows no DuckDB and no disk.
+// This folder: what a place holds beside its rows, and what a batch makes of it. It knows no DuckDB and no disk.
 //
 // For each batch a sink calls `splitBatch` and `planBatch` of this file, stores the rows, and calls `finishBatch` of
 // `commit.ts`. `column-type.ts` decides the types of columns, `column-plan.ts` which are new, `names.ts` their names.

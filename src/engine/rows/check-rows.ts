@@ -3,7 +3,8 @@ import type { Receipts } from '../../table/receipts.ts';
 import type { Engine } from '../session/engine.ts';
 import { rowsByDay } from './counts.ts';
 
-// What `verify` finds in the rows of a place. `from` is SQL after FROM that gives all rows of a table; undefined if there are none.
+// What `verify` finds in the rows of a place. `from` is SQL after FROM that gives all rows of a table; undefined if
+// there are none.
 
 export interface Difference {
   readonly check: 'files' | 'rows' | 'keys' | 'columns';

@@ -35,7 +35,7 @@ interface FileColumn {
   readonly filledCells: number;
 }
 
-/** The query of files with one header, whose texts are read in one way. The key of a row is its id, or else its hash. */
+/** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
 export function filesQuery({ columns, timezone, table }: PlannedBatch, files: readonly FileOfDay[]): RowsQuery {
   const spoolFiles = files.map(({ file }) => file);
   const fileColumns = headerColumns(spoolFiles[0].header).map(({ key, source }, index): FileColumn => {

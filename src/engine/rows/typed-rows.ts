@@ -1,6 +1,6 @@
-// This folder: from the CSV files of days to typed rows with keys, as SQL, and counts of stored rows. All targets store
-// what `withTypedRows` of this file gives. `files-query.ts` has the query of files with one header, `csv-sql.ts` the SQL
-// of a file and of a cell.
+// This folder: from the CSV files of days to typed rows with keys, as SQL; checks and counts of stored rows. All targets
+// store what `withTypedRows` of this file gives. `files-query.ts` has the query of files with one header, `csv-sql.ts`
+// the SQL of a file and of a cell.
 
 import { groupBy } from '../../base/group.ts';
 import { identifier } from '../../base/sql.ts';
@@ -20,9 +20,9 @@ import { type FileOfDay, filesQuery, type RowsQuery, sumRows } from './files-que
 export const rowsIn = (days: readonly PlannedDay[]): number => sumRows(days.flatMap(({ download }) => download.files));
 
 /**
- * Calls `store` with the typed rows of a batch, inside a transaction. It returns how many rows it stored: all, or this
- * throws. Days whose ids are their keys come in one call, since each statement takes blocks for every column. Each other
- * day has a call of its own. Days without rows have none.
+ * Calls `store` with the typed rows of a batch, inside a transaction. It returns how many rows it stored: all, or
+ * this throws. Days whose ids are their keys come in one call, since each statement takes blocks for every column.
+ * Each other day has a call of its own. Days without rows have none.
  */
 export async function withTypedRows(
   engine: Engine,

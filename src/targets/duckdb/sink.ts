@@ -177,7 +177,7 @@ const transactionOn = <T>({ name }: Table, engine: Engine, work: () => Promise<T
     );
   });
 
-/** Stores a batch of days, inside the transaction of its commit. Returns the state after it, and the commit's report. */
+/** Stores a batch of days, inside the transaction of its commit. Returns the state after it, and its report. */
 async function storeBatch(
   engine: Engine,
   { isNew, state }: FileBefore,

@@ -65,6 +65,8 @@ class FilesSink implements Sink {
   }
 
   recordRun(run: RunRecord): Promise<void> {
+    // A run that a signal has ended is recorded, too.
+    this.#place.engine.ignoreAborts();
     return guarded(this.#options, () => this.#place.log.recordRun(run));
   }
 

@@ -328,6 +328,30 @@ describe('a Parquet folder', () => {
     expect(statSync(join(place.place, '_dfinery.json')).size).toBeLessThan(303 * 1_000);
   }, 120_000);
 
+  it('records a run that was stopped between the files of a commit and its state', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    const state = readFileSync(join(place.place, '_dfinery.json'));
+    const stop = new AbortController();
+    const sink = await place.target.open(place.place, place.options({ signal: stop.signal }));
+    await place.load([[place.of(D1, [{ id: 'b' }])]]);
+    writeFileSync(join(place.place, '_dfinery.json'), state);
+    stop.abort();
+    const run = {
+      began: 'x',
+      ended: 'y',
+      exitCode: 3,
+      cause: 'stopped',
+      version: '1',
+      rows: 0,
+      days: 0,
+      exports: 1,
+      bytes: 5,
+    };
+    if ('commit' in sink) await sink.recordRun(run);
+    await sink.close();
+    expect(await place.state()).toMatchObject({ lastRun: run });
+  });
+
   it('keeps the last run in its state, but not a first run that stored nothing', async () => {
     const counts = { rows: 0, days: 0, exports: 1, bytes: 5 };
     const lastRun = { ...counts, began: 'x', ended: 'y', exitCode: 3, cause: 'why', version: '1' };
