@@ -84,15 +84,15 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   const warnings = keyWarnings(tables, people, query);
 
   // 3. All rows of these people, of those that other ways found, and of those on the suppression list.
-  const peopleTexts = ids.flatMap((id) => (people.get(id) ?? []).map((text) => ({ id, text })));
+  const peopleTexts = ids
+    .flatMap((id) => (people.get(id) ?? []).map((text) => ({ id, text })))
+    .filter(({ text }) => !isPlaceholder(text));
   const suppressedPeople = new Set<string>();
   for (const table of tablesWithRows) {
     const suppressed = await suppressedTexts(engine, table, query);
     for (const text of suppressed) suppressedPeople.add(personOf(text, hashKey));
-    await addForms(engine, table, 'unified', [
-      ...peopleTexts.filter(({ text }) => !isPlaceholder(text)),
-      ...suppressed.map((text) => ({ id: null, text })),
-    ]);
+    const suppressedEntries = suppressed.map((text) => ({ id: null, text }));
+    await addForms(engine, table, 'unified', [...peopleTexts, ...suppressedEntries]);
     await addCells(engine, table);
   }
 
@@ -283,7 +283,8 @@ async function peopleInCells(engine: Engine, tables: readonly SearchedTable[], h
     SELECT DISTINCT table_name, text, other_id
     FROM rows_of_people
     JOIN people USING (row_id)
-    LEFT JOIN other_ids USING (row_id)`);
+    LEFT JOIN other_ids USING (row_id)
+    ORDER BY table_name`);
   const unifiedIds = new Map<string, UnifiedId>();
   const peopleWithOtherIds = new Set<string>();
   for (const { table_name, text: value, other_id } of pairs) {

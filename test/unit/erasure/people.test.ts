@@ -12,6 +12,12 @@ let place: Place;
 
 const load = (rows: readonly Cells[], types: Readonly<Record<string, ColumnType>> = {}, day: string = D1) =>
   place.load([[place.of(day, rows)]], { columnTypes: new Map(Object.entries(types)) });
+const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly string[], key: HashKey) => {
+  const sink = await place.target.open(place.place, place.options());
+  if (!('commit' in sink)) throw new Error('no sink');
+  await sink.commit([place.of(day, rows)], { ...place.facts(D1), hashedColumns: { columns, key_check: key.check } });
+  await sink.close();
+};
 const look = async (query: PeopleQuery) => (await place.target.people()).find(place.place, query, place.options());
 const find = async (column: string, ...ids: string[]) => {
   const found = await look({ column, ids });
@@ -141,10 +147,11 @@ describe('people in a place', () => {
       peopleWithOtherIds: new Set(),
       suppressedOthers: { personCount: 1, rows: 1 },
     });
-    const people = await place.target.people();
-    const onFound = async () => 3;
-    const { rowsRemoved } = await people.purge(place.place, query, { ...place.options(), onFound });
-    expect([rowsRemoved, (await place.keys()).map((row) => row.slice(11))]).toEqual([2, ['e3']]);
+    const { rowsRemoved } = await (await place.target.people()).purge(place.place, query, {
+      ...place.options(),
+      onFound: async () => 3,
+    });
+    expect([rowsRemoved, await place.keys()]).toEqual([2, [`${D1} e3`]]);
   });
 
   it('are found by a name in another Unicode form, and by both columns of one name', async () => {
@@ -202,16 +209,12 @@ describe('people in a place', () => {
       { id: 'e2', df_unified_id: 'u2', member: 'b' },
       { id: 'e3', df_unified_id: 'u3', member: 'a' },
     ]);
-    const hashing = { columns: ['df_unified_id', 'member'], key_check: hashKey.check };
     const rows = [
       { id: 'e4', df_unified_id: hash('u1'), member: hash('a') },
       { id: 'e5', df_unified_id: hash('u3'), member: '' },
       { id: 'e6', df_unified_id: hash('u2'), member: hash('b') },
     ];
-    const sink = await place.target.open(place.place, place.options());
-    if (!('commit' in sink)) throw new Error('no sink');
-    await sink.commit([place.of(D2, rows)], { ...place.facts(D1), hashedColumns: hashing });
-    await sink.close();
+    await loadHashed(D2, rows, ['df_unified_id', 'member'], hashKey);
     const query = { column: 'member', ids: ['a'], hashKey };
     expect(await look(query)).toMatchObject({
       personCount: 2,
@@ -232,12 +235,8 @@ describe('people in a place', () => {
   it('are warned of if rows have their unified ids hashed under another key', async () => {
     const keys = ['first', 'second'].map((name) => new HashKey(new Secret(`the ${name} hash key of 32 characters`)));
     for (const [i, key] of keys.entries()) {
-      const hashing = { columns: ['df_unified_id'], key_check: key.check };
       const rows = [{ id: `e${i}`, df_unified_id: key.hashOf(`u${i}`), member: 'a' }];
-      const sink = await place.target.open(place.place, place.options());
-      if (!('commit' in sink)) throw new Error('no sink');
-      await sink.commit([place.of([D1, D2][i], rows)], { ...place.facts(D1), hashedColumns: hashing });
-      await sink.close();
+      await loadHashed([D1, D2][i], rows, ['df_unified_id'], key);
     }
     const { personCount, warnings } = await look({ column: 'member', ids: ['a'], hashKey: keys[1] });
     expect([personCount, warnings]).toEqual([2, [expect.stringContaining('its people may come back with a sync')]]);

@@ -64,7 +64,11 @@ export class DeltaTable {
     const missingBefore = this.#missing.size;
     this.#missing = await this.#missingOf(this.#snapshot);
     if (this.#missing.size + missingBefore > 0) this.version = this.#versionOf(this.#snapshot);
-    if (this.#missing.size > 0) this.#warnOfRemoved(this.#missing.size);
+    const days = this.#missing.size;
+    if (days > 0 && this.#mode !== 'read') {
+      const message = `${this.address}: the files of ${plainCount(days, 'day')} were removed: they count as pruned.`;
+      this.#options.logger.warn('days.removed', message, { days });
+    }
     return isNew;
   }
 
@@ -159,12 +163,6 @@ export class DeltaTable {
     const { storage } = this.#tableFiles;
     const objects = await pLimit(READ_CONCURRENCY).map(unlisted, (path) => storage.read(path));
     return new Set(unlisted.filter((_, i) => objects[i] === undefined));
-  }
-
-  #warnOfRemoved(files: number): void {
-    if (this.#mode === 'read') return;
-    const message = `${this.address}: the files of ${plainCount(files, 'day')} were removed: they count as pruned.`;
-    this.#options.logger.warn('days.removed', message, { days: files });
   }
 
   /** The data files in the storage. The folder of the log comes before them in the order of paths. */

@@ -30,11 +30,8 @@ export interface Upkeep {
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
 export async function renewCheckpoint({ tableFiles, snapshot, now, retentionMs }: Upkeep): Promise<void> {
   const { storage, table } = tableFiles;
-  await writeCheckpoint(
-    tableFiles,
-    snapshot.version,
-    snapshot.actions(now - Math.max(retentionMs, DEFAULT_RETENTION_MS)),
-  );
+  const since = now - Math.max(retentionMs, DEFAULT_RETENTION_MS);
+  await writeCheckpoint(tableFiles, snapshot.version, snapshot.actions(since));
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return isTemporary(path) && modified < now - UNCOMMITTED_MS;
