@@ -30,17 +30,16 @@ export const maintenanceOf = (format: FilesFormat): Maintenance => ({
 async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<Verified> {
   const { engine, version } = place;
   const { state, damage } = version;
-  const damaged = damage.map((message) => difference('files', message));
-  const differences = [...(await place.log.check()), ...damaged];
+  const differences = [...(await place.log.check()), ...damage.map((message) => difference('files', message))];
   for (const file of liveFiles(version)) {
     signal?.throwIfAborted();
     differences.push(...(await checkFile(place, file)));
   }
   const warnings = dayWarnings(state);
-  const outdated = place.localFiles.outdatedFiles(version.files.events.values(), state).length;
-  if (outdated > 0) {
+  const outdatedCount = place.localFiles.outdatedFiles(version.files.events.values(), state).length;
+  if (outdatedCount > 0) {
     warnings.push(
-      `${plainCount(outdated, 'file lacks', 'files lack')} columns, since a run was killed: the next sync adds them.`,
+      `${plainCount(outdatedCount, 'file lacks', 'files lack')} columns, since a run was killed: the next sync adds them.`,
     );
   }
   if (differences.length > 0) return { differences, warnings };

@@ -131,9 +131,12 @@ describe('a Parquet folder', () => {
       },
     );
 
-    it('removes a damaged file once its day is read again without rows', async () => {
+    it.each([
+      ['is read again without rows', () => place.load([[place.of(D1, [])]])],
+      ['is pruned', () => place.prune(D2, true)],
+    ])('removes a damaged file once its day %s', async (_, remove) => {
       await harm('no Parquet');
-      await place.load([[place.of(D1, [])]]);
+      await remove();
       expect([await place.keys(), (await place.verify()).differences]).toEqual([[`${D2} b`], []]);
     });
 
@@ -146,12 +149,6 @@ describe('a Parquet folder', () => {
       });
       await expect(place.verify()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('memory') });
       rows.mockRestore();
-    });
-
-    it('prunes a damaged file by its day', async () => {
-      await harm('no Parquet');
-      expect(await place.prune(D2, true)).toEqual({ days: [D1], rows: 1 });
-      expect([await place.keys(), (await place.verify()).differences]).toEqual([[`${D2} b`], []]);
     });
 
     it('takes a damaged file for whole again once its copy is back', async () => {

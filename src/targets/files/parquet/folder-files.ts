@@ -65,21 +65,24 @@ export function folderVersion(text: string | undefined, state: PlaceState, entri
 function damageIn(entries: FolderEntries): string[] {
   const paths = [...entries].filter(([, { isDamaged }]) => isDamaged).map(([path]) => path);
   const days = paths.flatMap((path) => dayOfPath(path) ?? []);
-  const ofProfiles =
+  const profilesWarning =
     'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
     'user_profiles set to true.';
-  return [...(days.length === 0 ? [] : [damagedWarning(days)]), ...(paths.includes(PROFILES_FILE) ? [ofProfiles] : [])];
+  return [
+    ...(days.length === 0 ? [] : [damagedWarning(days)]),
+    ...(paths.includes(PROFILES_FILE) ? [profilesWarning] : []),
+  ];
 }
 
-/** Reads a folder. `text`: that of its `_dfinery.json`. `removed`: days whose file somebody removed since. */
+/** Reads a folder. `text`: that of its `_dfinery.json`. `daysRemoved`: those whose file somebody removed since. */
 export async function readFolder(
   engine: Engine,
   root: string,
   text: string,
-): Promise<{ readonly version: FolderVersion; readonly removed: readonly Day[] }> {
+): Promise<{ readonly version: FolderVersion; readonly daysRemoved: readonly Day[] }> {
   const { state, files } = parseStateFile(text, join(root, STATE_FILE));
   const entries = new Map<string, FolderEntry>();
-  const adopted: StoredReceipt[] = [];
+  const adoptedReceipts: StoredReceipt[] = [];
   const columns = columnTypes(parquetColumns(state));
   // A file with other columns is looked into.
   const columnsBySchema = new Map([[schemaOf(columns), columns]]);
@@ -93,16 +96,16 @@ export async function readFolder(
     if (compared !== undefined) {
       entries.set(path, { isDamaged: false, file: compared.file });
       if (day === undefined) profiles = compared.contents?.profiles ?? state.profiles;
-      else if (compared.contents !== undefined) adopted.push(compared.contents.receipt);
+      else if (compared.contents !== undefined) adoptedReceipts.push(compared.contents.receipt);
     } else if (receipt !== undefined || day !== undefined) {
       entries.set(path, { isDamaged: true, file: files.get(path), profiles: state.profiles });
     }
   }
-  const receipts = receiptsOf([...state.receipts.values(), ...adopted]);
-  const removed = removedDays(receipts, new Map([...entries.keys()].map((path) => [dayOfPath(path) ?? '', path])));
+  const receipts = receiptsOf([...state.receipts.values(), ...adoptedReceipts]);
+  const daysRemoved = removedDays(receipts, new Map([...entries.keys()].map((path) => [dayOfPath(path) ?? '', path])));
   const changedAt = nextChangedAt(receipts, engine.options.clock.now());
-  const stateNow = { ...state, receipts: withPruned(receipts, removed, changedAt), profiles };
-  return { version: folderVersion(text, stateNow, entries), removed };
+  const stateNow = { ...state, receipts: withPruned(receipts, daysRemoved, changedAt), profiles };
+  return { version: folderVersion(text, stateNow, entries), daysRemoved };
 }
 
 type OnDisk = Pick<FolderFile, 'bytes' | 'modified'>;

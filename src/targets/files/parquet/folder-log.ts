@@ -146,11 +146,11 @@ class FolderLog implements FilesLog {
   async #readVersion(): Promise<FolderVersion | undefined> {
     const text = await readStateText(this.#localFiles.storage);
     if (text === undefined) return undefined;
-    const { version, removed } = await readFolder(this.#localFiles.engine, this.#root, text);
-    if (removed.length > 0 && this.#mode !== 'read') {
+    const { version, daysRemoved } = await readFolder(this.#localFiles.engine, this.#root, text);
+    if (daysRemoved.length > 0 && this.#mode !== 'read') {
       const { address, logger } = this.#options;
-      const message = `${address}: the files of ${plainCount(removed.length, 'day')} were removed (${nameDays(removed)}): they count as pruned.`;
-      logger.warn('days.removed', message, { days: removed.length });
+      const message = `${address}: the files of ${plainCount(daysRemoved.length, 'day')} were removed (${nameDays(daysRemoved)}): they count as pruned.`;
+      logger.warn('days.removed', message, { days: daysRemoved.length });
     }
     return version;
   }

@@ -100,13 +100,13 @@ export class FolderWriter {
  */
 function announcedState({ state: before, files }: FolderVersion, after: PlaceState, paths: ReadonlySet<string>) {
   const { columns, timezone, suppressionLength } = after;
-  const ofOtherFiles = [...after.receipts.values()].filter(({ day }) => {
+  const receiptsOfOthers = [...after.receipts.values()].filter(({ day }) => {
     return files.events.has(day) && !paths.has(filePath(day, EVENTS.name));
   });
   return {
     ...before,
     ...{ columns, timezone, suppressionLength },
-    receipts: receiptsOf([...before.receipts.values(), ...ofOtherFiles]),
+    receipts: receiptsOf([...before.receipts.values(), ...receiptsOfOthers]),
   };
 }
 
@@ -114,7 +114,7 @@ function announcedState({ state: before, files }: FolderVersion, after: PlaceSta
 function stateText(state: PlaceState, entries: FolderVersion['entries']): string {
   const files = new Map<string, RecordedFile>();
   for (const [path, { file }] of entries) if (file !== undefined) files.set(path, file);
-  const ofProfiles = entries.get(PROFILES_FILE);
-  const damaged = ofProfiles?.isDamaged ? ofProfiles.profiles : undefined;
-  return serializeState({ state: { ...state, profiles: state.profiles ?? damaged }, files });
+  const entry = entries.get(PROFILES_FILE);
+  const damagedProfiles = entry?.isDamaged ? entry.profiles : undefined;
+  return serializeState({ state: { ...state, profiles: state.profiles ?? damagedProfiles }, files });
 }
