@@ -2,7 +2,7 @@ import { type Day, daysOf } from '../base/days.ts';
 import { COLUMNS, type Column } from './columns.ts';
 import { type EventRow, eventsOf } from './events.ts';
 import { memberNumber, profileOf, USERS } from './people.ts';
-import { hashText, mix, seededRandom } from './random.ts';
+import { mix, seededRandom } from './random.ts';
 import type { Scenario } from './scenario.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
@@ -23,15 +23,15 @@ export interface RowQuery {
 export const allows = ({ condition, names }: NameFilter, name: string): boolean =>
   condition === 'all' || names.has(name) === (condition === 'include');
 
-/** The data of all exports. It holds no row: each is computed from the seed and the day when it is requested. */
+type DatasetOptions = Pick<Scenario, 'service_id' | 'events_per_day' | 'days'>;
+
+/** The data of all exports. It holds no row: each is computed from its day when it is requested. */
 export class Dataset {
-  readonly #options: Pick<Scenario, 'service_id' | 'events_per_day' | 'days'>;
-  readonly #seed: number;
+  readonly #options: DatasetOptions;
   readonly #deletedUsers = new Set<number>();
 
-  constructor({ seed, ...options }: Pick<Scenario, 'seed' | 'service_id' | 'events_per_day' | 'days'>) {
+  constructor(options: DatasetOptions) {
     this.#options = options;
-    this.#seed = hashText(seed);
   }
 
   /** Removes the profile and all events of the user with this external id, if there is one. */
@@ -43,14 +43,14 @@ export class Dataset {
   /** The profile of each user, as it is now. */
   *profiles(): Generator<Readonly<Record<string, string>>> {
     for (let user = 0; user < USERS; user++) {
-      if (!this.#deletedUsers.has(user)) yield profileOf(user, this.#seed);
+      if (!this.#deletedUsers.has(user)) yield profileOf(user);
     }
   }
 
   /** The rows of a query in the order of their arrival. */
   *rows({ from, last, events, now }: RowQuery): Generator<EventRow, void, undefined> {
     for (const day of daysOf(from, last)) {
-      for (const event of eventsOf(day, this.#seed, this.#options)) {
+      for (const event of eventsOf(day, this.#options)) {
         if (event.server > now) break;
         if (!allows(events, event.kind) || this.#deletedUsers.has(event.user)) continue;
         for (let item = 0; item < event.rowCount; item++) yield { ...event, item };

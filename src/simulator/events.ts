@@ -79,10 +79,9 @@ export interface EventRow extends SimulatedEvent {
  */
 export function* eventsOf(
   day: Day,
-  seed: number,
   { service_id, events_per_day, days }: Pick<Scenario, 'service_id' | 'events_per_day' | 'days'>,
 ): Generator<SimulatedEvent, void, undefined> {
-  const dayHash = mix(seed, startOf(day) / DAY_MS);
+  const dayHash = mix(startOf(day) / DAY_MS, 0);
   const isWeekend = new Date(startOf(day)).getUTCDay() % 6 === 0;
   const share = 0.9 + 0.2 * seededRandom(dayHash, 0)() + (isWeekend ? 0.1 : 0);
   const count = days[day] ?? Math.round(events_per_day * share);
@@ -104,7 +103,7 @@ export function* eventsOf(
       hash,
       kind,
       user,
-      unifiedId: unifiedId(user, seed),
+      unifiedId: unifiedId(user),
       serviceId: service_id,
       rowCount: 1 + drawNumber(random, Math.max(1, maxItems)),
       server,

@@ -5,7 +5,7 @@ import { drawNumber, drawOne, hashText, hex8, mix, seededRandom } from './random
 /** Number of users, each with a profile. */
 export const USERS = 2_000;
 
-export const unifiedId = (user: number, seed: number): string => `u${hex8(mix(seed, user))}`;
+export const unifiedId = (user: number): string => `u${hex8(mix(hashText('df_unified_id'), user))}`;
 
 /** The number by which the customer knows a user: the external id, with leading zeros. */
 export const memberNumber = (user: number): string => String(user).padStart(8, '0');
@@ -30,13 +30,13 @@ const ATTRIBUTES: Readonly<Record<string, { readonly share: number; readonly dra
 export const PROFILE_PROPERTIES: readonly string[] = Object.keys(ATTRIBUTES);
 
 /** The profile of a user, by column; an absent value is an empty text. */
-export function profileOf(user: number, seed: number): Readonly<Record<string, string>> {
+export function profileOf(user: number): Readonly<Record<string, string>> {
   const attributes = Object.entries(ATTRIBUTES).map(([name, { share, draw }]) => {
-    const random = seededRandom(mix(seed, user), hashText(name));
+    const random = seededRandom(user, hashText(name));
     return [name, random() < share ? draw(random) : ''];
   });
   return {
-    df_unified_id: unifiedId(user, seed),
+    df_unified_id: unifiedId(user),
     df_external_id: memberNumber(user),
     ...Object.fromEntries(attributes),
   };

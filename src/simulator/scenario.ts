@@ -18,7 +18,6 @@ export interface PlannedAnswer {
 
 /** The content of schemas/scenario.json, with every default filled in. */
 export interface Scenario {
-  readonly seed: string;
   readonly service_id: string;
   readonly export_token: string;
   readonly import_token: string;
@@ -29,7 +28,6 @@ export interface Scenario {
   readonly exports_per_hour?: number;
   readonly concurrent_exports: number;
   readonly deletions_per_minute: number;
-  readonly latency_ms: number;
   readonly answers: readonly PlannedAnswer[];
 }
 

@@ -1,7 +1,7 @@
 // This folder: the embedded service of the demo and the command `simulate`. It has the operations of the real service on
 // loopback, with made-up events and profiles. It shares `base` alone with the client. `simulator.ts` is its HTTP server,
 // `service.ts` its state; `export.ts` and `delete.ts` answer requests. `dataset.ts` has the data: the events of a day
-// (`events.ts`), the texts of their cells (`columns.ts`), the profiles (`people.ts`). All of it follows from seed and day.
+// (`events.ts`), the texts of their cells (`columns.ts`), the profiles (`people.ts`). All of it follows from the day.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -71,7 +71,6 @@ async function serveRequest(service: SimulatedService, req: IncomingMessage, res
     const isJson = /^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '');
     const body = isJson ? jsonOf(text) : undefined;
     const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), closed: connection.signal };
-    await service.clock.sleep(service.scenario.latency_ms, connection.signal);
     if (operation === undefined) return fail(exchange, 404, 'not_found');
     if (req.method !== 'POST') return fail(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
     await operation(exchange);

@@ -87,9 +87,8 @@ export interface TestServiceOptions {
   readonly port?: number;
   readonly scenario?: ScenarioPatch;
   readonly latencyMs?: number;
-  /** All rows of a day, past and future. Without it they are generated from `seed`, about `rowsPerDay` events a day. */
+  /** All rows of a day, past and future. Without it they are generated, about `rowsPerDay` events a day. */
   readonly truth?: (day: Day) => readonly TruthRow[];
-  readonly seed?: number;
   readonly rowsPerDay?: number;
   /** The CSV of days as it is sent, unchanged; undefined: they have no rows. */
   readonly bodyOf?: (from: Day, last: Day) => AsyncIterable<Buffer> | undefined;
@@ -213,10 +212,9 @@ export class TestService {
   }
 
   #generate(day: Day): TruthRow[] {
-    const { seed = 7, rowsPerDay = 40, serviceId } = this.#options;
+    const { rowsPerDay = 40, serviceId } = this.#options;
     const { columns, rows } = this.#scenario;
     const dataset = new Dataset({
-      seed: String(seed),
       service_id: serviceId,
       events_per_day: rowsPerDay,
       days: rows.by_day,

@@ -52,7 +52,7 @@ describe('data', () => {
     expect(values('df_event_detail_log_id').size).toBe(rows.length);
   });
 
-  it('is the same for the same seed; its columns are sorted and change from day to day', async () => {
+  it('is the same in each export; its columns are sorted and change from day to day', async () => {
     await start();
     const [first, again, next] = await Promise.all(
       [DAY, DAY, '2026-01-11'].map(async (day) => (await exportRequest(sim, dayBody(day))).text()),
