@@ -138,6 +138,13 @@ export class ErasureCase {
     return this.plan(...words, '--execute', '--confirm', hash);
   }
 
+  /** The options that name these places. */
+  optionsOf(places: readonly string[]): string[] {
+    return places
+      .map((words) => words.split(' '))
+      .flatMap(([target = '', place = '']) => ['--in', target, this.at(place)]);
+  }
+
   list(name: string, text: string): string {
     writeFileSync(this.at(name), text);
     return this.at(name);

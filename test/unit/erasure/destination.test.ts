@@ -205,18 +205,4 @@ describe('ten days of syncs', () => {
     expect(output.text).toContain('the time of the request is no datetime');
     expect(setup.server.ids()).toHaveLength(2);
   });
-
-  it.each<[string, Answer, number]>([
-    ['a 404 without a code', (_, response) => json(response, 'Not Found', 404), 0],
-    ['data: false', (_, response) => json(response, { ...SUCCESS, data: false }), 0],
-    ['502', (_, response) => json(response, 'Bad gateway', 502), 1],
-  ])('go on although the service answers an unknown ID by %s', async (_name, unknown, exit) => {
-    setup.answer = (deletion, response, nth) =>
-      deletion.id?.startsWith('p') ? json(response, SUCCESS) : unknown(deletion, response, nth);
-    for (let day = 0; day < 3; day++) {
-      const output = await on(day, [record(`p${day}`), record('nobody'), state(day)], { max_deletions_per_sync: 2 });
-      expect([output.code, statsOf(output).length], output.text).toEqual([exit, 1 - exit]);
-    }
-    for (let day = 0; day < 3; day++) expect(setup.server.ids()).toContain(`p${day}`);
-  });
 });

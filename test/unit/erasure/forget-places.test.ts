@@ -8,8 +8,7 @@ import { withCall } from '../../support/system-calls.ts';
 const setup = setUpErasure();
 const ROWS = [event('m1'), event('m1', 2), event('m2'), event('m3')];
 const DUCKDB = PLACES.slice(0, 1);
-const only = (...places: readonly string[]) =>
-  places.flatMap((words) => ['--in', ...words.split(' ').map((word, i) => (i === 0 ? word : setup.case.at(word)))]);
+const only = (...places: readonly string[]) => setup.case.optionsOf(places);
 
 describe('an erasure', () => {
   it('removes people from the service and from every byte of three places, and proves it', async () => {

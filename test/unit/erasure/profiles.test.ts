@@ -10,8 +10,7 @@ import type { Cells } from '../../support/targets/csv.ts';
 
 const setup = setUpErasure();
 const DUCKDB = PLACES.slice(0, 1);
-const only = (...places: readonly string[]) =>
-  places.flatMap((words) => ['--in', ...words.split(' ').map((word, i) => (i === 0 ? word : setup.case.at(word)))]);
+const only = (...places: readonly string[]) => setup.case.optionsOf(places);
 const IN = () => only(...DUCKDB);
 
 /** A profile a pair: the id of the company, and the person of the data. */
