@@ -247,7 +247,7 @@ export function downloadError(label: string, { kind, code, clause, where }: Down
   const details = { where: { ...where, day: label }, technical: code };
   switch (kind) {
     case 'empty':
-      return transientError(`${label}: ${clause}.`, details);
+      return transientError(`For ${label} ${clause}.`, details);
     case 'failed':
       return transientError(`${sentenceOf(clause)} Run again later.`, details);
     case 'too_large':

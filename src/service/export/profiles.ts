@@ -46,9 +46,11 @@ export async function downloadProfiles<Output extends CheckedOutput>(
     scan: { ...scan, requireColumns: false },
   });
   if (result.kind !== 'checked') {
-    const { kind, code, clause } = result;
-    const message = `The profiles were not exported: ${sentenceOf(clause)}`;
-    return { kind: code === NOT_FOUND ? 'unavailable' : KIND_OF_FAILURE[kind], message };
+    const { code, clause } = result;
+    const kind = code === NOT_FOUND ? 'unavailable' : KIND_OF_FAILURE[result.kind];
+    // The clause of a download that failed names the export already.
+    const isNamed = kind !== 'busy' || result.kind === 'failed';
+    return { kind, message: sentenceOf(isNamed ? clause : `the export of profiles failed: ${clause}`) };
   }
   if (result.scan.header.includes(UNIFIED_ID)) return result;
   return { kind: 'refused', message: `The export of profiles has no column ${UNIFIED_ID}: is base_url right?` };
