@@ -59,9 +59,13 @@ describe('the stream user_profiles', () => {
     });
   });
 
-  it('sends every profile once, with a state behind it, beside the days', async () => {
+  it('sends every profile once, beside the days, with a state behind it, and names what the catalog lacks', async () => {
     const config = await start();
-    const output = await run('read', config, await selected(config));
+    const catalog = await selected(config);
+    const [, { stream }] = catalog.streams as { stream: { json_schema: { properties: Json } } }[];
+    delete stream.json_schema.properties.df_gender;
+    const output = await run('read', config, catalog);
+    expect(output.logs('columns.unsent')).toEqual([expect.stringMatching(/^user_profiles: .*not sent: df_gender\.$/)]);
     expect(formProblems(output.messages)).toEqual([]);
     expect(output.errors()).toEqual([]);
     expect(output.code).toBe(0);
