@@ -156,20 +156,16 @@ function erasureResult(
   const { logger, redactor, signal } = context;
   const report = { ...plan, warnings: [...(purge === undefined ? [NO_PLACES] : []), ...plan.warnings] };
   for (const warning of report.warnings) logger.warn('forget.plan', warning);
-  const ended = failure && failureOf(failure, signal);
-  const error = ended === undefined ? null : redactor.mask(ended.message);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
-  const result = { ...report, exit: ended?.exit ?? EXIT.done, error };
-  if (ended !== undefined) {
-    ended.log(logger);
-    return { result, lines, exit: ended.exit };
+  if (failure !== undefined) {
+    const { exit, message, log } = failureOf(failure, signal);
+    log(logger);
+    return { result: { ...report, exit, error: redactor.mask(message) }, lines, exit };
   }
-  if (isPlan) {
-    const sentence = `Nothing was deleted. To do exactly this, repeat the command with --execute --confirm ${report.hash}`;
-    logger.warn('forget.confirm', sentence);
-  }
-  return { result, lines };
+  const sentence = `Nothing was deleted. To do exactly this, repeat the command with --execute --confirm ${report.hash}`;
+  if (isPlan) logger.warn('forget.confirm', sentence);
+  return { result: { ...report, exit: EXIT.done, error: null }, lines };
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
