@@ -8,7 +8,6 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import type { Storage } from '../../storage/storage.ts';
 import { tableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { folderError, noTableError } from '../failures.ts';
@@ -27,13 +26,6 @@ const READ_PAUSES = new Array<number>(READ_ATTEMPTS - 1).fill(0);
 /** The column with the path of a row's file. */
 const FILE = '_dfinery_file';
 
-/** What an open place holds on to, until it is closed. */
-interface OpenResources {
-  readonly storage: Storage;
-  readonly run: RunFolder;
-  readonly engine: Engine;
-}
-
 /** An open place: its log, its files, and what can be read from these. */
 export class FilesPlace {
   readonly format: FilesFormat;
@@ -41,16 +33,21 @@ export class FilesPlace {
   readonly engine: Engine;
   readonly log: FilesLog;
   readonly #options: FilesOptions;
-  readonly #resources: OpenResources;
+  readonly #run: RunFolder;
 
-  private constructor(format: FilesFormat, options: FilesOptions, mode: OpenMode, resources: OpenResources) {
-    const { storage, engine, run } = resources;
+  private constructor(
+    format: FilesFormat,
+    options: FilesOptions,
+    localFiles: LocalFiles,
+    log: FilesLog,
+    run: RunFolder,
+  ) {
     this.format = format;
-    this.localFiles = new LocalFiles(format, storage, engine, run.path);
-    this.engine = engine;
-    this.log = format.logOf(this.localFiles, options, mode);
+    this.localFiles = localFiles;
+    this.engine = localFiles.engine;
+    this.log = log;
     this.#options = options;
-    this.#resources = resources;
+    this.#run = run;
   }
 
   /** Opens a place, and reads its latest version. Throws UserError. */
@@ -70,18 +67,23 @@ export class FilesPlace {
       engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
       // Files are replaced under their names.
       await engine.run('SET enable_external_file_cache = false');
-      const place = new FilesPlace(format, options, mode, { storage, run, engine });
-      await place.log.read();
-      if (mode === 'rewrite' && place.log.version === undefined) throw noTableError(options.address);
-      return place;
+      const localFiles = new LocalFiles(format, storage, engine, run.path);
+      const log = format.logOf(localFiles, options, mode);
+      await log.read();
+      if (mode === 'rewrite' && log.version === undefined) throw noTableError(options.address);
+      return new FilesPlace(format, options, localFiles, log, run);
     } catch (error) {
-      await closeAll({ storage, run, engine });
+      await engine?.close();
+      storage.close();
+      await run?.remove();
       throw error;
     }
   }
 
-  close(): Promise<void> {
-    return closeAll(this.#resources);
+  async close(): Promise<void> {
+    await this.engine.close();
+    this.localFiles.storage.close();
+    await this.#run.remove();
   }
 
   get address(): string {
@@ -138,20 +140,10 @@ export class FilesPlace {
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
     return this.log.commit(async () => {
       const planned = await plan();
-      this.#resources.run.checkHeld();
+      this.#run.checkHeld();
       return planned;
     });
   }
-}
-
-async function closeAll({
-  storage,
-  run,
-  engine,
-}: { [part in keyof OpenResources]: OpenResources[part] | undefined }): Promise<void> {
-  await engine?.close();
-  storage?.close();
-  await run?.remove();
 }
 
 /** Runs work on a place. Throws UserError, or the reason of the signal. */
