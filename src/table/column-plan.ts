@@ -97,11 +97,11 @@ export function addedColumns(
 /** The names in `event_items` of new item columns, by their names in `events`. */
 function itemNamesOf(storedColumns: readonly StoredColumn[], names: readonly string[]): ReadonlyMap<string, string> {
   // `event_items` also has the id of the person and the system columns, which every export has.
-  const taken = [
+  const takenNames = [
     ...RESERVED_NAMES,
     ...FIRST_COLUMNS.map(({ name }) => name),
     ...storedColumns.flatMap(({ itemName }) => itemName ?? []),
   ];
-  const itemNames = assignItemNames(taken, names);
+  const itemNames = assignItemNames(takenNames, names);
   return new Map(names.map((name, i) => [name, itemNames[i]]));
 }

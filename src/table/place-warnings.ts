@@ -27,10 +27,10 @@ export function daysOfOtherFilters({ receipts, exportState }: Pick<TableState, '
 
 /** Warnings about days that are not as the last run would have loaded them. */
 export function dayWarnings(state: Pick<TableState, 'receipts' | 'exportState'>): string[] {
-  const pruned = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
-  const others = daysOfOtherFilters(state);
+  const prunedDays = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
+  const daysOfOthers = daysOfOtherFilters(state);
   return [
-    ...(pruned.length === 0 ? [] : [`pruned: ${nameDays(pruned)}.`]),
-    ...(others.length === 0 ? [] : [`loaded with other filters or columns: ${nameDays(others)}.`]),
+    ...(prunedDays.length === 0 ? [] : [`pruned: ${nameDays(prunedDays)}.`]),
+    ...(daysOfOthers.length === 0 ? [] : [`loaded with other filters or columns: ${nameDays(daysOfOthers)}.`]),
   ];
 }

@@ -27,10 +27,8 @@ export const MAINTENANCE: Maintenance = {
     checkExists(file);
     return withFile({ ...options, file, readOnly: true }, async (engine) => {
       // Nothing else can be read of a damaged table, perhaps not even the state.
-      const damaged = await damagedTables(engine);
-      return damaged.length > 0
-        ? { differences: damaged, warnings: [] }
-        : verify(engine, await readLoadedState(engine));
+      const differences = await damagedTables(engine);
+      return differences.length > 0 ? { differences, warnings: [] } : verify(engine, await readLoadedState(engine));
     });
   },
   report: (file, options) => withLoadedFile({ ...options, file, readOnly: true }, report),
@@ -90,7 +88,7 @@ async function damagedTables(engine: Engine): Promise<Difference[]> {
     JOIN duckdb_tables() USING (database_name, schema_name, table_name)
     WHERE database_name = current_database() AND NOT duckdb_columns.internal
     GROUP BY ALL`);
-  const damaged: Difference[] = [];
+  const differences: Difference[] = [];
   for (const { schema, name, columns } of tables) {
     const hashes = (columns as readonly string[]).map((column) => `bit_xor(hash(${identifier(column)}))`);
     try {
@@ -100,10 +98,10 @@ async function damagedTables(engine: Engine): Promise<Difference[]> {
       }
     } catch (error) {
       if (!isDamagedBlock(error)) throw error;
-      damaged.push(difference('files', `the table ${name} cannot be read: its blocks are damaged`));
+      differences.push(difference('files', `the table ${name} cannot be read: its blocks are damaged`));
     }
   }
-  return damaged;
+  return differences;
 }
 
 /** The differences between the columns of a table and those of its state, by the name of the column. */

@@ -105,18 +105,19 @@ async function tableNames(engine: Engine): Promise<ReadonlySet<string>> {
 /** True for a file that was loaded, false for one without tables of these names. Throws UserError for any other. */
 async function isLoaded(engine: Engine, tables: ReadonlySet<string>): Promise<boolean> {
   const { file } = engine;
-  const present = TABLES_AND_VIEWS.filter((name) => tables.has(name));
-  if (present.length === 0) return false;
-  if (!tables.has(STATE)) throw configError(`${file} has a table "${present[0]}" that is not ours: give another file.`);
+  const presentNames = TABLES_AND_VIEWS.filter((name) => tables.has(name));
+  if (presentNames.length === 0) return false;
+  if (!tables.has(STATE))
+    throw configError(`${file} has a table "${presentNames[0]}" that is not ours: give another file.`);
   const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
   if (Number(v) !== STORE_VERSION) {
     const [which, advice] =
       Number(v) > STORE_VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
     throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
   }
-  const missing = TABLES_AND_VIEWS.filter((name) => !tables.has(name));
-  if (missing.length === 0) return true;
-  throw configError(`${file} lacks ${missing.join(', ')}: restore it from a copy, or load into another file.`);
+  const missingNames = TABLES_AND_VIEWS.filter((name) => !tables.has(name));
+  if (missingNames.length === 0) return true;
+  throw configError(`${file} lacks ${missingNames.join(', ')}: restore it from a copy, or load into another file.`);
 }
 
 /** Throws UserError for a file with a table of profiles that is not this program's. */

@@ -78,8 +78,8 @@ async function foreignNames(engine: Engine): Promise<ReadonlySet<string>> {
     SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}
     UNION
     SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}`);
-  const taken = new Set(rows.map(({ name }) => String(name)));
-  return new Set(MODELS.map(({ name }) => name).filter((name) => taken.has(name)));
+  const takenNames = new Set(rows.map(({ name }) => String(name)));
+  return new Set(MODELS.map(({ name }) => name).filter((name) => takenNames.has(name)));
 }
 
 /**
@@ -87,8 +87,8 @@ async function foreignNames(engine: Engine): Promise<ReadonlySet<string>> {
  * of a person the first counts: the `_key` of the second ends with `#2`.
  */
 function withAttributes(sql: string, model: Model, { columns }: StoredProfiles): string {
-  const taken = new Set(Object.keys(model.columns).map(foldName));
-  const attributes = typedColumns(columns).flatMap(({ name }) => (taken.has(foldName(name)) ? [] : [identifier(name)]));
+  const names = new Set(Object.keys(model.columns).map(foldName));
+  const attributes = typedColumns(columns).flatMap(({ name }) => (names.has(foldName(name)) ? [] : [identifier(name)]));
   if (attributes.length === 0) return sql;
   const profiles = `SELECT df_unified_id, ${attributes.join(', ')} FROM main.user_profiles WHERE _key = df_unified_id`;
   return `SELECT * FROM (${sql}) LEFT JOIN (${profiles}) USING (df_unified_id)`;
