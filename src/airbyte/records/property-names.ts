@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { compareBytes, type HeaderColumn, ITEM_PREFIX } from '../../cells/columns/groups.ts';
 import { foldName, UNNAMED } from '../../table/names.ts';
 import { isItemGroup } from '../../table/tables.ts';
-import { KEY, RESCUED, STREAMS, type StreamName } from './streams.ts';
+import { KEY, RESCUED, STREAMS, type StreamName, type StreamRows } from './streams.ts';
 
 // Names stay as the customer wrote them. Readers take names that differ only in case for one. Of those, the one in
 // lower case, else the first in byte order, keeps its name. The others get the hash of their name in the export.
@@ -60,7 +60,7 @@ const reservedNames = (stream: StreamName): readonly string[] => [
 ];
 
 /** How a stream shows a column: as it is, without the prefix of an item column, or not at all. */
-function shownAs({ group }: HeaderColumn, rows: 'all' | 'events' | 'items'): 'whole' | 'bare' | 'hidden' {
+function shownAs({ group }: HeaderColumn, rows: StreamRows): 'whole' | 'bare' | 'hidden' {
   if (rows === 'all') return 'whole';
   if (rows === 'events') return isItemGroup(group) ? 'hidden' : 'whole';
   if (isItemGroup(group)) return 'bare';

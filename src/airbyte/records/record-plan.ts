@@ -9,7 +9,7 @@ import type { SpoolFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { configuredNames, type PropertyName } from './property-names.ts';
-import { KEY, RESCUED, STREAMS, type StreamName } from './streams.ts';
+import { KEY, RESCUED, STREAMS, type StreamName, type StreamRows } from './streams.ts';
 
 /** A stream of the configured catalog. */
 export interface RecordStream {
@@ -61,6 +61,7 @@ export interface RecordColumn {
 /** How the rows of one file become records of one stream. */
 export interface RecordPlan {
   readonly stream: StreamName;
+  readonly rows: StreamRows;
   /** By column of the header; undefined for a column that is not sent. */
   readonly columns: readonly (RecordColumn | undefined)[];
   /** Whether the records have `_key`, `_rescued` and `item_position`. */
@@ -107,6 +108,7 @@ export function planRecords(
   const hasOwn = (name: string) => Object.hasOwn(ownProperties, name) && catalog.has(name);
   return {
     stream: stream.name,
+    rows,
     columns: properties.map(recordColumn),
     hasKey: hasOwn(KEY),
     hasRescued: hasRescued(stream),

@@ -60,14 +60,12 @@ export async function writeRecords(
     const columns = headerColumns(file.header);
     const key = new RowKey(columns, idColumn, rowsById);
     const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItemGroup(group) ? 1 : 0));
-    const encoders = streams.map((stream) => ({
-      encoder: new RecordEncoder(planRecords(stream, file, timezone), emittedAt, lines),
-      rows: STREAMS[stream.name].rows,
-    }));
+    const encoders = streams.map((stream) => new RecordEncoder(planRecords(stream, file, timezone), emittedAt, lines));
     for await (const source of piecesOf(file, signal)) {
       while (source.next()) {
         key.read(source.row);
-        for (const { encoder, rows } of encoders) {
+        for (const encoder of encoders) {
+          const { rows } = encoder.plan;
           if (rows === 'events' && isEvent?.[row] !== 1) continue;
           if (rows === 'items' && !hasItem(source.row, isItemColumn)) continue;
           encoder.write(source.row, key);
@@ -76,11 +74,7 @@ export async function writeRecords(
       }
       await write(lines.take());
     }
-    addCounts(
-      written,
-      file.header,
-      encoders.map(({ encoder }) => encoder),
-    );
+    addCounts(written, file.header, encoders);
   }
   return written;
 }

@@ -8,13 +8,15 @@ export const RESCUED = '_rescued';
 
 export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profiles';
 
+/**
+ * The rows of the export that a stream has, and their columns: all; one row an event, without the columns of items; or the
+ * rows with an item, with these columns and those of the system.
+ */
+export type StreamRows = 'all' | 'events' | 'items';
+
 /** What a stream of this source is, whatever its configuration. */
 interface StreamDefinition {
-  /**
-   * The rows of the export that it has, and their columns: all; one row an event, without the columns of items; or the
-   * rows with an item, with these columns and those of the system.
-   */
-  readonly rows: 'all' | 'events' | 'items';
+  readonly rows: StreamRows;
   /** The column of the export whose cells are the keys of rows. */
   readonly idColumn: string;
   readonly primaryKey: string;
