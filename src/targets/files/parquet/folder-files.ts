@@ -6,7 +6,7 @@ import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/faults.ts';
-import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
+import { type PlaceState, profilesAsTable, type StoredProfiles } from '../../../table/place-state.ts';
 import { damagedWarning } from '../../../table/place-warnings.ts';
 import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
@@ -83,9 +83,10 @@ export async function readFolder(
   const { state, files } = parseStateFile(text, join(root, STATE_FILE));
   const entries = new Map<string, FolderEntry>();
   const adoptedReceipts: StoredReceipt[] = [];
-  const columns = columnTypes(parquetColumns(state));
+  const tables = [state, profilesAsTable(state)].filter((table) => table !== undefined);
+  const columnsOfTables = tables.map((table) => columnTypes(parquetColumns(table)));
   // A file with other columns is looked into.
-  const columnsBySchema = new Map([[schemaOf(columns), columns]]);
+  const columnsBySchema = new Map(columnsOfTables.map((columns) => [schemaOf(columns), columns]));
   // Without a row there is no file.
   let profiles = state.profiles?.receipt.rows_stored === 0 ? state.profiles : undefined;
   for (const [path, onDisk] of await listFiles(root)) {
@@ -131,7 +132,7 @@ async function listFiles(root: string): Promise<Map<string, OnDisk>> {
   return files;
 }
 
-/** What the state says of the file at a path. */
+/** What the state says of the file at a path, and the columns of its tables by their hash. */
 interface StoredFile {
   readonly path: string;
   readonly file: RecordedFile | undefined;
