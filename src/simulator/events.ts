@@ -74,8 +74,8 @@ export interface EventRow extends SimulatedEvent {
 }
 
 /**
- * The events of a day, in the order of their arrival. `events_per_day` holds for a day that `days` does not name: one tenth
- * more or less, and a tenth more at the weekend.
+ * The events of a day, in the order of their arrival. `events_per_day` holds for a day that `days` does not name: one
+ * tenth more or less, and a tenth more at the weekend.
  */
 export function* eventsOf(
   day: Day,

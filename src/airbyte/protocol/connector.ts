@@ -1,5 +1,5 @@
 // This folder: the Airbyte protocol, which both connectors share. `connector-process.ts` is the life of a process,
-// `entrypoint.ts` runs one verb in it. `catalog-and-states.ts` parses what the platform passes, and `messages.ts` has what
+// `entrypoint.ts` runs one verb in it. `catalog-and-states.ts` parses what the platform passes. `messages.ts` has what
 // `writer.ts` writes to stdout.
 
 import type { Env } from '../../base/env.ts';

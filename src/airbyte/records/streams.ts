@@ -9,8 +9,8 @@ export const RESCUED = '_rescued';
 export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profiles';
 
 /**
- * The rows of the export that a stream has, and their columns: all; one row an event, without the columns of items; or the
- * rows with an item, with these columns and those of the system.
+ * The rows of the export that a stream has, and their columns: all; one row an event, without the columns of items; or
+ * the rows with an item, with these columns and those of the system.
  */
 export type StreamRows = 'all' | 'events' | 'items';
 
