@@ -92,7 +92,7 @@ class Sender {
 
   async run(): Promise<Requested> {
     const { signal, clock, limits } = this.#options;
-    const keepSignal = onAbort(signal, () => clock.after(CLOSING_MS, () => this.#closing.abort(signal.reason)));
+    const stopListening = onAbort(signal, () => clock.after(CLOSING_MS, () => this.#closing.abort(signal.reason)));
     const stopProgress = this.#startProgress();
     try {
       while (this.#counts.done + this.#counts.rejected === 0 && (await this.#decideNext()));
@@ -101,7 +101,7 @@ class Sender {
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
     } finally {
       stopProgress();
-      keepSignal();
+      stopListening();
     }
   }
 
