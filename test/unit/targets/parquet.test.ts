@@ -23,6 +23,8 @@ import { filesBelow, Place } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';
 
 const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+const COUNTS = { rows: 0, days: 0, exports: 1, bytes: 5 };
+const LAST_RUN = { ...COUNTS, began: 'x', ended: 'y', exitCode: 3, cause: 'why', version: '1' };
 
 describe('a Parquet folder', () => {
   let place: Place;
@@ -333,29 +335,16 @@ describe('a Parquet folder', () => {
     await place.load([[place.of(D1, [{ id: 'b' }])]]);
     writeFileSync(join(place.place, '_dfinery.json'), state);
     stop.abort();
-    const run = {
-      began: 'x',
-      ended: 'y',
-      exitCode: 3,
-      cause: 'stopped',
-      version: '1',
-      rows: 0,
-      days: 0,
-      exports: 1,
-      bytes: 5,
-    };
-    if ('commit' in sink) await sink.recordRun(run);
+    if ('commit' in sink) await sink.recordRun(LAST_RUN);
     await sink.close();
-    expect(await place.state()).toMatchObject({ lastRun: run });
+    expect(await place.state()).toMatchObject({ lastRun: LAST_RUN });
   });
 
   it('keeps the last run in its state, but not a first run that stored nothing', async () => {
-    const counts = { rows: 0, days: 0, exports: 1, bytes: 5 };
-    const lastRun = { ...counts, began: 'x', ended: 'y', exitCode: 3, cause: 'why', version: '1' };
     const recordRun = async () => {
       const sink = await place.target.open(place.place, place.options());
       if (!('commit' in sink)) throw new Error('no sink');
-      await sink.recordRun(lastRun);
+      await sink.recordRun(LAST_RUN);
       await sink.close();
     };
     await recordRun();
@@ -363,6 +352,6 @@ describe('a Parquet folder', () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     await recordRun();
     rmSync(fileOf(D1));
-    expect(await place.state()).toMatchObject({ lastRun });
+    expect(await place.state()).toMatchObject({ lastRun: LAST_RUN });
   });
 });
