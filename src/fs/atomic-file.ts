@@ -52,7 +52,7 @@ export async function createFile(
   const temporary = temporaryPathOf(path);
   try {
     await writeNew(temporary, text, mode);
-    return await publishTemporary(temporary, path, mayRename);
+    return await publishTemporary(temporary, path, { mayRename });
   } finally {
     await rm(temporary, { force: true });
   }
@@ -75,7 +75,7 @@ export async function moveFile(from: string, to: string): Promise<void> {
  * Gives a finished file its final name, synced to disk; false if a file of that name exists. `mayRename`: works
  * without hard links too; two processes that look at the same moment then both succeed. Throws the system's error.
  */
-export async function publishTemporary(temporary: string, path: string, mayRename: boolean): Promise<boolean> {
+export async function publishTemporary(temporary: string, path: string, { mayRename = false } = {}): Promise<boolean> {
   await syncFile(temporary);
   try {
     await link(temporary, path);

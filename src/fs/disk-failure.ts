@@ -36,9 +36,9 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
 export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
 export interface FailedPath {
-  /** Name of the path in messages: `the spool folder /var/spool`. */
-  readonly what: string;
   readonly path: string;
+  /** Name of the path in messages, `the spool folder /var/spool`; by default the path as it is. */
+  readonly what?: string;
   /** The consequence for the work: `the former copy stays`. */
   readonly consequence?: string;
   /** A remedy other than making room: `set spool_dir to a folder on another disk`. */
@@ -51,12 +51,11 @@ export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ??
 export function diskError(error: unknown, failed: FailedPath): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
-  const { what, path, remedy = REMEDIES.get(code), consequence } = failed;
+  const { path, what = path, remedy = REMEDIES.get(code), consequence } = failed;
   const details = { cause: error, where: { file: path }, technical: messageOf(error) };
-  // A path alone is written as it is.
-  const subject = what === path ? what : capitalized(what);
+  const subject = failed.what === undefined ? path : capitalized(what);
   const end = consequence === undefined ? '.' : `; ${consequence}.`;
-  if (FULL.has(code)) {
+  if (isDiskFull(error)) {
     const advice = remedy === undefined ? 'make room and run again' : `make room or ${remedy}`;
     return transientError(`The disk of ${what} is full (${code}): ${advice}${end}`, details);
   }
@@ -69,5 +68,5 @@ export function diskErrorByItsPath(error: unknown): unknown {
   if (!FAILING.has(codeOf(error) ?? '')) return error;
   const { path } = error as { path?: unknown };
   const file = typeof path === 'string' ? path : 'a file that was written';
-  return diskError(error, { what: file, path: file });
+  return diskError(error, { path: file });
 }

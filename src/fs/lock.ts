@@ -63,20 +63,7 @@ export async function acquireLock(path: string, options: LockOptions): Promise<L
     throw transientError(`${capitalized(what)} is in use${who}: try again when that run has ended.`, { where });
   }
   const isHeld = () => readOwner(path)?.token === token;
-  let stopTouching = () => {};
-  const keepTouching = () => {
-    stopTouching = clock.after(HEARTBEAT_MS, () => {
-      try {
-        if (!isHeld()) return;
-        const now = new Date(systemClock.now());
-        utimesSync(path, now, now);
-      } catch {
-        // A disk that fails for a while must not end the lock.
-      }
-      keepTouching();
-    });
-  };
-  keepTouching();
+  const stopTouching = keepTouched(path, clock, isHeld);
   return {
     checkHeld() {
       if (isHeld()) return;
@@ -89,6 +76,25 @@ export async function acquireLock(path: string, options: LockOptions): Promise<L
       } catch {}
     },
   };
+}
+
+/** Touches an owner's file every ten seconds while the owner has it. Returns what ends that. */
+function keepTouched(path: string, clock: Clock, isHeld: () => boolean): () => void {
+  let cancel = () => {};
+  const touchLater = () => {
+    cancel = clock.after(HEARTBEAT_MS, () => {
+      try {
+        if (!isHeld()) return;
+        const now = new Date(systemClock.now());
+        utimesSync(path, now, now);
+      } catch {
+        // A disk that fails for a while must not end the lock.
+      }
+      touchLater();
+    });
+  };
+  touchLater();
+  return () => cancel();
 }
 
 /**
@@ -145,7 +151,7 @@ function takeFromDeadOwner(path: string): string | undefined {
  * loses the new file. The owner of a lock notices that at its next `checkHeld`. Throws as `readOwner`.
  */
 function removeOwnerFile(path: string, token: string): void {
-  if (readOwner(path)?.token === token) ofLock(path, () => rmSync(path, { force: true }));
+  if (readOwner(path)?.token === token) unlessAbsent(path, () => rmSync(path, { force: true }));
 }
 
 /** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
@@ -177,7 +183,7 @@ function createOwnerFile(path: string): string | undefined {
 
 /** The owner of a path; undefined if there is none. Throws a configuration failure for what cannot be a lock. */
 function readOwner(path: string): Owner | undefined {
-  return ofLock(path, () => {
+  return unlessAbsent(path, () => {
     const value = objectIn(readFileSync(path, 'utf8'));
     const { ino, mtimeMs } = statSync(path);
     const { token = `${ino} ${mtimeMs}` } = value;
@@ -188,7 +194,7 @@ function readOwner(path: string): Owner | undefined {
 const NO_LOCK: ReadonlySet<string> = new Set(['EISDIR', 'EACCES', 'EPERM']);
 
 /** The result of a step on the file of a lock; undefined if there is no file. */
-function ofLock<T>(path: string, step: () => T): T | undefined {
+function unlessAbsent<T>(path: string, step: () => T): T | undefined {
   try {
     return step();
   } catch (cause) {

@@ -27,41 +27,37 @@ let firstWithoutModes: string | undefined;
 /** The first folder in which this process could set no mode; undefined if there was none. */
 export const folderWithoutModes = (): string | undefined => firstWithoutModes;
 
-function noteFolderWithoutModes(folder: string): void {
-  firstWithoutModes ??= resolve(folder);
-}
-
 /** Sets the mode of a file of this user. SMB, exFAT and other file systems keep no modes: then nothing changes. */
 export function setMode(path: string, mode: number): void {
   try {
     chmodSync(path, mode);
   } catch (error) {
     if (!WITHOUT_MODES.has(codeOf(error) ?? '')) throw error;
-    noteFolderWithoutModes(dirname(path));
+    firstWithoutModes ??= resolve(dirname(path));
   }
 }
 
 /**
- * Makes a new file for this user alone in a folder, and removes it. `ignored`: others can open that file, so modes say
- * nothing in this folder.
+ * False for a folder whose file system keeps no modes, which are then no proof of anything. To see it, a new file is
+ * made there for this user alone, and removed.
  */
-function probeModes(folder: string): 'kept' | 'ignored' {
+export function keepsModes(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
   let descriptor: number | undefined;
   try {
     descriptor = openSync(probe, 'wx', OWNER_FILE_MODE);
-    if ((fstatSync(descriptor).mode & GROUP_AND_OTHERS) === 0) return 'kept';
+    if ((fstatSync(descriptor).mode & GROUP_AND_OTHERS) === 0) return true;
   } catch {
     // Without the right to write here nothing is known, and modes are believed.
-    return 'kept';
+    return true;
   } finally {
     if (descriptor !== undefined) {
       closeSync(descriptor);
       rmSync(probe, { force: true });
     }
   }
-  noteFolderWithoutModes(folder);
-  return 'ignored';
+  firstWithoutModes ??= resolve(folder);
+  return false;
 }
 
 let umaskHolders = 0;
@@ -89,6 +85,5 @@ function setUmask(mask: number): number | undefined {
   }
 }
 
-/** True if a mode has one of these bits, in a folder whose file system keeps modes. */
-export const isOpenTo = (bits: number, mode: number, folder: string): boolean =>
-  process.getuid !== undefined && (mode & bits) !== 0 && probeModes(folder) === 'kept';
+/** True if a mode has one of these bits, on a system where modes mean anything. */
+export const isOpenTo = (bits: number, mode: number): boolean => process.getuid !== undefined && (mode & bits) !== 0;

@@ -9,21 +9,21 @@ import { acquireLock, type Lock, ownerState } from './lock.ts';
 const USES = ['arrow', 'files', 'spool'] as const;
 type Use = (typeof USES)[number];
 const RUN_FOLDER = new RegExp(`^dfinery-(${USES.join('|')})-[0-9A-Za-z]{6}$`);
-/** A lock in the folder of a run, which shows that it is alive. */
-const LEASE = 'run.lease';
-/** Age (ms) up to which a folder without a lease is kept: its run may be about to write the lease. */
-const LEASE_GRACE_MS = 60_000;
+/** The lock in the folder of a run, which shows that it is alive. */
+const LOCK_FILE = 'run.lease';
+/** Age (ms) up to which a folder without a lock is kept: its run may be about to take it. */
+const LOCK_GRACE_MS = 60_000;
 
 /** A temporary folder of one run, by default under the spool directory. If the run dies, the next run removes it. */
 export class RunFolder {
   readonly path: string;
-  readonly #lease: Lock;
-  readonly #toFailure: (error: unknown) => unknown;
+  readonly #lock: Lock;
+  readonly #failureOf: (error: unknown) => unknown;
 
-  private constructor(path: string, lease: Lock, toFailure: (error: unknown) => unknown) {
+  private constructor(path: string, lock: Lock, failureOf: (error: unknown) => unknown) {
     this.path = path;
-    this.#lease = lease;
-    this.#toFailure = toFailure;
+    this.#lock = lock;
+    this.#failureOf = failureOf;
   }
 
   /**
@@ -35,8 +35,8 @@ export class RunFolder {
       makeFolders(root);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(resolve(root), `dfinery-${use}-`));
-      const lock = { what: `the folder ${path}`, clock, waitMs: 0 };
-      return new RunFolder(path, await acquireLock(join(path, LEASE), lock), (error) => toFailure(error, root));
+      const lock = await acquireLock(join(path, LOCK_FILE), { what: `the folder ${path}`, clock, waitMs: 0 });
+      return new RunFolder(path, lock, (error) => toFailure(error, root));
     } catch (error) {
       throw toFailure(error, root);
     }
@@ -45,30 +45,28 @@ export class RunFolder {
   /** Settles as `work` does, but for an error of the disk: that is converted as `open` does it. */
   onDisk<T>(work: Promise<T>): Promise<T> {
     return work.catch((error: unknown) => {
-      throw this.#toFailure(error);
+      throw this.#failureOf(error);
     });
   }
 
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */
   checkHeld(): void {
-    this.#lease.checkHeld();
+    this.#lock.checkHeld();
   }
 
   /**
-   * Removes the folder and everything in it. The lease goes last: without it the next run takes this one for dead.
+   * Removes the folder and everything in it. The lock goes last: without it the next run takes this one for dead.
    * Throws as `open` does, and then leaves the rest to the next run.
    */
   async remove(): Promise<void> {
     try {
       for (const name of await entriesIn(this.path)) {
-        if (name !== LEASE) await rm(join(this.path, name), { recursive: true, force: true });
+        if (name !== LOCK_FILE) await this.onDisk(rm(join(this.path, name), { recursive: true, force: true }));
       }
-      this.#lease.release();
-      await rm(this.path, { recursive: true, force: true });
-    } catch (error) {
-      this.#lease.release();
-      throw this.#toFailure(error);
+    } finally {
+      this.#lock.release();
     }
+    await this.onDisk(rm(this.path, { recursive: true, force: true }));
   }
 }
 
@@ -89,8 +87,8 @@ export async function sweepRunFolders(
     if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
     try {
       const { mtimeMs } = await lstat(folder);
-      const owner = ownerState(join(folder, LEASE));
-      const isInUse = owner === 'none' ? Math.abs(now - mtimeMs) < LEASE_GRACE_MS : owner === 'alive';
+      const owner = ownerState(join(folder, LOCK_FILE));
+      const isInUse = owner === 'none' ? Math.abs(now - mtimeMs) < LOCK_GRACE_MS : owner === 'alive';
       if (isInUse) liveFolders.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {

@@ -122,7 +122,7 @@ export class DiskStorage implements Storage {
     try {
       return await work();
     } catch (error) {
-      throw diskError(error, { what: this.address, path: this.address, consequence: COMMITTED_IS_KEPT });
+      throw diskError(error, { path: this.address, consequence: COMMITTED_IS_KEPT });
     }
   }
 }

@@ -4,7 +4,7 @@ import type { PlaceState } from '../table/place-state.ts';
 
 /** Converts a failure of the file system into one that names the folder; any other error unchanged. */
 export const folderError = (thrown: unknown, folder: string): unknown =>
-  diskError(thrown, { what: folder, path: folder, consequence: COMMITTED_IS_KEPT });
+  diskError(thrown, { path: folder, consequence: COMMITTED_IS_KEPT });
 
 /** The failure for a place that a command needs and that was never loaded. */
 export const noTableError = (place: string): UserError =>

@@ -57,7 +57,7 @@ async function onDisk(path: string, writing: Promise<void>): Promise<void> {
   try {
     await writing;
   } catch (error) {
-    throw diskError(error, { what: path, path });
+    throw diskError(error, { path });
   }
 }
 

@@ -99,7 +99,7 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
     await connection.run(`ATTACH ${literal(temporary)} AS new_file (${newFileOptions(columns)})`);
     await connection.run('DETACH new_file');
     setMode(temporary, OWNER_FILE_MODE);
-    await publishTemporary(temporary, file, true);
+    await publishTemporary(temporary, file, { mayRename: true });
   } catch (error) {
     if (codeOf(error) !== undefined) throw error;
     throw new Error(messageOf(error).replaceAll(temporary, file), { cause: error });

@@ -86,7 +86,7 @@ export function engineError(thrown: unknown, file: string): UserError {
     const details = { cause: thrown, technical: defectText(thrown), where: { file } };
     return systemError(`A defect of dfinery-elt, at work on ${file}: please report it.`, details);
   }
-  const disk = diskError(thrown, { what: file, path: file, consequence: COMMITTED_IS_KEPT });
+  const disk = diskError(thrown, { path: file, consequence: COMMITTED_IS_KEPT });
   if (disk instanceof UserError) return disk;
   const text = messageOf(thrown);
   const [firstLine] = text.split('\n');

@@ -61,8 +61,7 @@ export async function writeArrow(
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
-    const name = typeof out === 'string' ? out : 'the Arrow stream';
-    throw diskError(error, { what: name, path: name });
+    throw diskError(error, { path: typeof out === 'string' ? out : 'the Arrow stream' });
   } finally {
     await folder.remove();
   }

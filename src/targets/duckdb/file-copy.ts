@@ -78,7 +78,7 @@ export async function withCopy<T>(
     const lock = { what: `the file ${file}`, waitMs, clock, signal };
     return await withLockFile(`${path}.lock`, lock, copyAndWork);
   } catch (error) {
-    throw diskError(error, { what: file, path: file, consequence: 'the file was not written anew' });
+    throw diskError(error, { path: file, consequence: 'the file was not written anew' });
   }
 }
 

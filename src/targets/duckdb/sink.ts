@@ -57,7 +57,7 @@ function checkCanWrite(file: string): void {
   try {
     accessSync(path, constants.W_OK);
   } catch (error) {
-    throw diskError(error, { what: file, path: file });
+    throw diskError(error, { path: file });
   }
 }
 

@@ -106,7 +106,7 @@ async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): P
     return [];
   } catch (thrown) {
     signal?.throwIfAborted();
-    const error = diskError(thrown, { what: place.address, path: place.address });
+    const error = diskError(thrown, { path: place.address });
     if (!(error instanceof UserError)) throw error;
     return [`${error.message} ${NOT_ERASED}`];
   }

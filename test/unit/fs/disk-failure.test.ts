@@ -41,7 +41,7 @@ describe('an error of a disk', () => {
     );
     expect(failure('EACCES', more).message).toBe('The ledger /l cannot be written (EACCES): set x; nothing was kept.');
     expect(failure('EIO', { ...more, what: '/l' }).message).toBe('/l failed (EIO): try again later; nothing was kept.');
-    expect((diskError(errorOf('EIO'), { what: 'notes', path: 'notes' }) as UserError).message).toMatch(/^notes failed/);
+    expect((diskError(errorOf('EIO'), { path: 'notes' }) as UserError).message).toMatch(/^notes failed/);
     expect(failure('EIO', { what: 'the folder /l/' }).message).toBe('The folder /l/ failed (EIO): try again later.');
   });
 
