@@ -78,7 +78,7 @@ export const optionNames = (table: OptionTable): string[] =>
 
 /** The sentence for a name that is unknown. It shows the name only if a known one is near: it may be a secret. */
 export function unknownName(what: string, name: string, names: readonly string[]): UserError {
-  const near = nearest(name, names, name.length / 3);
+  const near = nearest(name, names);
   if (near === undefined) return configError(`there is no such ${what}: wanted ${names.join(', ')}.`);
   return configError(`there is no ${what} ${JSON.stringify(name)}: did you mean ${near}?`);
 }

@@ -7,7 +7,7 @@ import type { Runtime } from '../base/runtime.ts';
 import { Secret } from '../base/secrets.ts';
 import { type ConfigSchema, readVariables, variableOf, variablesOf } from '../config/environment.ts';
 import { ERASURE, LOCAL } from '../config/local.ts';
-import { type CamelCase, type Having, objectOf, parsePart, unknownKeys } from '../config/parse.ts';
+import { type ConfigHaving, objectOf, parsePart, type RequiredKey, unknownKeys } from '../config/parse.ts';
 import { throwProblems } from '../config/problems.ts';
 import { SOURCE } from '../config/source.ts';
 import { isAddress } from '../fs/local-path.ts';
@@ -24,6 +24,8 @@ export const CONFIG_SCHEMAS: Readonly<Record<'source' | 'local' | 'erasure', Con
   local: LOCAL.schema,
   erasure: ERASURE.schema,
 };
+
+const VARIABLES = variablesOf(...Object.values(CONFIG_SCHEMAS));
 
 /** The keys of the file. Those of `erasure` in it lack the service, which is that of the file. */
 const KEYS = Object.keys({ ...SOURCE.schema.properties, ...LOCAL.schema.properties });
@@ -43,8 +45,7 @@ export function readConfiguration(
   const { folder, shownFile, env, values: inFile } = inputOf(pathOrObject, context.env);
   const { erasure: erasureInFile = {}, ...keysInFile } = inFile;
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
-  const variables = Object.values(CONFIG_SCHEMAS).flatMap(variablesOf);
-  const { values: inEnvironment, names, problems } = readVariables(variables, env);
+  const { values: inEnvironment, names, problems } = readVariables(VARIABLES, env);
   for (const secret of secretsIn([keysInFile, erasureInFile, inEnvironment])) context.redactor.add(secret);
   throwProblems('the environment is not usable', problems);
   const unknown = [
@@ -64,18 +65,15 @@ export function readConfiguration(
 
 /** Keys that are needed beside another one only. */
 const BESIDE = ['hash_key', 'suppression_key'] as const;
-type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token' | (typeof BESIDE)[number];
+type KeyBeside = (typeof BESIDE)[number];
 /** What a plan needs, and what an export needs. */
 export const PLAN_KEYS = ['service_id', ...BESIDE] as const;
 export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 
-/** A configuration that has these keys. */
-type ConfigWith<K extends RequiredKey> = Having<CommandConfig, CamelCase<Exclude<K, (typeof BESIDE)[number]>>>;
-
 /** The same configuration. Throws a UserError that names each of the keys that is missing, with its variable. */
-export function requireKeys<K extends RequiredKey>(config: CommandConfig, ...keys: readonly K[]): ConfigWith<K> {
+export function requireKeys<K extends RequiredKey | KeyBeside>(config: CommandConfig, ...keys: readonly K[]) {
   const problems = keys.flatMap((key) => config.missingKeys.find((problem) => problem.key === key) ?? []);
-  if (problems.length === 0) return config as ConfigWith<K>;
+  if (problems.length === 0) return config as ConfigHaving<CommandConfig, Exclude<K, KeyBeside>>;
   const names = problems.map(({ key }) => `${variableOf(key)}${/_(token|key)$/.test(key) ? ' (or …_FILE)' : ''}`);
   const isInErasure = problems.some(({ key }) => ERASURE_KEYS.includes(key));
   const file = `${isInErasure ? 'the object erasure of ' : ''}${config.shownFile}`;
@@ -99,9 +97,7 @@ function inputOf(pathOrObject: string | object | undefined, env: Env) {
 
 /** The secrets among the values, of which no message may show one, whatever else is wrong with them. */
 const secretsIn = (parts: readonly JsonObject[]): Secret[] =>
-  Object.values(CONFIG_SCHEMAS)
-    .flatMap(variablesOf)
-    .filter(({ property }) => property.airbyte_secret)
+  VARIABLES.filter(({ property }) => property.airbyte_secret)
     .flatMap(({ key }) => parts.map((values) => values[key]))
     .flatMap((value) => (typeof value === 'string' ? [new Secret(value)] : []));
 

@@ -78,11 +78,11 @@ const INTRODUCTION =
 /** `help config`: every variable with its form, its default and its meaning. */
 export function configHelp(columns: number): string[] {
   const width = Math.min(columns, MAX_COLUMNS);
-  const linesOf = ({ properties, required }: ConfigSchema, isListed: (key: string) => boolean = () => true) =>
-    variablesOf({ properties, required })
+  const linesOf = (schema: ConfigSchema, isListed: (key: string) => boolean = () => true) =>
+    variablesOf(schema)
       .filter(({ key }) => isListed(key))
       .flatMap(({ name, key, property }) => [
-        `  ${name}  ${formOf(property, required.includes(key))}`,
+        `  ${name}  ${formOf(property, schema.required.includes(key))}`,
         ...wrapped(property.description ?? '', width, '      '),
       ]);
   const { source, local, erasure } = CONFIG_SCHEMAS;

@@ -184,7 +184,7 @@ function unknownOption(options: object, table: OptionTable): UserError | undefin
   const key = Object.keys(options).find((key) => !Object.hasOwn(table, key) || table[key].isArgument);
   if (key === undefined) return undefined;
   const name = key.length === 1 ? `-${key}` : `--${kebab(key)}`;
-  const near = nearest(name, optionNames(table), name.length / 3);
+  const near = nearest(name, optionNames(table));
   const hint = keyHint(name) ?? (near && `did you mean ${near}?`);
   return configError(`there is no option ${name}${hint === undefined ? '.' : `: ${hint}`}`);
 }

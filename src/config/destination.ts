@@ -11,5 +11,5 @@ const configOf = (values: ValuesOf<typeof schema>) => ({
 export const parseDestinationConfig = (value: unknown, env: Env) =>
   parseConfig({ schema, validate, configOf }, value, env);
 
-/** The destination's configuration: frozen, every default values in. */
+/** The destination's configuration: frozen, with every default filled in. */
 export type DestinationConfig = ReturnType<typeof parseDestinationConfig>['config'];

@@ -31,28 +31,27 @@ interface Variable {
   readonly property: Property;
 }
 
-export const variablesOf = ({ properties }: ConfigSchema): Variable[] =>
-  Object.entries(properties).map(([key, property]) => ({ name: variableOf(key), key, property }));
+/** The variables of some schemas, each once. */
+export const variablesOf = (...schemas: readonly ConfigSchema[]): Variable[] =>
+  Object.entries<Property>(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(
+    ([key, property]) => ({ name: variableOf(key), key, property }),
+  );
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): void {
-  const names = knownVariables(schemas);
+  const variables = variablesOf(...schemas);
+  const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
+  const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}${FILE_SUFFIX}`);
+  const names = [...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files];
   const suffixes = names.map((name) => name.slice(PREFIX.length));
   const unknown: string[] = [];
   for (const name of [...(env.names?.() ?? [])].sort()) {
     if (!name.toUpperCase().startsWith(PREFIX) || names.includes(name)) continue;
-    unknown.push(`${name} (did you mean ${PREFIX}${nearest(name.slice(PREFIX.length), suffixes)}?)`);
+    const near = nearest(name.slice(PREFIX.length), suffixes, Number.POSITIVE_INFINITY);
+    unknown.push(`${name} (did you mean ${PREFIX}${near}?)`);
   }
   if (unknown.length === 0) return;
   throw configError(`the environment has unknown variables: ${unknown.join(', ')}. Correct or unset them.`);
-}
-
-/** The names of all variables: of keys, and of the files that secrets may come from. */
-function knownVariables(schemas: readonly ConfigSchema[]): string[] {
-  const variables = schemas.flatMap(variablesOf);
-  const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
-  const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}${FILE_SUFFIX}`);
-  return [...new Set([...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files])];
 }
 
 /**

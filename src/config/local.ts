@@ -8,7 +8,7 @@ import validateLocal from '../../schemas/local-config.validator';
 import { parseDuration } from '../base/durations.ts';
 import { systemError } from '../base/errors.ts';
 import type { ValuesOf } from './parse.ts';
-import type { Problem } from './problems.ts';
+import { type Problem, problemOf } from './problems.ts';
 
 /** The folder of downloads where none is configured; a connector has no such key. */
 export const defaultSpoolDir = (): string => tmpdir();
@@ -25,7 +25,7 @@ export const LOCAL = {
   problems({ target, place }: Readonly<Record<string, unknown>>): Problem[] {
     if ((target === undefined) === (place === undefined)) return [];
     const key = target === undefined ? 'target' : 'place';
-    return [{ key, text: `${key} is missing: target and place go together` }];
+    return [problemOf(key, 'is missing: target and place go together')];
   },
 };
 

@@ -7,11 +7,12 @@ import { isObject } from '../base/json.ts';
 import { nearest } from '../base/nearest.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
-import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
+import { cleanBaseUrl } from './base-url.ts';
 import { type ConfigSchema, readVariables, variablesOf } from './environment.ts';
 import { type Problem, schemaProblems, throwProblems } from './problems.ts';
+import { serviceProblems } from './service-keys.ts';
 
-export type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
+type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : K;
 
@@ -36,10 +37,13 @@ interface StructuredValues {
   readonly places: readonly { readonly target: string; readonly place: string }[] | undefined;
 }
 
-/** A configuration in which these fields are not missing. */
-export type Having<C, F extends keyof C> = Readonly<C> & { readonly [P in F]: NonNullable<C[P]> };
+/** The keys that a connector needs, and of the command line some commands. */
+export type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
 
-type RequiredField<C> = keyof C & CamelCase<'base_url' | 'service_id' | 'export_token' | 'import_token'>;
+/** A configuration in which the fields of these keys are not missing. */
+export type ConfigHaving<C, K extends RequiredKey> = Readonly<C> & {
+  readonly [F in keyof C & CamelCase<K>]: NonNullable<C[F]>;
+};
 
 /** A schema, with what it cannot say. */
 interface ConfigPart<S extends ConfigSchema, C> {
@@ -67,15 +71,14 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
   value: unknown,
   env: Env,
-): ParsedConfig<Having<C, RequiredField<C>>> {
+): ParsedConfig<ConfigHaving<C, RequiredKey>> {
   const object = objectOf(value);
   const isSought = ({ key, property }: ReturnType<typeof variablesOf>[number]) =>
     property.airbyte_secret === true && (object[key] ?? '') === '';
   const environment = readVariables(variablesOf(part.schema).filter(isSought), env);
-  const values = usableValues({ ...object, ...environment.values }, part.schema);
-  const problems = [...environment.problems, ...ofOtherKeys(problemsOf(values, part), environment.problems)];
+  const { values, problems } = checked({ ...object, ...environment.values }, part, environment.problems);
   throwProblems('the configuration is not usable', problems);
-  const config = configIn(values, part) as Having<C, RequiredField<C>>;
+  const config = frozenConfig(values, part) as ConfigHaving<C, RequiredKey>;
   const unknown = unknownKeys(Object.keys(part.schema.properties), object);
   return { config, unknown, secrets: Object.values(config).filter((field) => field instanceof Secret) };
 }
@@ -89,11 +92,29 @@ export function parsePart<S extends ConfigSchema, C extends object>(
   allValues: Readonly<Record<string, unknown>>,
   names: ReadonlyMap<string, string>,
 ): { readonly config: Readonly<C>; readonly missingKeys: readonly Problem[] } {
-  const values = usableValues(allValues, part.schema);
-  const problems = problemsOf(values, part);
+  const { values, problems } = checked(allValues, part);
   const refused = problems.filter(({ isMissing }) => isMissing !== true);
   throwProblems('the configuration is not usable', refused, names);
-  return { config: configIn(values, part), missingKeys: problems };
+  return { config: frozenConfig(values, part), missingKeys: problems };
+}
+
+/** The values with every default filled in, and their problems. A key with an `earlier` problem gets no further one. */
+function checked<S extends ConfigSchema, C>(
+  object: object,
+  { schema, validate, problems = () => [] }: ConfigPart<S, C>,
+  earlier: readonly Problem[] = [],
+) {
+  const values = usableValues(object, schema);
+  // The validation also fills in the defaults.
+  const mismatches = [...earlier, ...ofOtherKeys(schemaProblems(validate, values), earlier)];
+  const rules = [...serviceProblems(values, Object.keys(schema.properties)), ...problems(values)];
+  return { values, problems: [...mismatches, ...ofOtherKeys(rules, mismatches)] };
+}
+
+/** Those problems whose keys have none yet. */
+function ofOtherKeys(problems: readonly Problem[], earlier: readonly Problem[]): Problem[] {
+  const keysWithProblem = new Set(earlier.map(({ key }) => key.split('.')[0]));
+  return problems.filter(({ key }) => !keysWithProblem.has(key.split('.')[0]));
 }
 
 /** The platform writes null, and a form an empty text, for a key that is not given. JSON has true for a choice "true". */
@@ -107,44 +128,8 @@ function usableValues(object: object, { properties }: ConfigSchema): Record<stri
   return Object.fromEntries(entries);
 }
 
-/** All problems, one a key at most. The validation also fills in the defaults. */
-function problemsOf<S extends ConfigSchema, C>(
-  values: Readonly<Record<string, unknown>>,
-  { schema, validate, problems = () => [] }: ConfigPart<S, C>,
-): Problem[] {
-  const mismatches = schemaProblems(validate, values);
-  return [...mismatches, ...ofOtherKeys([...serviceProblems(values, schema), ...problems(values)], mismatches)];
-}
-
-/** Those problems whose keys have none yet. */
-function ofOtherKeys(problems: readonly Problem[], earlier: readonly Problem[]): Problem[] {
-  const keysWithProblem = new Set(earlier.map(({ key }) => key.split('.')[0]));
-  return problems.filter(({ key }) => !keysWithProblem.has(key.split('.')[0]));
-}
-
-/** The problems of the address and of the tokens. The schema reports values of a wrong type. */
-function serviceProblems(values: Readonly<Record<string, unknown>>, { properties }: ConfigSchema): Problem[] {
-  return Object.keys(properties).flatMap((key) => {
-    const value = values[key];
-    if (typeof value !== 'string') return [];
-    if (/\p{Surrogate}/u.test(value)) return [{ key, text: `${key} holds half a character: no request can carry it` }];
-    const text = key === 'base_url' ? baseUrlProblem(value) : key.endsWith('_token') && tokenProblem(key, value);
-    return text ? [{ key, text }] : [];
-  });
-}
-
-function tokenProblem(key: string, token: string): string | undefined {
-  if (/^[\t ]|[\t ]$/.test(token)) return `${key} begins or ends with a blank, which no HTTP header keeps`;
-  if (/^bearer\s/i.test(token)) return `${key} begins with the word Bearer: give the token alone`;
-  if (HEADER_TEXT.test(token)) return undefined;
-  return `${key} holds a line end, or another character that no HTTP header can carry`;
-}
-
-/** A text that has no line ends, no control characters, nothing beyond one byte, and no blank at either end. */
-const HEADER_TEXT = /^[\x21-\x7e\x80-\xff]([\t\x20-\x7e\x80-\xff]*[\x21-\x7e\x80-\xff])?$/;
-
 /** The frozen configuration of values without problems. */
-function configIn<S extends ConfigSchema, C extends object>(
+function frozenConfig<S extends ConfigSchema, C extends object>(
   values: Readonly<Record<string, unknown>>,
   { schema, configOf }: ConfigPart<S, C>,
 ): Readonly<C> {

@@ -12,6 +12,9 @@ export interface Problem {
   readonly isMissing?: boolean;
 }
 
+/** A problem from the key and a clause: `is missing`. */
+export const problemOf = (key: string, clause: string): Problem => ({ key, text: `${key} ${clause}` });
+
 const FORMATS: Readonly<Record<string, string>> = {
   date: 'a day of the calendar as yyyy-MM-dd',
   uri: 'an address such as https://host',
@@ -38,8 +41,8 @@ export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   // problem of a key is the most exact.
   const byKey = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byKey].map(([key, error]) => {
-    if (error.keyword !== 'required') return { key, text: `${key} is not usable, wanted ${expectationOf(error)}` };
-    return { key, text: `${key} is missing`, isMissing: !key.includes('.') };
+    if (error.keyword !== 'required') return problemOf(key, `is not usable, wanted ${expectationOf(error)}`);
+    return { ...problemOf(key, 'is missing'), isMissing: !key.includes('.') };
   });
 }
 

@@ -8,7 +8,7 @@ import { KNOWN_COLUMNS, nfc } from '../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import { isZoneName } from '../cells/types/zone.ts';
 import { parseConfig, type ValuesOf } from './parse.ts';
-import type { Problem } from './problems.ts';
+import { type Problem, problemOf } from './problems.ts';
 
 export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
 
@@ -41,7 +41,7 @@ export const SOURCE = { schema, validate, configOf, problems };
 
 export const parseSourceConfig = (value: unknown, env: Env) => parseConfig(SOURCE, value, env);
 
-/** The source's configuration: frozen, every default values in. */
+/** The source's configuration: frozen, with every default filled in. */
 export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];
 
 export const timezoneProblem = (zone: string): string | undefined =>
@@ -62,8 +62,6 @@ function problems(values: Values): Problem[] {
     ...hashKeyProblems(values),
   ];
 }
-
-const problemOf = (key: string, text: string): Problem => ({ key, text: `${key} ${text}` });
 
 function zoneProblems({ timezone }: Values): Problem[] {
   const text = typeof timezone === 'string' ? timezoneProblem(timezone) : undefined;
@@ -112,30 +110,29 @@ function columnListProblems(values: Values): Problem[] {
     {
       key: 'columns_drop',
       columns: drop.filter((name) => NEVER_DROPPED.has(name)),
-      text: (names: string) =>
-        `columns_drop has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
+      clause: (names: string) =>
+        `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
     },
     {
       key: 'columns_hash',
       columns: hash.filter((name) => NEVER_HASHED.has(name)),
-      text: (names: string) =>
-        `columns_hash has ${names}: days and the cursor come from such times, which cannot be hashed`,
+      clause: (names: string) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
     },
     {
       key: 'columns_hash',
       columns: hash.filter((name) => drop.includes(name)),
-      text: (names: string) => `columns_drop and columns_hash both have ${names}, wanted one of them for each column`,
+      clause: (names: string) => `and columns_drop both have ${names}, wanted one of them for each column`,
     },
     {
       key: 'column_types',
       columns: hash.filter((name) => columnsWithOtherType.has(name)),
-      text: (names: string) =>
-        `column_types gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
+      clause: (names: string) =>
+        `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
     },
   ];
   return faults
     .filter(({ columns }) => columns.length > 0)
-    .map(({ key, columns, text }) => ({ key, text: text([...new Set(columns)].join(', ')) }));
+    .map(({ key, columns, clause }) => problemOf(key, clause([...new Set(columns)].join(', '))));
 }
 
 /** A list to hash needs a key that nobody can guess. */

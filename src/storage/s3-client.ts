@@ -21,8 +21,8 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
   const { S3 } = await import('@aws-sdk/client-s3');
   const variable = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
   const endpoint = env(variable) || undefined;
-  const problem = endpoint && endpointProblem(variable, endpoint);
-  if (problem !== undefined) throw configError(`${problem}.`);
+  const problem = endpoint && endpointProblem(endpoint);
+  if (problem !== undefined) throw configError(`${variable} ${problem}.`);
   const bundle = env('AWS_CA_BUNDLE') || undefined;
   const client = new S3({
     maxAttempts: SDK_ATTEMPTS,
@@ -78,8 +78,8 @@ function checkEndpoint(request: unknown): void {
     readonly port?: number;
   };
   const url = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;
-  const problem = endpointProblem('The endpoint of S3', url);
-  if (problem !== undefined) throw configError(`${problem}.`);
+  const problem = endpointProblem(url);
+  if (problem !== undefined) throw configError(`The endpoint of S3 ${problem}.`);
 }
 
 function certificates(path: string): string {

@@ -5,7 +5,7 @@ import { Stopped } from '../../base/process.ts';
 import { count } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/visible-text.ts';
-import { baseUrlProblem } from '../../config/base-url.ts';
+import { isSecure } from '../../config/base-url.ts';
 import { NOTIFY_VARIABLE } from '../../config/environment.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
@@ -49,8 +49,8 @@ export function notifyAddress(
 
 function isUsable(text: string): boolean {
   if (!URL.canParse(text)) return false;
-  const { origin, username, password } = new URL(text);
-  return username === '' && password === '' && baseUrlProblem(origin) === undefined;
+  const url = new URL(text);
+  return url.username === '' && url.password === '' && isSecure(url);
 }
 
 /** The reasons to notify of a run, in sentences; empty for a run without anything unusual. */

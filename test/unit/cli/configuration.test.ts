@@ -106,6 +106,11 @@ describe('the configuration of the command line', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining('DFINERY_BASE_URL')]);
   });
 
+  it('tells once of a variable that two parts of it have', async () => {
+    const { stderr } = await run({ DFINERY_BASE_URL: '"https://host"' }, 'status duckdb none.duckdb');
+    expect(stderr.split('DFINERY_BASE_URL is in quotes')).toHaveLength(2);
+  });
+
   it('needs no token for a plan', async () => {
     const file = write({ service_id: 'x', start_date: '2026-01-01' });
     expect((await run({}, `plan --config ${file}`)).code).toBe(0);
