@@ -58,16 +58,16 @@ export function reportOf(plan: ErasurePlan, now: number, executed?: Executed) {
 
 /** What the purge found and removed in one place. */
 function placeReport({ stored, people, foreign, result, failure }: PlacePurge, ids: readonly ListedId[]) {
-  const { personCount, rows, peopleWithOtherIds, rowsOf, suppressedOthers } = people;
+  const { personCount, rowCount, peopleWithOtherIds, rowsOf, suppressedOthers } = people;
   const withoutRows = ids.filter(({ id }) => !rowsOf.has(id));
   return {
     target: stored.target.name,
     place: stored.path,
     people: personCount,
-    rows,
+    rows: rowCount,
     /** The people of the suppression list, who leave with those of the list. */
     other_people: suppressedOthers.personCount,
-    other_rows: suppressedOthers.rows,
+    other_rows: suppressedOthers.rowCount,
     shared: peopleWithOtherIds.size,
     ids_without_rows: withoutRows.length,
     /** The rows of the list whose ids have no row in the place; a hundred at most. */

@@ -248,7 +248,7 @@ function missingSentences({
 }: Pick<PurgePlan, 'settings' | 'ids' | 'people' | 'places'>) {
   const { isSuppressed } = settings;
   const nobody = isSuppressed ? 'No place holds anybody of the list.' : 'No place holds any of these IDs.';
-  const isEmpty = places.every((place) => place.people.rows + place.people.suppressedOthers.rows === 0);
+  const isEmpty = places.every((place) => place.people.rowCount + place.people.suppressedOthers.rowCount === 0);
   const isAnyMissed = !isSuppressed && ids.some(({ id }) => !people.foundIds.has(id));
   const missed =
     'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.';
@@ -266,6 +266,6 @@ const shortened = (names: readonly string[]): string => names.slice(0, MAX_NAMED
 function purgeLines({ name: place, people }: PlacePurge, ids: readonly ListedId[], { key }: Ledger) {
   const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
   const linesOfIds = ids.map(({ id }) => line(key.idHash(id), people.rowsOf.get(id) ?? 0));
-  const { rows: otherRows } = people.suppressedOthers;
+  const { rowCount: otherRows } = people.suppressedOthers;
   return otherRows > 0 || ids.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
 }

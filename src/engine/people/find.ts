@@ -36,22 +36,20 @@ export interface PlaceLookup {
   readonly conditions: Readonly<Record<Table['name'], string>>;
 }
 
-/** A table with the columns in which people are looked for. */
+/** A table that has rows, with the columns in which people are looked for. */
 interface SearchedTable {
   readonly name: Table['name'];
-  readonly relation: string | undefined;
+  readonly relation: string;
   /** Undefined if the table is not searched for external ids. */
   readonly external: IdColumn | undefined;
   readonly unified: IdColumn;
 }
 
-type TableWithRows = SearchedTable & { readonly relation: string };
-
 const KINDS = ['external', 'unified'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** Stored forms: what cells may hold for the ids that are looked for. `id` is NULL for the suppression list. */
-const FORMS = 'temp.main._dfinery_forms';
+/** What cells may hold for the ids that are looked for. `id` is NULL for the suppression list. */
+const STORED_TEXTS = 'temp.main._dfinery_stored_texts';
 /** What the cells of both columns hold in the rows that leave. */
 const CELLS = 'temp.main._dfinery_cells';
 
@@ -65,39 +63,38 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
 
   // 1. The columns that hold ids.
   const searchedProfiles = state.profiles !== undefined && query.searchesProfiles === true;
-  const events = searchedTable(place, EVENTS.name, query.column, hashKey);
-  const profiles =
-    state.profiles && searchedTable(place, USER_PROFILES.name, searchedProfiles ? EXTERNAL_ID : undefined, hashKey);
-  const tables = profiles === undefined ? [events] : [events, profiles];
-  const tablesWithRows = tables.filter((table): table is TableWithRows => table.relation !== undefined);
+  const idColumns = { events: query.column, user_profiles: searchedProfiles ? EXTERNAL_ID : undefined };
+  const tables = searchedTables(place, idColumns, hashKey);
 
   // 2. The people of the rows that hold the external ids.
   await createTables(engine);
   const peopleInTables: PeopleById[] = [];
   const idTexts = ids.map((id) => ({ id, text: id }));
-  for (const table of tablesWithRows) {
-    await addForms(engine, table, 'external', idTexts);
+  for (const table of tables) {
+    await addStoredTexts(engine, table, 'external', idTexts);
     peopleInTables.push(await peopleOfIds(engine, table));
   }
   const peopleOf = joinPeople(...peopleInTables);
   const people = joinPeople(query.knownPeople, peopleOf);
-  const warnings = keyWarnings(tables, people, query);
+  const warnings = checkKeys(place, tables, people, query);
 
   // 3. All rows of these people, of those that other ways found, and of those on the suppression list.
   const peopleTexts = ids
     .flatMap((id) => (people.get(id) ?? []).map((text) => ({ id, text })))
     .filter(({ text }) => !isPlaceholder(text));
   const suppressedPeople = new Set<string>();
-  for (const table of tablesWithRows) {
+  const conditions = { events: 'false', user_profiles: 'false' };
+  for (const table of tables) {
     const suppressed = await suppressedTexts(engine, table, query);
     for (const text of suppressed) suppressedPeople.add(personOf(text, hashKey));
     const suppressedEntries = suppressed.map((text) => ({ id: null, text }));
-    await addForms(engine, table, 'unified', [...peopleTexts, ...suppressedEntries]);
-    await addCells(engine, table);
+    await addStoredTexts(engine, table, 'unified', [...peopleTexts, ...suppressedEntries]);
+    conditions[table.name] = conditionSql(table, KINDS);
+    await addCells(engine, table, conditions[table.name]);
   }
 
   // 4. Who that is, and how many rows they have.
-  const { rowsOf, rows, rowsLeaving } = await countRows(engine);
+  const { rowsOf, rowCount, leavingCount } = await countRows(engine);
   const { unifiedIds, peopleWithOtherIds } = await peopleInCells(engine, tables, hashKey);
   await engine.run(`DROP TABLE ${CELLS}`);
   const persons = new Set(unifiedIds.map(({ text }) => personOf(text, hashKey)));
@@ -109,100 +106,104 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
       personCount: persons.size,
       rowsOf,
       peopleOf,
-      alikeTexts: await alikeTexts(engine, tablesWithRows, missingIds),
-      rows,
+      alikeTexts: await alikeTexts(engine, tables, missingIds),
+      rowCount,
       peopleWithOtherIds,
-      suppressedOthers: { personCount: othersCount, rows: rowsLeaving - rows },
+      suppressedOthers: { personCount: othersCount, rowCount: leavingCount - rowCount },
       place: {
-        column: events.external?.source,
+        column: IdColumn.named(state, query.column, hashKey)?.source,
         searchedProfiles,
         service: serviceIn(state.exportState),
         suppressionLength: state.suppressionLength ?? 0,
       },
       warnings,
     },
-    conditions: {
-      events: conditionSql(events),
-      user_profiles: profiles === undefined ? 'false' : conditionSql(profiles),
-    },
+    conditions,
   };
 }
 
-function searchedTable(
-  place: SearchedPlace,
-  table: Table['name'],
-  column: string | undefined,
+/** The tables that have rows. `idColumns`: names in the export of the columns of external ids. */
+function searchedTables(
+  { name: placeName, state: placeState, relations }: SearchedPlace,
+  idColumns: Readonly<Record<Table['name'], string | undefined>>,
   hashKey: HashKey | undefined,
-): SearchedTable {
-  const state = tableState(place.state, table);
-  const columnNamed = (source: string) => state && IdColumn.named(state, source, place.name, hashKey);
-  const unified = columnNamed(UNIFIED_ID);
-  if (unified === undefined) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
-  const external = column === undefined ? undefined : columnNamed(column);
-  return { name: table, relation: place.relations[table], external, unified };
+): SearchedTable[] {
+  return [EVENTS, USER_PROFILES].flatMap(({ name }) => {
+    const [relation, state] = [relations[name], tableState(placeState, name)];
+    if (relation === undefined || state === undefined) return [];
+    const unified = IdColumn.named(state, UNIFIED_ID, hashKey);
+    if (unified === undefined) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
+    return [{ name, relation, external: IdColumn.named(state, idColumns[name], hashKey), unified }];
+  });
 }
 
 const createTables = (engine: Engine) =>
   engine.run(`
-    CREATE OR REPLACE TEMP TABLE ${FORMS} (id VARCHAR, table_name VARCHAR, kind VARCHAR, text VARCHAR);
+    CREATE OR REPLACE TEMP TABLE ${STORED_TEXTS} (id VARCHAR, table_name VARCHAR, kind VARCHAR, text VARCHAR);
     CREATE OR REPLACE TEMP TABLE ${CELLS} (row_id VARCHAR, table_name VARCHAR, kind VARCHAR, text VARCHAR)`);
 
-/** Throws a configuration failure for a column that must be searched for plain ids, and whose key is missing. */
-function keyWarnings(tables: readonly SearchedTable[], people: PeopleById, { column }: PeopleQuery): string[] {
+/** Gives warnings of `IdColumn.checkKey`. Only what is plain, or may be, needs the key of the unified ids. */
+function checkKeys(
+  { name }: SearchedPlace,
+  tables: readonly SearchedTable[],
+  people: PeopleById,
+  { column, hashKey }: PeopleQuery,
+): string[] {
   const isPlain = [...people.values()].flat().some((text) => !isHash(text));
   const warnings = tables.flatMap(({ external, unified }) => [
-    ...(external?.keyWarnings(true) ?? []),
-    ...unified.keyWarnings(isPlain || column === UNIFIED_ID),
+    ...(external?.checkKey(true, name, hashKey) ?? []),
+    ...unified.checkKey(isPlain || column === UNIFIED_ID, name, hashKey),
   ]);
   return [...new Set(warnings)];
 }
 
 /** Adds what cells of a column may hold for these texts. `id`: whose text it is; null for the suppression list. */
-async function addForms(
+async function addStoredTexts(
   engine: Engine,
-  table: TableWithRows,
+  table: SearchedTable,
   kind: Kind,
   texts: readonly { readonly id: string | null; readonly text: string }[],
 ): Promise<void> {
   const column = table[kind];
   if (column === undefined) return;
   // Only its hash tells that a plain cell holds the same id as a hashed one.
-  const plainForms = `
+  const plainTexts = `
     UNION
     SELECT id, plain.text
     FROM (SELECT DISTINCT text FROM ${cellsOf(table, column)}) AS plain
-    JOIN forms ON forms.text = ${hmacSql('plain.text')}`;
+    JOIN computed ON computed.text = ${hmacSql('plain.text')}`;
   const sql = `
-    INSERT INTO ${FORMS}
+    INSERT INTO ${STORED_TEXTS}
     WITH
       entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
-      forms AS (SELECT entry.id AS id, unnest(${column.formsSql('entry.text')}) AS text FROM entries),
-      stored_forms AS (SELECT id, text FROM forms ${column.isMixed ? plainForms : ''})
+      computed AS (SELECT entry.id AS id, unnest(${column.storedTextsSql('entry.text')}) AS text FROM entries),
+      stored_texts AS (SELECT id, text FROM computed ${column.isMixed ? plainTexts : ''})
     SELECT DISTINCT id, '${table.name}', '${kind}', text
-    FROM stored_forms
+    FROM stored_texts
     WHERE text <> ''`;
   await engine.run(sql, { ...padsOf(column.hashKey), texts: JSON.stringify(texts) });
 }
 
 /** A relation (text) of all cells of a column. */
-const cellsOf = ({ relation }: TableWithRows, { cells }: IdColumn): string =>
+const cellsOf = ({ relation }: SearchedTable, { cells }: IdColumn): string =>
   `(SELECT unnest(${listSql(cells)}) AS text FROM ${relation})`;
 
 /** A relation (id, text) of what cells of a column may hold. */
-const formsOf = ({ name }: SearchedTable, kind: Kind): string =>
-  `(SELECT id, text FROM ${FORMS} WHERE table_name = '${name}' AND kind = '${kind}')`;
+const storedTextsOf = ({ name }: SearchedTable, kind: Kind): string =>
+  `(SELECT id, text FROM ${STORED_TEXTS} WHERE table_name = '${name}' AND kind = '${kind}')`;
 
-/** SQL, TRUE for a row with a cell that holds one of the forms, else FALSE. */
-function conditionSql(table: SearchedTable): string {
-  if (table.relation === undefined) return 'false';
-  const hasForm = KINDS.flatMap((kind) =>
-    (table[kind]?.cells ?? []).map((cell) => `coalesce(${cell} IN (SELECT text FROM ${formsOf(table, kind)}), false)`),
+/** SQL, TRUE for a row with a cell of these kinds that holds one of the stored texts, else FALSE. */
+function conditionSql(table: SearchedTable, kinds: readonly Kind[]): string {
+  const holdsText = kinds.flatMap((kind) =>
+    (table[kind]?.cells ?? []).map(
+      (cell) => `coalesce(${cell} IN (SELECT text FROM ${storedTextsOf(table, kind)}), false)`,
+    ),
   );
-  return anyOfSql(hasForm);
+  return anyOfSql(holdsText);
 }
 
 /** The people of the rows that hold an external id. */
-async function peopleOfIds(engine: Engine, table: TableWithRows): Promise<PeopleById> {
+async function peopleOfIds(engine: Engine, table: SearchedTable): Promise<PeopleById> {
   const { relation, external, unified } = table;
   if (external === undefined) return new Map();
   const pairs = await engine.rows(`
@@ -210,19 +211,19 @@ async function peopleOfIds(engine: Engine, table: TableWithRows): Promise<People
       rows_of_ids AS (
         SELECT ${listSql(external.cells)} AS ids, ${listSql(unified.cells)} AS people
         FROM ${relation}
-        WHERE ${conditionSql(table)}
+        WHERE ${conditionSql(table, ['external'])}
       ),
       people_by_text AS (SELECT DISTINCT unnest(ids) AS text, people FROM rows_of_ids)
     SELECT DISTINCT id, unnest(list_filter(people, lambda person: person IS NOT NULL)) AS person
     FROM people_by_text
-    JOIN ${formsOf(table, 'external')} USING (text)`);
+    JOIN ${storedTextsOf(table, 'external')} USING (text)`);
   const people = pairs.filter(({ person }) => !isPlaceholder(String(person)));
   const byId = groupBy(people, ({ id }) => String(id));
   return new Map(Array.from(byId, ([id, pairsOfId]) => [id, pairsOfId.map(({ person }) => String(person))]));
 }
 
 /** The unified ids of a table that are on the suppression list. */
-async function suppressedTexts(engine: Engine, table: TableWithRows, { suppressed }: PeopleQuery): Promise<string[]> {
+async function suppressedTexts(engine: Engine, table: SearchedTable, { suppressed }: PeopleQuery): Promise<string[]> {
   if (suppressed === undefined || suppressed.hmacs.length === 0) return [];
   const sql = `
     SELECT DISTINCT text
@@ -234,7 +235,7 @@ async function suppressedTexts(engine: Engine, table: TableWithRows, { suppresse
 }
 
 /** Adds the cells of the rows that leave a table. */
-async function addCells(engine: Engine, table: TableWithRows): Promise<void> {
+async function addCells(engine: Engine, table: SearchedTable, condition: string): Promise<void> {
   const cells = KINDS.flatMap((kind) =>
     (table[kind]?.cells ?? []).map((cell) => `{'kind': '${kind}', 'text': ${cell}}`),
   );
@@ -244,7 +245,7 @@ async function addCells(engine: Engine, table: TableWithRows): Promise<void> {
       leaving AS (
         SELECT '${table.name} ' || row_number() OVER () AS row_id, ${listSql(cells)} AS cells
         FROM ${table.relation}
-        WHERE ${conditionSql(table)}
+        WHERE ${condition}
       ),
       cells_of_rows AS (SELECT row_id, unnest(cells) AS cell FROM leaving)
     SELECT row_id, '${table.name}', cell.kind, cell.text
@@ -254,12 +255,12 @@ async function addCells(engine: Engine, table: TableWithRows): Promise<void> {
 
 /** The number of rows of each id, of all ids together, and of all people who leave. A row may be that of several ids. */
 async function countRows(engine: Engine) {
-  const hits = `${CELLS} JOIN ${FORMS} USING (table_name, kind, text) WHERE id IS NOT NULL`;
-  const counts = await engine.rows(`SELECT id, count(DISTINCT row_id) AS rows FROM ${hits} GROUP BY id`);
+  const hits = `${CELLS} JOIN ${STORED_TEXTS} USING (table_name, kind, text) WHERE id IS NOT NULL`;
+  const counts = await engine.rows(`SELECT id, count(DISTINCT row_id) AS row_count FROM ${hits} GROUP BY id`);
   return {
-    rowsOf: new Map(counts.map(({ id, rows }) => [String(id), Number(rows)])),
-    rows: await engine.count(`(SELECT DISTINCT row_id FROM ${hits})`),
-    rowsLeaving: await engine.count(`(SELECT DISTINCT row_id FROM ${CELLS})`),
+    rowsOf: new Map(counts.map(({ id, row_count }) => [String(id), Number(row_count)])),
+    rowCount: await engine.count(`(SELECT DISTINCT row_id FROM ${hits})`),
+    leavingCount: await engine.count(`(SELECT DISTINCT row_id FROM ${CELLS})`),
   };
 }
 
@@ -270,14 +271,14 @@ async function peopleInCells(engine: Engine, tables: readonly SearchedTable[], h
       rows_of_people AS (
         SELECT DISTINCT row_id
         FROM ${CELLS}
-        JOIN ${FORMS} USING (table_name, kind, text)
+        JOIN ${STORED_TEXTS} USING (table_name, kind, text)
         WHERE kind = 'unified' AND id IS NOT NULL
       ),
       people AS (SELECT row_id, table_name, text FROM ${CELLS} WHERE kind = 'unified'),
       other_ids AS (
         SELECT row_id, text AS other_id
         FROM ${CELLS}
-        ANTI JOIN ${FORMS} USING (table_name, kind, text)
+        ANTI JOIN ${STORED_TEXTS} USING (table_name, kind, text)
         WHERE kind = 'external'
       )
     SELECT DISTINCT table_name, text, other_id
@@ -300,7 +301,7 @@ async function peopleInCells(engine: Engine, tables: readonly SearchedTable[], h
 /** For ids without a row: a text of the external column that differs only in its spelling. */
 async function alikeTexts(
   engine: Engine,
-  tables: readonly TableWithRows[],
+  tables: readonly SearchedTable[],
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const texts = new Map<string, string>();
@@ -308,11 +309,11 @@ async function alikeTexts(
     const { external } = table;
     if (external === undefined || ids.length === 0) continue;
     const folded = foldedSql('id');
-    const forms = external.hashKey === undefined ? [folded] : [folded, hmacSql(folded)];
+    const storedTexts = external.hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
     const sql = `
       WITH
         ids AS (SELECT unnest(from_json($ids, '["VARCHAR"]')) AS id),
-        folded_ids AS (SELECT id, unnest(${listSql(forms)}) AS folded FROM ids),
+        folded_ids AS (SELECT id, unnest(${listSql(storedTexts)}) AS folded FROM ids),
         folded_cells AS (
           SELECT ${foldedSql('text')} AS folded, any_value(text) AS stored
           FROM (SELECT DISTINCT text FROM ${cellsOf(table, external)})

@@ -21,28 +21,25 @@ export class IdColumn {
   readonly cells: readonly string[];
   /** The key that was given, if rows have hashes under it. */
   readonly hashKey: HashKey | undefined;
-  readonly #givenKey: HashKey | undefined;
-  readonly #place: string;
   /** Check values of the keys under which rows have hashes, oldest first; null for rows with plain values. */
   readonly #keyChecks: readonly (string | null)[];
   readonly #codecs: readonly ColumnCodec[];
 
   /** The column of this name in the export, whose Unicode form may be another; undefined if the table lacks it. */
-  static named(state: TableState, name: string, place: string, givenKey: HashKey | undefined) {
+  static named(state: TableState, name: string | undefined, givenKey: HashKey | undefined): IdColumn | undefined {
+    if (name === undefined) return undefined;
     const ofName = state.columns.filter(isTyped).filter(({ source }) => nfc(source) === nfc(name));
-    return ofName.length === 0 ? undefined : new IdColumn(ofName, state, place, givenKey);
+    return ofName.length === 0 ? undefined : new IdColumn(ofName, state, givenKey);
   }
 
-  private constructor(columns: readonly Typed[], state: TableState, place: string, givenKey: HashKey | undefined) {
+  private constructor(columns: readonly Typed[], state: TableState, givenKey: HashKey | undefined) {
     const [{ source }] = columns;
     const hashed = hashedIn(state.exportState).map((hashing) =>
       hashing.columns.includes(source) ? hashing.key_check : null,
     );
     const zone = zoneOf(state.timezone);
     this.source = source;
-    this.#place = place;
     this.#keyChecks = hashed.length === 0 ? [null] : hashed;
-    this.#givenKey = givenKey;
     this.hashKey = givenKey !== undefined && hashed.includes(givenKey.check) ? givenKey : undefined;
     this.cells = columns.flatMap((column) => [
       codecOf(column.type, zone).textSql(identifier(column.name)),
@@ -58,7 +55,7 @@ export class IdColumn {
   }
 
   /** SQL of the texts that a cell may hold for an id: a list with NULLs. With a `hashKey` it needs the values of its pads. */
-  formsSql(id: string): string {
+  storedTextsSql(id: string): string {
     const plain = [id, ...this.#codecs.map((codec) => canonicalSql(codec, id))];
     return listSql(this.hashKey === undefined ? plain : [...plain, ...plain.map(hmacSql)]);
   }
@@ -70,34 +67,27 @@ export class IdColumn {
   }
 
   /**
-   * Warnings about rows with hashes under other keys than the given one. A hash is found in rows that hold the same
-   * hash; only the key connects it to a plain id. So it throws a configuration failure if `needsKey`, and no row has
-   * hashes under the given key.
+   * Gives warnings about rows with hashes under other keys than the given one. A hash is found in rows that hold the
+   * same hash; only the key connects it to a plain id. So it throws a configuration failure if `needsKey`, and no row
+   * has hashes under the given key.
    */
-  keyWarnings(needsKey: boolean): string[] {
+  checkKey(needsKey: boolean, place: string, givenKey: HashKey | undefined): string[] {
     const { source, hashKey } = this;
-    const hashChecks = this.#keyChecks.filter((check) => check !== null);
-    if (hashChecks.every((check) => check === hashKey?.check)) return [];
-    if (hashKey === undefined && needsKey) {
-      const why = this.#givenKey === undefined ? 'hash_key is missing' : 'hash_key is another one';
+    if (this.#keyChecks.every((check) => check === null || check === hashKey?.check)) return [];
+    const othersHashed = `${place}: some rows have ${source} hashed under another key`;
+    if (needsKey) {
+      if (hashKey !== undefined) return [`${othersHashed}. Run again with that key for those.`];
+      const why = givenKey === undefined ? 'hash_key is missing' : 'hash_key is another one';
       throw configError(
-        `${this.#place} holds the column ${source} hashed, but ${why}: give the one that it was loaded with, in ` +
-          'hash_key or DFINERY_HASH_KEY. Nothing was done.',
+        `${place} holds the column ${source} hashed, but ${why}: give the one that it was loaded with, in hash_key or ` +
+          'DFINERY_HASH_KEY. Nothing was done.',
       );
     }
-    if (needsKey) {
-      return [`${this.#place}: some rows have ${source} hashed under another key. Run again with that key for those.`];
-    }
     if (hashKey !== undefined) {
-      return [
-        `${this.#place}: some rows have ${source} hashed under another key, and its people may come back with a sync. ` +
-          'Let profiles or a mapping name them, too.',
-      ];
+      return [`${othersHashed}, and its people may come back with a sync. Let profiles or a mapping name them, too.`];
     }
     if (new Set(this.#keyChecks).size === 1) return [];
-    return [
-      `${this.#place}: only some rows have ${source} hashed. Without that hash_key, rows of these people may stay.`,
-    ];
+    return [`${place}: only some rows have ${source} hashed. Without that hash_key, rows of these people may stay.`];
   }
 }
 

@@ -1,7 +1,7 @@
 // This folder: finds people in the rows of a place, for all targets.
 //
 // Rows know a person by `df_unified_id`, and by the company's own id in a column that the query names. Either may be
-// hashed, in all rows or in some. `find.ts` fills a table of stored forms: the texts that a cell may hold for an id. A
+// hashed, in all rows or in some. `find.ts` fills a table of stored texts: those that a cell may hold for an id. A
 // condition in SQL selects the rows with such a cell. A purge removes the rows of that condition, so it removes what
 // was found. A key is always one of HMAC.
 
@@ -31,7 +31,7 @@ export interface SuppressedPeople {
   readonly hmacs: readonly string[];
 }
 
-/** A `df_unified_id` in the form that rows of a place hold. */
+/** A `df_unified_id` as rows of a place hold it. */
 export interface UnifiedId {
   readonly text: string;
   /** Check value of the key under which it is a hash; undefined for a plain one. */
@@ -40,9 +40,9 @@ export interface UnifiedId {
 
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
 export interface PeopleFound {
-  /** Every form of the people's unified ids in the rows, without placeholders. */
+  /** The people's unified ids as the rows hold them, plain and hashed, without placeholders. */
   readonly unifiedIds: readonly UnifiedId[];
-  /** Number of people; each counts once, whatever the number of forms. */
+  /** Number of people; each counts once, whether plain, hashed or both. */
   readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowsOf: ReadonlyMap<string, number>;
@@ -51,11 +51,11 @@ export interface PeopleFound {
   /** Of ids without a row: a text of the column that differs only in its spelling. */
   readonly alikeTexts: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
-  readonly rows: number;
+  readonly rowCount: number;
   /** The people whose rows also carry other ids in the column. */
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */
-  readonly suppressedOthers: { readonly personCount: number; readonly rows: number };
+  readonly suppressedOthers: { readonly personCount: number; readonly rowCount: number };
   /** What the look-up tells of the place, whoever was found there. */
   readonly place: {
     /** The name of the query's column as the place has it; undefined if it lacks it. */

@@ -1,18 +1,20 @@
 // External ids that are probably the same, but spelt differently. They differ in blanks at the edges, capitals, leading
 // zeros or Unicode form.
 
-const EDGES = /^[\s\p{Z}\p{Cf}]+|[\s\p{Z}\p{Cf}]+$/gu;
+/** For JavaScript, and for RE2 of DuckDB. */
+const BLANK_EDGES = '^[\\s\\p{Z}\\p{Cf}]+|[\\s\\p{Z}\\p{Cf}]+$';
+const EDGES = new RegExp(BLANK_EDGES, 'gu');
 
 const trimmed = (text: string): string => text.normalize('NFC').replace(EDGES, '');
 
-/** A form that is equal for such ids. */
+/** A spelling that is equal for such ids. */
 export const foldedSpelling = (text: string): string => trimmed(text).toLowerCase().replace(/^0+/, '');
 
-/** SQL of the same form. */
+/** SQL of the same spelling. */
 export const foldedSql = (text: string): string =>
-  `ltrim(lower(regexp_replace(nfc_normalize(${text}), '^[\\s\\pZ\\p{Cf}]+|[\\s\\pZ\\p{Cf}]+$', '', 'g')), '0')`;
+  `ltrim(lower(regexp_replace(nfc_normalize(${text}), '${BLANK_EDGES}', '', 'g')), '0')`;
 
-/** How two ids of the same form differ, as the end of "differs only in …". */
+/** How two ids of the same folded spelling differ, as the end of "differs only in …". */
 export function differenceOf(id: string, other: string): string {
   const steps: readonly (readonly [string, (text: string) => string])[] = [
     ['its Unicode form', (text) => text.normalize('NFC')],
@@ -20,5 +22,5 @@ export function differenceOf(id: string, other: string): string {
     ['capitals', (text) => trimmed(text).toLowerCase()],
     ['leading zeros', (text) => trimmed(text).replace(/^0+/, '')],
   ];
-  return steps.find(([, form]) => form(id) === form(other))?.[0] ?? 'its spelling';
+  return steps.find(([, respelt]) => respelt(id) === respelt(other))?.[0] ?? 'its spelling';
 }

@@ -82,7 +82,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
       const suppressionLength = await options.onFound(people);
       return { change: { ...change, state: { ...change.state, suppressionLength } }, report: people };
     });
-    const rowsRemoved = people.rows + people.suppressedOthers.rows;
+    const rowsRemoved = people.rowCount + people.suppressedOthers.rowCount;
     const unerased = await eraseBytes(place, options.signal);
     const { inUse, unswept } = await sweepRuns(place);
     const damaged = place.version.damage.map((message) => `They may hold the people: ${message}`);

@@ -27,7 +27,7 @@ const purge = async (query: PeopleQuery) => {
     ...place.options(),
     onFound: async () => 0,
   });
-  expect(people.rows + people.suppressedOthers.rows).toBe(rowsRemoved);
+  expect(people.rowCount + people.suppressedOthers.rowCount).toBe(rowsRemoved);
   return { rowsRemoved, left: (await place.keys()).map((key) => key.slice(11)).sort() };
 };
 
@@ -56,7 +56,7 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
     const found = await look({ column: 'member', ids: ['a', 'b', 'none'] });
     expect(found).toMatchObject({
       personCount: 2,
-      rows: 6,
+      rowCount: 6,
       peopleWithOtherIds: new Set(),
       place: { column: 'member' },
     });
@@ -93,7 +93,7 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
     expect(await look({ ids: ['x', 'y', 'w'], knownPeople: peopleOf })).toMatchObject({
       personCount: 2,
       rowsOf: new Map([['x', 2]]),
-      rows: 2,
+      rowCount: 2,
     });
     expect(await purge({ ids: ['x', 'y'], knownPeople: peopleOf })).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
@@ -111,13 +111,13 @@ describe('people in a place', () => {
       expect(await look({ column, ids: ['x'] })).toMatchObject({
         place: { column: undefined },
         personCount: 0,
-        rows: 0,
+        rowCount: 0,
       });
       const peopleOf = new Map([['x', ['u1']]]);
       expect(await look({ column, ids: ['x'], knownPeople: peopleOf })).toMatchObject({
         place: { column: undefined },
         personCount: 1,
-        rows: 1,
+        rowCount: 1,
       });
     }
   });
@@ -133,9 +133,9 @@ describe('people in a place', () => {
     const query = { column: 'member', ids: ['a'], suppressed };
     expect(await look(query)).toMatchObject({
       personCount: 1,
-      rows: 1,
+      rowCount: 1,
       peopleWithOtherIds: new Set(),
-      suppressedOthers: { personCount: 1, rows: 1 },
+      suppressedOthers: { personCount: 1, rowCount: 1 },
     });
     expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
@@ -155,7 +155,7 @@ describe('people in a place', () => {
       { id: 'e3', df_unified_id: ' ', member: 'a' },
       { id: 'e4', df_unified_id: ' ', member: 'c' },
     ]);
-    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ personCount: 0, rows: 2 });
+    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ personCount: 0, rowCount: 2 });
     expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 2, left: ['e2', 'e4'] });
   });
 
@@ -168,7 +168,7 @@ describe('people in a place', () => {
     ]);
     expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({
       personCount: 2,
-      rows: 4,
+      rowCount: 4,
       peopleWithOtherIds: new Set(['u1']),
     });
     expect(await look({ column: 'member', ids: ['a', 'b'] })).toMatchObject({
@@ -185,6 +185,16 @@ describe('people in a place', () => {
     const ids = ['kim', '\u00a0Kim', '김'.normalize('NFD'), 'Kimm', 'Kim'];
     const { alikeTexts } = await look({ column: 'member', ids });
     expect([...alikeTexts.keys()].sort()).toEqual(ids.slice(0, 3).sort());
+  });
+
+  it('are named for another spelling in a hashed column, too, whatever its hash begins with', async () => {
+    const hashKey = new HashKey(new Secret('a hash key that has 32 characters'));
+    const names = Array.from({ length: 40 }, (_, i) => `kim${i}`);
+    expect(names.some((text) => hashKey.hashOf(text).startsWith('0'))).toBe(true);
+    const rows = names.map((text, i) => ({ id: `e${i}`, df_unified_id: `u${i}`, member: hashKey.hashOf(text) }));
+    await loadHashed(D1, rows, ['member'], hashKey);
+    const ids = names.map((text) => text.toUpperCase());
+    expect((await look({ column: 'member', ids, hashKey })).alikeTexts.size).toBe(40);
   });
 
   it('are found in either form in a hashed column, as one person', async () => {
@@ -204,13 +214,13 @@ describe('people in a place', () => {
     const query = { column: 'member', ids: ['a'], hashKey };
     expect(await look(query)).toMatchObject({
       personCount: 2,
-      rows: 4,
+      rowCount: 4,
       peopleWithOtherIds: new Set(),
       rowsOf: new Map([['a', 4]]),
     });
     expect(await look({ ids: ['x'], knownPeople: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
       personCount: 1,
-      rows: 2,
+      rowCount: 2,
     });
     expect(await purge(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
   });
@@ -220,7 +230,7 @@ describe('people in a place', () => {
     await load([{ id: 'e1', df_unified_id: 'u1', member: 'a' }]);
     await loadHashed(D2, [{ id: 'e2', df_unified_id: key.hashOf('u1'), member: '' }], ['df_unified_id'], key);
     await expect(look({ column: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
-    expect(await look({ column: 'member', ids: ['a'], hashKey: key })).toMatchObject({ personCount: 1, rows: 2 });
+    expect(await look({ column: 'member', ids: ['a'], hashKey: key })).toMatchObject({ personCount: 1, rowCount: 2 });
   });
 
   it('are warned of if rows have their unified ids hashed under another key', async () => {

@@ -171,7 +171,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     const asked = { ids: ['007', '7'], searchesProfiles: true };
     expect(await found(asked)).toMatchObject({
       personCount: 1,
-      rows: 2,
+      rowCount: 2,
       place: { searchedProfiles: true },
       rowsOf: new Map([['007', 2]]),
     });

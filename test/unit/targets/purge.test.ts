@@ -37,7 +37,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
       [place.of(D1, [...rows, { id: 'd', member: 'more', df_unified_id: 'u3' }])],
     ]);
     await place.load([[place.of(D2, [{ id: 'e', member: 'SECRET-member', df_unified_id: 'SECRET-u' }])]]);
-    expect(await place.find(['SECRET-member'])).toMatchObject({ personCount: 1, rows: 3 });
+    expect(await place.find(['SECRET-member'])).toMatchObject({ personCount: 1, rowCount: 3 });
     expect(await place.purge(['SECRET-member'])).toMatchObject({ rowsRemoved: 3, unreached: [] });
     expect(await place.keys()).toEqual([`${D1} c`, `${D1} d`]);
     expect(naming('SECRET')).toEqual([]);

@@ -163,7 +163,7 @@ describe.each(['duckdb', 'parquet', 'delta', 'delta in a bucket'])('%s:', (kind)
         const cursor = (await place.state())?.exportState?.from_date ?? '';
         expect(cursor <= ((await rows()).some((row) => row.startsWith(D2)) ? D3 : D2), cut.name).toBe(true);
         if (what === 'a purge') {
-          const { rows: left } = await place.find(['SECRET']);
+          const { rowCount: left } = await place.find(['SECRET']);
           const listed = (await place.state())?.suppressionLength;
           expect(
             [[2, undefined], [2, LISTED], ...(name === 'parquet' ? [[1, LISTED]] : []), [0, LISTED]],
