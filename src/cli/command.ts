@@ -3,6 +3,7 @@ import { parseDuration } from '../base/durations.ts';
 import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { nearest } from '../base/nearest.ts';
+import { hasCredentials } from './configuration.ts';
 import { type Context, LOG_FORMATS, type Stream } from './context.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {
@@ -21,8 +22,8 @@ export interface Command<O extends OptionTable = OptionTable> {
    */
   failed?(
     error: unknown,
-    values: Partial<OptionValues<O & typeof GLOBAL_OPTIONS>>,
     context: Context,
+    values: Partial<OptionValues<O & typeof GLOBAL_OPTIONS>>,
   ): Promise<CommandResult>;
 }
 
@@ -33,7 +34,7 @@ export interface Command<O extends OptionTable = OptionTable> {
 export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];
-  /** Default: stdout, unless that carries data. */
+  /** Default: stdout. A command whose data go there names stderr. */
   readonly stream?: Stream;
   /** Default: done. */
   readonly exit?: ExitCode;
@@ -55,6 +56,8 @@ export interface Option<T> {
   readonly short?: string;
   /** True for a word after the command, which messages call by its name in capitals. */
   readonly isArgument?: boolean;
+  /** True for an external id, which may look like an address with a key in it. Such an address is refused elsewhere. */
+  readonly isExternalId?: boolean;
   /** True if it must be given. `fallback` is read where an option with a default is left out. */
   readonly isRequired?: boolean;
   readonly fallback?: string;
@@ -69,16 +72,16 @@ export const optionName = (key: string, { isArgument }: Option<unknown>): string
   isArgument === true ? key.toUpperCase() : `--${kebab(key)}`;
 
 /** The option that a word of the command line names: `--max-wait`, `-o`. */
-export const optionNamed = (table: OptionTable, word: string | undefined): Option<unknown> | undefined =>
+export const findOption = (table: OptionTable, word: string | undefined): Option<unknown> | undefined =>
   Object.entries(table).find(([key, option]) => optionName(key, option) === word || `-${option.short}` === word)?.[1];
 
 /** The names of the options that are no arguments. */
-export const optionNames = (table: OptionTable): string[] =>
+export const dashedNames = (table: OptionTable): string[] =>
   Object.entries(table).flatMap(([key, option]) => (option.isArgument ? [] : [optionName(key, option)]));
 
 /** The sentence for a name that is unknown. It shows the name only if a known one is near: it may be a secret. */
 export function unknownName(what: string, name: string, names: readonly string[]): UserError {
-  const near = nearest(name, names);
+  const near = hasCredentials(name) ? undefined : nearest(name, names);
   if (near === undefined) return configError(`there is no such ${what}: wanted ${names.join(', ')}.`);
   return configError(`there is no ${what} ${JSON.stringify(name)}: did you mean ${near}?`);
 }

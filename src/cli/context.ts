@@ -34,7 +34,7 @@ export type Stream = 'stdout' | 'stderr';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
-  /** Writes one line of a result: on stdout, unless that is taken by data. */
+  /** Writes one line of a result: on stdout, unless the command says otherwise. */
   result(line: string, stream?: Stream): void;
   /** Writes one line of log, above the status. */
   note(line: string, level?: LogLevel): void;

@@ -13,7 +13,7 @@ import { targetOf } from './place-arguments.ts';
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
 export const PEOPLE_OPTIONS = {
-  id: text('An external ID'),
+  id: { ...text('An external ID'), isExternalId: true },
   file: text('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
   column: text('Name of the column with the external IDs'),
   in: places(

@@ -1,46 +1,48 @@
 import { defectText, EXIT, type ExitCode, messageOf, UserError } from '../base/errors.ts';
-import type { Logger } from '../base/log.ts';
 import { Stopped } from '../base/process.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import type { Context } from './context.ts';
 import type { Summary } from './results.ts';
 
-export interface Failure {
+type FailureContext = Pick<Context, 'signal' | 'redactor' | 'logger'>;
+
+interface Failure {
   readonly exit: ExitCode;
-  /** One sentence for an expected failure; for a defect the stack, too. */
-  readonly message: string;
-  log(logger: Logger): void;
+  /** One sentence for an expected failure; for a defect the stack, too. Without secrets. */
+  readonly error: string;
+  log(): void;
 }
 
 /** The failure of a run that was under way. `cause`: what was thrown. `summary`: what the run has done, and why it ended. */
 export class RunFailed extends Error {
   readonly summary: Summary;
 
-  constructor(done: Summary, cause: unknown, { signal, redactor }: Pick<Context, 'signal' | 'redactor'>) {
+  constructor(done: Summary, cause: unknown, context: FailureContext) {
     super(messageOf(cause), { cause });
-    const { exit, message } = failureOf(cause, signal);
-    this.summary = { ...done, exit, error: redactor.mask(message) };
+    const { exit, error } = failureOf(cause, context);
+    this.summary = { ...done, exit, error };
   }
 }
 
-export function failureOf(thrown: unknown, signal: AbortSignal): Failure {
-  if (thrown instanceof RunFailed) return failureOf(thrown.cause, signal);
+export function failureOf(thrown: unknown, context: FailureContext): Failure {
+  if (thrown instanceof RunFailed) return failureOf(thrown.cause, context);
+  const { signal, redactor, logger } = context;
   const error = diskErrorByItsPath(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}. Run the same command again.`;
     const exit = stopExit(signal.reason ?? error);
-    return { exit, message, log: (logger) => logger.warn('run.stopped', message) };
+    return { exit, error: redactor.mask(message), log: () => logger.warn('run.stopped', message) };
   }
   if (error instanceof UserError) {
     const message = messageIn(error);
-    const log = (logger: Logger) => {
+    const log = () => {
       logger.error('run.failed', message, { kind: error.kind, ...error.where });
       if (error.technical !== error.message) logger.debug('run.failed.detail', error.technical);
     };
-    return { exit: error.exitCode, message, log };
+    return { exit: error.exitCode, error: redactor.mask(message), log };
   }
   const message = `a defect of dfinery-elt, please report it: ${defectText(error)}`;
-  return { exit: EXIT.failed, message, log: (logger) => logger.error('run.defect', message) };
+  return { exit: EXIT.failed, error: redactor.mask(message), log: () => logger.error('run.defect', message) };
 }
 
 /** The process ends by the signal itself, which a shell shows as this code. */

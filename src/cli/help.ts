@@ -1,11 +1,11 @@
 import type { Argv } from 'yargs';
 import { type ConfigSchema, type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
-import { GLOBAL_OPTIONS, kebab, type Option, type OptionTable, optionNamed, optionNames } from './command.ts';
+import { dashedNames, findOption, GLOBAL_OPTIONS, kebab, type OptionTable } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { declare, newParser } from './parse.ts';
-import { placeWords } from './place-arguments.ts';
+import { placeUsage } from './place-arguments.ts';
 import { wrapped } from './text-layout.ts';
 
 const MAX_COLUMNS = 110;
@@ -14,7 +14,7 @@ const MAX_COLUMNS = 110;
 function placesLine({ target }: OptionTable): string {
   const targets = TARGETS.filter(({ name }) => target?.choices?.includes(name));
   if (targets.length === 0) return '';
-  const forms = targets.map((named) => placeWords([named])).join(', ');
+  const forms = targets.map((named) => placeUsage([named])).join(', ');
   return `TARGET PLACE: ${forms}.\nDefault: target and place of dfinery.json.\n`;
 }
 
@@ -43,16 +43,13 @@ export async function commandHelp(name: string, columns: number): Promise<string
 
 function addOptions(parser: Argv, table: OptionTable, keys: readonly string[], heading: string): void {
   const shown = keys.filter((key) => table[key].isArgument !== true);
-  declare(parser, Object.fromEntries(shown.map((key) => [key, table[key]])), hintOf).group(shown.map(kebab), heading);
+  declare(parser, Object.fromEntries(shown.map((key) => [key, table[key]]))).group(shown.map(kebab), heading);
 }
 
 async function linesOfHelp(parser: Argv): Promise<string[]> {
   addOptions(parser, GLOBAL_OPTIONS, Object.keys(GLOBAL_OPTIONS), 'Options of all commands:');
   return (await parser.getHelp()).split('\n');
 }
-
-const hintOf = ({ describe, isRequired, fallback }: Option<unknown>): string =>
-  `${describe}${isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`}`;
 
 /** What may stand in place of the last of these words; empty where a shell knows better. */
 export async function completionsOf(words: readonly string[]): Promise<readonly string[]> {
@@ -62,12 +59,10 @@ export async function completionsOf(words: readonly string[]): Promise<readonly 
   if (!Object.hasOwn(COMMANDS, name)) return [];
   const { options } = (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...options, ...GLOBAL_OPTIONS };
-  const last = optionNamed(table, before.at(-1));
+  const last = findOption(table, before.at(-1));
   if (last !== undefined && last.words > 0) return last.choices ?? [];
-  if (words.at(-1)?.startsWith('-')) return optionNames(table);
-  const isFirst = before.every(
-    (word, i) => word.startsWith('-') || (optionNamed(table, before[i - 1])?.words ?? 0) > 0,
-  );
+  if (words.at(-1)?.startsWith('-')) return dashedNames(table);
+  const isFirst = before.every((word, i) => word.startsWith('-') || (findOption(table, before[i - 1])?.words ?? 0) > 0);
   return isFirst ? (options.target?.choices ?? []) : [];
 }
 

@@ -7,14 +7,14 @@ import { nearest } from '../base/nearest.ts';
 import { variableOf } from '../config/environment.ts';
 import {
   type Command,
+  dashedNames,
+  findOption,
   GLOBAL_OPTIONS,
   kebab,
   type Option,
   type OptionTable,
   type OptionValues,
   optionName,
-  optionNamed,
-  optionNames,
   unknownName,
 } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
@@ -51,26 +51,20 @@ export const newParser = () =>
     .exitProcess(false)
     .parserConfiguration(PARSER);
 
-/** The arguments and options of a command, of which `hint` stands in the help. */
-export function declare<T>(
-  parser: Argv<T>,
-  table: OptionTable,
-  hint = ({ describe }: Option<unknown>) => describe,
-): Argv<T> {
+/** Tells yargs the options of a command, with their text in the help. */
+export function declare<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
   for (const [key, option] of Object.entries(table)) {
     if (option.isArgument === true) continue;
-    const { words, short } = option;
+    const { words, short, isRequired, fallback } = option;
+    const hint = isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`;
+    const describe = `${option.describe}${hint}`;
     // With a number of words, a `-` alone is a word, and no option.
     const nargs = words === 0 ? {} : { nargs: words };
     const alias = short === undefined ? {} : { alias: short };
-    parser.option(kebab(key), { type: words === 0 ? 'boolean' : 'string', describe: hint(option), ...nargs, ...alias });
+    parser.option(kebab(key), { type: words === 0 ? 'boolean' : 'string', describe, ...nargs, ...alias });
   }
   return parser;
 }
-
-/** An external id may look like an address with a key in it. */
-const isExternalId = (word: string, before = ''): boolean =>
-  /^--(id|proof)=/.test(word) || /^--(id|proof)$/.test(before);
 
 /** Parses a command line. What is wrong with it is the `problem`. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
@@ -79,12 +73,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
   const { options, words, problem: wordProblem } = await split(argv, table);
-  const isWithCredentials = argv.some((word, i) => hasCredentials(word) && !isExternalId(word, argv[i - 1]));
-  const problems = [
-    isWithCredentials ? addressWithCredentials('an address') : undefined,
-    wordProblem,
-    unknownOption(options, table),
-  ];
+  const problems = [wordProblem, unknownOption(options, table)];
   if (command === undefined && first !== undefined) problems.push(unknownName('command', first, Object.keys(COMMANDS)));
   const keys = argumentKeys(table, words.length);
   const raw: Readonly<Record<string, unknown>> = {
@@ -99,22 +88,19 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   }
   // It may be an id or a secret, so that no log may show it.
   if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
-  // The notification of a failure would send the place to others.
-  if (isWithCredentials) values.place = undefined;
   const problem = problems.find((failure) => failure !== undefined);
   return { name, command, values, problem: problem && withHelp(problem, name) };
 }
 
 /** The first word that is no option, and belongs to none. An unknown option takes one word, as yargs sees it. */
-function commandWord(argv: readonly string[]): string | undefined {
-  const at = argv.findIndex((word, i) => {
-    const before = i === 0 ? '' : argv[i - 1];
+const commandWord = (argv: readonly string[]): string | undefined =>
+  argv.find((word, i) => {
+    // Of letters behind one dash, `-qv`, the last takes a word.
+    const before = (argv[i - 1] ?? '').replace(/^-[a-z]+(?=[a-z]$)/i, '-');
     const isOfOption =
-      before.startsWith('-') && !before.includes('=') && optionNamed(GLOBAL_OPTIONS, before)?.words !== 0;
+      before.startsWith('-') && !before.includes('=') && findOption(GLOBAL_OPTIONS, before)?.words !== 0;
     return !word.startsWith('-') && !isOfOption;
   });
-  return argv[at];
-}
 
 interface SplitLine {
   /** Each option with its words. */
@@ -162,8 +148,11 @@ const withHelp = (problem: UserError, name: string | undefined): UserError =>
 
 /** The value of an option, or the failure of one that is given in a wrong way. */
 function readOption(option: Option<unknown>, name: string, raw: unknown) {
-  const { words: count, isList, isRequired, fallback } = option;
+  const { words: count, isList, isRequired, isExternalId, fallback } = option;
   const words = (raw === undefined ? [] : [raw].flat()).map(String);
+  // Messages, logs and notifications repeat addresses.
+  if (isExternalId !== true && words.some(hasCredentials))
+    return { value: undefined, problem: addressWithCredentials(name) };
   const filled = words.filter((word) => word !== '');
   // Of words that were given twice, which is a failure, the first is read; of a flag the last.
   const used = count === 0 ? filled.slice(-1) : isList === true ? filled : filled.slice(0, 1);
@@ -184,7 +173,7 @@ function unknownOption(options: object, table: OptionTable): UserError | undefin
   const key = Object.keys(options).find((key) => !Object.hasOwn(table, key) || table[key].isArgument);
   if (key === undefined) return undefined;
   const name = key.length === 1 ? `-${key}` : `--${kebab(key)}`;
-  const near = nearest(name, optionNames(table));
+  const near = nearest(name, dashedNames(table));
   const hint = keyHint(name) ?? (near && `did you mean ${near}?`);
   return configError(`there is no option ${name}${hint === undefined ? '.' : `: ${hint}`}`);
 }

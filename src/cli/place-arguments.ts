@@ -11,7 +11,7 @@ export const placeArguments = (targets: readonly Target[]) => ({
   place: argument(text('A place of it')),
 });
 
-export type PlaceWords = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
+export type PlaceValues = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
 
 /** A place, as a user names it. */
 export interface NamedPlace<T extends Target = Target> {
@@ -20,13 +20,13 @@ export interface NamedPlace<T extends Target = Target> {
 }
 
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
-export const placeWords = (targets: readonly Target[]): string =>
+export const placeUsage = (targets: readonly Target[]): string =>
   targets.flatMap(({ name, placeForms }) => placeForms.map((form) => `${name} ${form}`)).join(' or ');
 
 /** What most commands begin with: the configuration, and the place that the words or the configuration name. */
 export function configuredPlace<T extends Target>(
   command: string,
-  words: PlaceWords & { readonly config: string | undefined },
+  words: PlaceValues & { readonly config: string | undefined },
   targets: readonly T[],
   context: Context,
 ) {
@@ -37,7 +37,7 @@ export function configuredPlace<T extends Target>(
 /** The target and the place of a command. Throws a configuration failure where nothing names both. */
 export function placeOf<T extends Target>(
   command: string,
-  words: PlaceWords,
+  words: PlaceValues,
   targets: readonly T[],
   config: CommandConfig,
 ): NamedPlace<T> {
@@ -49,7 +49,7 @@ export function placeOf<T extends Target>(
 /** The same for a command that may do without; undefined where nothing names them. */
 export function optionalPlaceOf<T extends Target>(
   command: string,
-  words: PlaceWords,
+  words: PlaceValues,
   targets: readonly T[],
   config: CommandConfig | undefined,
 ): NamedPlace<T> | undefined {
@@ -62,7 +62,7 @@ export function optionalPlaceOf<T extends Target>(
 
 function missingPlace(command: string, targets: readonly Target[], config: CommandConfig | undefined): UserError {
   const { shownFile = CONFIG_FILE } = config ?? {};
-  const forms = placeWords(targets);
+  const forms = placeUsage(targets);
   return configError(`TARGET PLACE is missing: write ${command} ${forms}, or set target and place in ${shownFile}.`);
 }
 
@@ -73,7 +73,7 @@ function missingPlace(command: string, targets: readonly Target[], config: Comma
 export function targetOf<T extends Target>(word: string, place: string, targets: readonly T[], usage: string): T {
   const target = targets.find(({ name }) => name === word);
   if (target === undefined && TARGETS.some(({ name }) => name === word))
-    throw configError(`${usage} takes ${placeWords(targets)}, not ${word}.`);
+    throw configError(`${usage} takes ${placeUsage(targets)}, not ${word}.`);
   const names = targets.map(({ name }) => name);
   if (target === undefined) throw unknownName('target', word, names);
   const kind = targetAt(place);

@@ -30,20 +30,19 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
     for (const line of lines) terminal.result(line);
     return EXIT.done;
   };
-  const [first, topic] = argv;
-  if (first === COMPLETION) return print(await completionsOf(argv.slice(2)));
-  if (first === 'help' && topic === 'config') return print(configHelp(terminal.columns));
+  const [first, ...others] = argv;
+  if (first === COMPLETION) return print(await completionsOf(others.slice(1)));
+  if (first === 'help' && others[0] === 'config') return print(configHelp(terminal.columns));
   if (first === 'version') return print([VERSION]);
   if (first === 'completion') {
     newParser().showCompletionScript();
     return EXIT.done;
   }
-  const line = await parseCommandLine(first === 'help' ? argv.slice(1) : argv);
-  const { name, problem } = line;
-  if (line.values.version === true) return print([VERSION]);
-  const isHelpAsked = line.values.help === true || first === 'help';
-  if (name !== undefined && isHelpAsked) return print(await commandHelp(name, terminal.columns));
-  if (line.values.help === true || (name === undefined && problem === undefined))
+  const line = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
+  const { name, problem, values } = line;
+  if (values.version === true) return print([VERSION]);
+  if (name !== undefined && values.help === true) return print(await commandHelp(name, terminal.columns));
+  if (values.help === true || (name === undefined && problem === undefined))
     return print(await programHelp(terminal.columns));
   return await runCommand(line, { ...system, terminal });
 }
@@ -58,7 +57,7 @@ async function runCommand({ command, values, problem }: CommandLine, io: Io): Pr
     refuseUnknownNames(io.env, Object.values(CONFIG_SCHEMAS));
     outcome = (await command?.run(values as CommandValues, context)) ?? EXIT.done;
   } catch (error) {
-    outcome = await (command?.failed ?? tellFailure)(error, values, context);
+    outcome = await (command?.failed ?? tellFailure)(error, context, values);
   }
   const folder = folderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
@@ -70,10 +69,8 @@ async function runCommand({ command, values, problem }: CommandLine, io: Io): Pr
   return exit;
 }
 
-async function tellFailure(error: unknown, _values: unknown, context: Context): Promise<CommandResult> {
-  const { logger, redactor, signal } = context;
-  const failure = failureOf(error, signal);
-  failure.log(logger);
-  const { exit, message } = failure;
-  return { result: { v: 1, kind: 'failure', exit, error: redactor.mask(message) }, lines: [], exit };
+async function tellFailure(thrown: unknown, context: Context): Promise<CommandResult> {
+  const { exit, error, log } = failureOf(thrown, context);
+  log();
+  return { result: { v: 1, kind: 'failure', exit, error }, lines: [], exit };
 }

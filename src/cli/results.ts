@@ -1,4 +1,4 @@
-// What the commands answer with `--json`, and the functions of the library give. docs/commands.md says what the members
+// The results of sync, plan, status and verify, which the functions of the library give, too. docs/commands.md says what the members
 // mean. Nothing heavy is imported here: the declarations of the package need this file and few others.
 
 import { EXIT, type ExitCode } from '../base/errors.ts';

@@ -46,7 +46,10 @@ const OPTIONS = {
   ),
   execute: flag('Delete; needs --confirm'),
   confirm: text('The hash that the plan of exactly this list printed'),
-  proof: text('An external ID: when the service deleted it, and how many rows left which place'),
+  proof: {
+    ...text('An external ID: when the service deleted it, and how many rows left which place'),
+    isExternalId: true,
+  },
   proofFile: text('The same for each ID of a list, with --column as for --file'),
   output: { ...text('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
   verifyLedger: text('A ledger: was anything in it changed?'),
@@ -153,15 +156,15 @@ function erasureResult(
   purge: PurgeSettings | undefined,
   context: Context,
 ): CommandResult {
-  const { logger, redactor, signal } = context;
+  const { logger } = context;
   const report = { ...plan, warnings: [...(purge === undefined ? [NO_PLACES] : []), ...plan.warnings] };
   for (const warning of report.warnings) logger.warn('forget.plan', warning);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
   if (failure !== undefined) {
-    const { exit, message, log } = failureOf(failure, signal);
-    log(logger);
-    return { result: { ...report, exit, error: redactor.mask(message) }, lines, exit };
+    const { exit, error, log } = failureOf(failure, context);
+    log();
+    return { result: { ...report, exit, error }, lines, exit };
   }
   const sentence = `Nothing was deleted. To do exactly this, repeat the command with --execute --confirm ${report.hash}`;
   if (isPlan) logger.warn('forget.confirm', sentence);

@@ -16,7 +16,7 @@ import {
   requireKeys,
 } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
-import { placeWords, targetOf } from '../place-arguments.ts';
+import { placeUsage, targetOf } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
 import { checkSource } from './check.ts';
 
@@ -74,7 +74,7 @@ async function tryAnswers(answers: object, context: Context): Promise<{ usable: 
 
 /** Asks where the events go, and for what the first load fixes. */
 async function askPlace(prompts: Prompts) {
-  const question = `Where the events go: ${placeWords(TARGETS)}`;
+  const question = `Where the events go: ${placeUsage(TARGETS)}`;
   const { target, place } = placeIn(await prompts.text(question, 'duckdb events.duckdb', placeProblem));
   const zone = await prompts.text(
     'Time zone of the times in the export, such as Asia/Seoul (empty: they stay without one)',
@@ -92,7 +92,7 @@ function placeIn(answer: string): { target: string; place: string } {
 
 function placeProblem(answer: string): string | undefined {
   const { target, place } = placeIn(answer);
-  if (place === '') return `wanted ${placeWords(TARGETS)}`;
+  if (place === '') return `wanted ${placeUsage(TARGETS)}`;
   if (hasCredentials(place)) return addressWithCredentials('the address').message;
   try {
     targetOf(target, place, TARGETS, 'init');

@@ -35,13 +35,13 @@ export const command = defineCommand({
     context.logger.info('run.summary', describeSummary(summary, shownPlace(named)));
     return await notifyAndAnswer({ named, url, summary, historyDays: config.historyDays }, context);
   },
-  async failed(error, values, context) {
+  async failed(error, context, values) {
     const { summary } = error instanceof RunFailed ? error : new RunFailed(EMPTY_SUMMARY, error, context);
     const config = ifReadable(() => readConfiguration(values.config, context));
     const named = ifReadable(() => optionalPlaceOf('sync', values, TARGETS, config));
     const url = values.dryRun ? undefined : ifReadable(() => notifyAddress(values.notify, context));
     if (summary.days > 0) context.logger.info('run.summary', describeSummary(summary, shownPlace(named)));
-    failureOf(error, context.signal).log(context.logger);
+    failureOf(error, context).log();
     const { historyDays = DEFAULT_HISTORY_DAYS } = config ?? {};
     return await notifyAndAnswer({ named, url, summary, historyDays }, context);
   },

@@ -43,9 +43,11 @@ describe('the command line', () => {
     ['simulate --port t0ken', '--port is not usable: wanted a whole number from 0 to 65535.'],
     ['plan --log-level loud', '--log-level is not usable: wanted one of debug, info, warn, error.'],
     ['--config /none plan', 'the configuration file /none cannot be read'],
-    ['sync delta s3://key:t0ken/x@bucket/lake', 'an address has a user name or a key in it'],
-    ['inspect s3://t0ken@bucket', 'an address has a user name or a key in it'],
-    ['plan --config=postgres://u:t0ken@host/x', 'an address has a user name or a key in it'],
+    ['sync delta s3://key:t0ken/x@bucket/lake', 'PLACE has a user name or a key in it'],
+    ['inspect s3://t0ken@bucket', 'FILE has a user name or a key in it'],
+    ['plan --config=postgres://u:t0ken@host/x', '--config has a user name or a key in it'],
+    ['https://sync:t0ken@host', 'there is no such command: wanted demo,'],
+    ['-qv snyc duckdb x', 'there is no command "snyc": did you mean sync?'],
     ['sync --config /none duckdb x', 'the configuration file /none cannot be read'],
   ])('refuses %j in one sentence, and repeats no word that may be a secret', async (line, sentence) => {
     const { code, stdout, stderr } = await run(line);
