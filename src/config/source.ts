@@ -4,7 +4,7 @@ import { isDay } from '../base/days.ts';
 import type { Env } from '../base/env.ts';
 import { isObject } from '../base/json.ts';
 import { MIN_KEY_LENGTH } from '../base/secrets.ts';
-import { KNOWN_COLUMNS, nfc } from '../cells/columns/groups.ts';
+import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, nfc, REQUIRED_COLUMNS } from '../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import { isZoneName } from '../cells/types/zone.ts';
 import { parseConfig, type ValuesOf } from './parse.ts';
@@ -93,13 +93,12 @@ const suppressionProblems = ({ suppression_file: file, suppression_key: key }: V
     ? [{ ...problemOf('suppression_key', 'is missing beside suppression_file'), isMissing: true }]
     : [];
 
-const KNOWN = [...KNOWN_COLUMNS.values()];
 /** Columns that may not be dropped: every export has them, and tables, keys and days are made of them. */
-const NEVER_DROPPED = new Set(
-  KNOWN.filter(({ required }) => required).flatMap(({ name, alternative }) => [name, alternative ?? name]),
-);
+const NEVER_DROPPED = new Set([...REQUIRED_COLUMNS, EVENT_NAME_ALTERNATIVE]);
 /** Columns that may not be hashed: days, partitions and the cursor come from them. */
-const NEVER_HASHED = new Set(KNOWN.filter(({ type }) => type === 'datetime').map(({ name }) => name));
+const NEVER_HASHED = new Set(
+  [...KNOWN_COLUMNS.values()].filter(({ type }) => type === 'datetime').map(({ name }) => name),
+);
 
 /** The problems of `columns_drop`, `columns_hash` and `column_types` in combination. */
 function columnListProblems(values: Values): Problem[] {

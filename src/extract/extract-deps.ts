@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 import type { RunContext, Runtime } from '../base/runtime.ts';
-import { type ColumnEdits, columnEdits } from '../cells/columns/column-edits.ts';
+import type { ColumnEdits } from '../cells/columns/column-edits.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { defaultSpoolDir } from '../config/local.ts';
@@ -61,7 +61,7 @@ export function editsOf({
   columnsHash,
   hashKey,
 }: Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits {
-  return columnEdits(columnsDrop, columnsHash, hashKey && new HashKey(hashKey));
+  return { drop: new Set(columnsDrop), hash: new Set(columnsHash), key: hashKey && new HashKey(hashKey) };
 }
 
 export const newDownloadCounts = (): DownloadCounts => ({ exports: 0, bytes: 0, clockWarnings: 0 });

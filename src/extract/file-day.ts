@@ -111,7 +111,7 @@ async function copyChecked(fileDay: FileDay, spool: Spool, signal: AbortSignal):
   const scan = { timezone: settings.timezone, requireColumns: true, suppression, edits: editsOf(settings) };
   const copy = await checkBody(bytes, await spool.newFile(), { scan, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
-    if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.sentence}.`);
+    if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.clause}.`);
     if (error instanceof UnusableCsv) throw fileError(fileDay, `${file} has ${error.fault}: convert it first.`);
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
     throw fileError(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);

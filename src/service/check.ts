@@ -96,9 +96,9 @@ async function refusalInBody(body: ExportBody, host: string): Promise<ExportRefu
   } catch (error) {
     if (error instanceof InterruptedBody) return error.refusal;
     if (!(error instanceof MalformedCsv)) throw error;
-    const { reason: code, sentence } = error;
+    const { reason: code, clause } = error;
     if (code === 'empty_body') return { kind: 'empty', code, clause: `${host} answered with no byte`, status };
-    return notAnExport(code, sentence);
+    return notAnExport(code, clause);
   } finally {
     await body.close();
   }

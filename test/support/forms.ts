@@ -1,3 +1,4 @@
+import { CivilTime } from '../../src/cells/types/civil-time.ts';
 import type { ColumnType } from '../../src/cells/types/codec.ts';
 import type { CellForms } from '../../src/cells/types/forms.ts';
 import * as bits from '../../src/cells/types/forms.ts';
@@ -29,7 +30,8 @@ function embedded(cell: string): [bytes: Uint8Array, start: number, end: number]
   return [bytes, BEFORE.length, bytes.length - AFTER.length];
 }
 
-export const formsOfCell = (cell: string, zone: Zone | undefined): CellForms => formsOf(...embedded(cell), zone);
+export const formsOfCell = (cell: string, zone: Zone | undefined): CellForms =>
+  formsOf(...embedded(cell), zone, new CivilTime());
 
 export const fitsBytes = (type: ColumnType, cell: string, zone: Zone | undefined): boolean =>
   fits(codecOf(type, zone), formsOfCell(cell, zone));

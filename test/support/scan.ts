@@ -1,5 +1,17 @@
 import { parse } from 'csv-parse/sync';
+import type { ColumnEdits } from '../../src/cells/columns/column-edits.ts';
+import type { HashKey } from '../../src/cells/columns/hash-key.ts';
 import type { Scanner, ScanResult } from '../../src/cells/columns/scanner.ts';
+
+export const columnEdits = (
+  drop: readonly string[],
+  hash: readonly string[],
+  key: HashKey | undefined,
+): ColumnEdits => ({
+  drop: new Set(drop),
+  hash: new Set(hash),
+  key,
+});
 
 /** Feeds a body to a scanner, cut at these rising offsets; the written bytes are copied at once, as a file would. */
 export function scanIn(

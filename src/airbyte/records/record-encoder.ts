@@ -1,5 +1,6 @@
 import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
-import { CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
+import { CellText, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
+import { CivilTime } from '../../cells/types/civil-time.ts';
 import { copyBytes, writeString } from '../../cells/types/string.ts';
 import { fits, formsOf } from '../../cells/types/types.ts';
 import { CHECKED, COPY, type RecordColumn, type RecordPlan, TEXT } from './record-plan.ts';
@@ -65,6 +66,7 @@ export class RecordEncoder {
   readonly #room: number;
   readonly #mismatches: number[] = [];
   readonly #text = new CellText();
+  readonly #time = new CivilTime();
   readonly #lines: Lines;
 
   /** `emittedAt` is in ms since 1970; `lines` get the records. */
@@ -80,10 +82,10 @@ export class RecordEncoder {
 
   /** Appends a row, which has this key. */
   write(row: CsvRow, key: RowKey): void {
-    const { cells, used, contentEnd } = row;
+    const { used, contentEnd } = row;
     const { plan } = this;
     const lines = this.#lines;
-    const length = used === 0 ? 0 : contentEnd - cells[1];
+    const length = used === 0 ? 0 : contentEnd - row.startOf(0);
     lines.reserve(this.#room + used * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#head);
     const dataStart = lines.at;
@@ -104,13 +106,12 @@ export class RecordEncoder {
 
   /** Writes a label and its cell; nothing if the column is not sent or the cell is absent. */
   #writeCell(row: CsvRow, k: number): void {
-    const { bytes, cells } = row;
-    const column = this.plan.columns[cells[k] >> COLUMN_SHIFT];
+    const column = this.plan.columns[row.columnOf(k)];
     if (column === undefined) return;
     const lines = this.#lines;
     const start = lines.at;
     lines.append(column.label);
-    if (column.encoding === COPY) lines.at = copyBytes(bytes, cells[k + 1], cells[k + 2], lines.bytes, lines.at);
+    if (column.encoding === COPY) lines.at = copyBytes(row.bytes, row.startOf(k), row.endOf(k), lines.bytes, lines.at);
     else if (column.encoding === TEXT) this.#writeText(row, k);
     else if (!this.#writeTyped(column, row, k)) lines.at = start;
   }
@@ -128,11 +129,11 @@ export class RecordEncoder {
     this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
     if (isNull(bytes, start, end)) return false;
-    if (codec !== undefined && (encoding !== CHECKED || fits(codec, formsOf(bytes, start, end, zone)))) {
+    if (codec !== undefined && (encoding !== CHECKED || fits(codec, formsOf(bytes, start, end, zone, this.#time)))) {
       lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at);
     } else {
       this.#mismatches.push(k);
-      this.rescuedCells[row.cells[k] >> COLUMN_SHIFT]++;
+      this.rescuedCells[row.columnOf(k)]++;
       lines.append(NULL_JSON);
     }
     return true;
@@ -151,10 +152,9 @@ export class RecordEncoder {
 
   /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
   #writeMismatches(row: CsvRow): void {
-    const { cells } = row;
     const lines = this.#lines;
     const mismatches = this.#mismatches.splice(0);
-    const columnAt = (k: number) => this.plan.columns[cells[k] >> COLUMN_SHIFT];
+    const columnAt = (k: number) => this.plan.columns[row.columnOf(k)];
     if (this.plan.hasRescued) {
       for (const [i, k] of mismatches.entries()) {
         lines.append(Buffer.from(`${i === 0 ? ',"_rescued":{' : ','}${columnAt(k)?.rescuedAs}:`));

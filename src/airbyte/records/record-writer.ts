@@ -6,7 +6,7 @@
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, headerColumns } from '../../cells/columns/groups.ts';
-import { COLUMN_SHIFT, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
+import { type CsvRow, STRIDE } from '../../cells/csv/row.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { type DayDownload, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
@@ -119,9 +119,9 @@ async function eventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSig
   return isEvent;
 }
 
-function hasItem({ bytes, cells, used }: CsvRow, isItemColumn: Uint8Array): boolean {
-  for (let k = 0; k < used; k += STRIDE) {
-    if (isItemColumn[cells[k] >> COLUMN_SHIFT] === 1 && !isNull(bytes, cells[k + 1], cells[k + 2])) return true;
+function hasItem(row: CsvRow, isItemColumn: Uint8Array): boolean {
+  for (let k = 0; k < row.used; k += STRIDE) {
+    if (isItemColumn[row.columnOf(k)] === 1 && !isNull(row.bytes, row.startOf(k), row.endOf(k))) return true;
   }
   return false;
 }

@@ -11,16 +11,6 @@ export interface ColumnEdits {
 
 export const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), key: undefined };
 
-export const columnEdits = (
-  drop: readonly string[],
-  hash: readonly string[],
-  key: HashKey | undefined,
-): ColumnEdits => ({
-  drop: new Set(drop.map(nfc)),
-  hash: new Set(hash.map(nfc)),
-  key,
-});
-
 /** The effect of the edits on one header. */
 export interface EditedHeader {
   /** For each column the action of the writer on its cells. */

@@ -1,4 +1,4 @@
-import { CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from '../csv/row.ts';
+import { CellText, type CsvRow, STRIDE } from '../csv/row.ts';
 import { DROP, HASH } from '../csv/row-writer.ts';
 import { CivilTime } from '../types/civil-time.ts';
 import type { ColumnType } from '../types/codec.ts';
@@ -65,6 +65,7 @@ const COUNTED = 1;
 const ROW_IDS = 2;
 /** It is the name of an event, which is a declared string too. */
 const EVENT_NAMES = 3;
+type CellUse = typeof EXAMINED | typeof COUNTED | typeof ROW_IDS | typeof EVENT_NAMES;
 
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
@@ -75,7 +76,7 @@ interface Tally {
   /** Undefined for a dropped column. One of hashes is a string, whatever type the service fixes. */
   readonly column: HeaderColumn | undefined;
   readonly isHashed: boolean;
-  mode: number;
+  use: CellUse;
   filled: number;
   forms: CellForms;
   first: number;
@@ -105,23 +106,22 @@ export class ColumnCollector {
       const isHashed = action === HASH;
       const keptColumn = action === DROP ? undefined : keptColumns.next().value;
       const column = keptColumn && isHashed ? { ...keptColumn, declared: 'string' as const } : keptColumn;
-      const mode = column === undefined ? COUNTED : modeOf(column, isHashed, idColumn);
-      return { column, isHashed, mode, filled: 0, forms: 0, first: Infinity, last: -Infinity, seen: [] };
+      const use = column === undefined ? COUNTED : useOf(column, isHashed, idColumn);
+      return { column, isHashed, use, filled: 0, forms: 0, first: Infinity, last: -Infinity, seen: [] };
     });
     this.#zone = zone;
   }
 
   observe(row: CsvRow): void {
-    const { cells, used } = row;
-    for (let k = 0; k < used; k += STRIDE) {
-      const tally = this.#tallies[cells[k] >> COLUMN_SHIFT];
+    for (let k = 0; k < row.used; k += STRIDE) {
+      const tally = this.#tallies[row.columnOf(k)];
       tally.filled++;
-      if (tally.mode !== COUNTED) this.#collect(row, k, tally);
+      if (tally.use !== COUNTED) this.#collect(row, k, tally);
     }
   }
 
   /**
-   * Ends the collection of ids, once, after the last of `rows` rows. True if a row had no id, or the id of another row.
+   * Asked after the last of `rows` rows. True if a row had no id, or the id of another row.
    * Also true if there were too many ids to tell.
    */
   hasDuplicateOrMissingIds(rows: number): boolean {
@@ -140,8 +140,8 @@ export class ColumnCollector {
   #collect(row: CsvRow, k: number, tally: Tally): void {
     const cell = this.#text;
     cell.read(row, k);
-    if (tally.mode === EXAMINED) this.#examine(cell, tally);
-    else if (tally.mode === ROW_IDS) this.#ids.add(cell.bytes, cell.start, cell.end);
+    if (tally.use === EXAMINED) this.#examine(cell, tally);
+    else if (tally.use === ROW_IDS) this.#ids.add(cell.bytes, cell.start, cell.end);
     else if (this.#eventNames.size < MAX_SCANNED_NAMES) this.#eventNames.add(cell.latin1);
   }
 
@@ -151,7 +151,7 @@ export class ColumnCollector {
     if (added !== 0) {
       tally.forms |= added;
       tally.seen.push({ forms: added, shape: shapeOf(bytes, start, end) });
-      if ((added & STRING) !== 0 && tally.column?.declared === undefined) tally.mode = COUNTED;
+      if ((added & STRING) !== 0 && tally.column?.declared === undefined) tally.use = COUNTED;
     }
     if ((forms & TIMES) === 0) return;
     const second = this.#wallClock(forms);
@@ -187,7 +187,7 @@ export class ColumnCollector {
   }
 }
 
-function modeOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolean, idColumn: string): number {
+function useOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolean, idColumn: string): CellUse {
   // An event name that is hashed must not be remembered. A hashed id still identifies its row.
   if (source === EVENT_NAME && occurrence === 1 && !isHashed) return EVENT_NAMES;
   if (source === idColumn && occurrence === 1) return ROW_IDS;

@@ -22,23 +22,25 @@ interface KnownColumn {
   readonly name: string;
   readonly group: ColumnGroup;
   readonly type: ColumnType;
-  /** True if every export has the column, under this name or its alternative. */
+  /** True if every export has the column; the event name may have its other name. */
   readonly required: boolean;
-  readonly alternative: string | undefined;
 }
 
-type RawColumn = (typeof columns.columns)[number] & { readonly required?: boolean; readonly alternative?: string };
+type RawColumn = (typeof columns.columns)[number] & { readonly required?: boolean };
 
-function knownColumn({ name, group: groupName, type, required = false, alternative }: RawColumn): KnownColumn {
+function knownColumn({ name, group: groupName, type, required = false }: RawColumn): KnownColumn {
   const group = COLUMN_GROUPS.find((name) => name === groupName);
   if (group === undefined || !isColumnType(type)) throw new TypeError(`columns.json: ${name}`);
-  return { name, group, type, required, alternative };
+  return { name, group, type, required };
 }
 
 /** The columns whose meaning the service fixes, by name. */
 export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(
   columns.columns.map((c) => [c.name, knownColumn(c)]),
 );
+
+/** The columns that every export has. */
+export const REQUIRED_COLUMNS = columns.columns.filter(({ required }) => required).map(({ name }) => name);
 
 /**
  * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD`, `df_anything_else` and a bare
@@ -88,10 +90,8 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
   });
 }
 
-/** The columns that every export has and that this header lacks. */
+/** Those of `REQUIRED_COLUMNS` that this header lacks. */
 export function missingColumns(header: readonly string[]): string[] {
-  const names = new Set(header);
-  return [...KNOWN_COLUMNS.values()]
-    .filter((c) => c.required && !names.has(c.name) && !(c.alternative !== undefined && names.has(c.alternative)))
-    .map((c) => c.name);
+  const sources = new Set(headerColumns(header).map(({ source }) => source));
+  return REQUIRED_COLUMNS.filter((name) => !sources.has(name));
 }

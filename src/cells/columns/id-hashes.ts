@@ -3,7 +3,7 @@ const MAX_HASHED_IDS = 1 << 23;
 const START_IDS = 1 << 16;
 
 /**
- * The hashes of an export's ids, in the order of arrival. They are sorted once, at the end. That takes less time than a
+ * The hashes of an export's ids, in the order of arrival. They are sorted at the end. That takes less time than a
  * hash table. Two different ids may have the same hash; an id never has two.
  */
 export class IdHashes {
@@ -30,7 +30,7 @@ export class IdHashes {
     this.#hashes[this.#count++] = (mix(high ^ low) >>> 0) * 2 ** 21 + (mix(low) >>> 11);
   }
 
-  /** The number of different ids, undefined if there were too many. Called once, since it sorts the hashes. */
+  /** The number of different ids, undefined if there were too many. It sorts the hashes, so that it is called at the end. */
   distinct(): number | undefined {
     return this.#count > MAX_HASHED_IDS ? undefined : countDistinct(this.#hashes.subarray(0, this.#count));
   }

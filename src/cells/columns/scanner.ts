@@ -4,16 +4,16 @@
 import { LOWER_BIT } from '../../base/ascii.ts';
 import { configError } from '../../base/errors.ts';
 import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
-import { BARE_CR, CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from '../csv/row.ts';
+import { BARE_CR, CellText, type CsvRow, STRIDE } from '../csv/row.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, type EditedHeader, editHeader, NO_EDITS } from './column-edits.ts';
 import { ColumnCollector, type ColumnScan } from './column-scan.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, missingColumns, UNIFIED_ID } from './groups.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from './groups.ts';
 
 /** The columns that every export has, in lower case, but for the event name, which may have another name. */
-const REQUIRED_NAMES: ReadonlySet<string> = new Set(missingColumns([]).filter((name) => name !== EVENT_NAME));
+const REQUIRED_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
 const LOWER_D = 0x64;
 /** Number of foreign cells (`isForeign`) from which they may mean another encoding. */
 const MIN_FOREIGN_CELLS = 10;
@@ -116,21 +116,23 @@ export class Scanner {
   finish(): { readonly scan: ScanResult; readonly tail: Uint8Array } {
     this.#source.finish();
     const tail = this.#readRows();
-    const rows = Math.max(0, this.#source.rows - 1) - this.#suppressed;
+    // A body without a header was refused.
+    if (this.#header === undefined) throw new TypeError('an export without a header');
+    const { collector, edited } = this.#header;
+    const rows = this.#source.rows - 1 - this.#suppressed;
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncodingError();
-    const { collector, edited } = this.#header ?? {};
     const scan: ScanResult = {
-      header: edited?.kept ?? [],
-      columns: collector?.results() ?? [],
+      header: edited.kept,
+      columns: collector.results(),
       rows,
       suppressed: this.#suppressed,
       longestRow: this.#longestRow,
-      hasDuplicateOrMissingIds: collector?.hasDuplicateOrMissingIds(rows) ?? false,
+      hasDuplicateOrMissingIds: collector.hasDuplicateOrMissingIds(rows),
       finalNewline: this.#source.hasLineEnd,
       invalidUtf8: { cells: this.#invalidCells, ...(this.#firstInvalid && { first: this.#firstInvalid }) },
-      eventNames: collector?.eventNames() ?? [],
-      foundNames: edited?.foundNames ?? [],
+      eventNames: collector.eventNames(),
+      foundNames: edited.foundNames,
     };
     return { scan, tail };
   }
@@ -190,7 +192,7 @@ export class Scanner {
   #checkRequired(names: readonly string[]): void {
     const source = this.#source;
     const missing = missingColumns(names);
-    if (missing.length === missingColumns([]).length)
+    if (missing.length === REQUIRED_COLUMNS.length)
       throw new UnusableCsv('not one column that every export has', `a header with ${missing.join(', ')}`);
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
     if ((source.row.flags & BARE_CR) !== 0) throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
@@ -212,26 +214,27 @@ export class Scanner {
   /** Counts the cells of the current row in which characters were replaced. */
   #countInvalid({ names, edited: { actions } }: Header): void {
     const { row, rows, repairs } = this.#source;
-    const { bytes, cells, used } = row;
+    const { bytes, used } = row;
     let next = 0;
     for (let k = 0; k < used; k += STRIDE) {
       const firstOfCell = next;
-      while (next < repairs.length && repairs[next] < cells[k + 2]) next++;
-      const column = cells[k] >> COLUMN_SHIFT;
+      while (next < repairs.length && repairs[next] < row.endOf(k)) next++;
+      const column = row.columnOf(k);
       if (next === firstOfCell || actions[column] === DROP) continue;
       this.#invalidCells++;
-      if (isForeign(bytes.toString('utf8', cells[k + 1], cells[k + 2]))) this.#foreignCells++;
+      if (isForeign(bytes.toString('utf8', row.startOf(k), row.endOf(k)))) this.#foreignCells++;
       this.#firstInvalid ??= { row: rows, column: names[column] };
     }
   }
 }
 
 /** True for the header of another export in the same body: a required column has the name of one, in any case. */
-function repeatsHeader({ bytes, cells, used }: CsvRow, { isRequired }: Header): boolean {
+function repeatsHeader(row: CsvRow, { isRequired }: Header): boolean {
+  const { bytes, used } = row;
   // All these names begin with `d`: few cells need a string.
   for (let k = 0; k < used; k += STRIDE) {
-    if (isRequired[cells[k] >> COLUMN_SHIFT] !== 1 || (bytes[cells[k + 1]] | LOWER_BIT) !== LOWER_D) continue;
-    if (REQUIRED_NAMES.has(bytes.toString('latin1', cells[k + 1], cells[k + 2]).toLowerCase())) return true;
+    if (isRequired[row.columnOf(k)] !== 1 || (bytes[row.startOf(k)] | LOWER_BIT) !== LOWER_D) continue;
+    if (REQUIRED_NAMES.has(bytes.toString('latin1', row.startOf(k), row.endOf(k)).toLowerCase())) return true;
   }
   return false;
 }

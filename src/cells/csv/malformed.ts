@@ -1,4 +1,5 @@
 import { UserError } from '../../base/errors.ts';
+import { capitalized } from '../../base/visible-text.ts';
 import { type BrokenReason, MAX_COLUMNS } from './row.ts';
 
 /** Where a body is broken, and how. */
@@ -45,19 +46,15 @@ export const EXPECTED_AND_FOUND = {
 export class MalformedCsv extends UserError {
   override readonly name = 'MalformedCsv';
   readonly reason: MalformedReason;
-  readonly expected: string;
-  readonly found: string;
-  /** A clause that says what is wrong and where, without advice and without a full stop. */
-  readonly sentence: string;
+  /** What is wrong and where: `row 3 of the export (byte 40) is blank: expected 2 cells, found a blank line`. */
+  readonly clause: string;
 
   constructor(reason: MalformedReason, { row, byte, expected, found }: MalformedDetails) {
-    const sentence = `Row ${row} of the export (byte ${byte}) ${PREDICATES[reason]}: expected ${expected}, found ${found}`;
-    const message = `${sentence}; nothing of it was used, try again later.`;
+    const clause = `row ${row} of the export (byte ${byte}) ${PREDICATES[reason]}: expected ${expected}, found ${found}`;
+    const message = `${capitalized(clause)}; nothing of it was used, try again later.`;
     super('transient', message, { where: { row, byte }, technical: `malformed csv: ${reason}` });
-    this.sentence = sentence;
     this.reason = reason;
-    this.expected = expected;
-    this.found = found;
+    this.clause = clause;
   }
 }
 

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { SENTINEL } from './row.ts';
 
 /** Bytes kept free behind the data: for the sentinel and one line end. */
 const MARGIN = 8;
@@ -20,8 +21,10 @@ export class RowBuffer {
   #repairs: number[] = [];
   /** Position of byte 0 of the array in the text. */
   #origin = 0;
-  /** Index of the first byte that was not checked yet. */
+  /** Index of the first byte that was not checked yet, where the sentinel stands. */
   #checked = 0;
+  /** The byte of the body there. */
+  #byteUnderSentinel = 0;
 
   get length(): number {
     return this.end - this.start;
@@ -29,6 +32,7 @@ export class RowBuffer {
 
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
   append(chunk: Uint8Array): void {
+    this.bytes[this.#checked] = this.#byteUnderSentinel;
     const { start } = this;
     if (start > 0) {
       this.bytes.copyWithin(0, start, this.end);
@@ -41,15 +45,22 @@ export class RowBuffer {
     this.#grow(this.end + chunk.length + MARGIN);
     this.bytes.set(chunk, this.end);
     this.end += chunk.length;
+    this.#byteUnderSentinel = this.bytes[this.#checked];
   }
 
-  /** Makes the bytes that came since the last call valid; returns the index behind the last whole character. */
+  /**
+   * Makes the bytes that came since the last call valid. Returns the index behind the last whole character, where it
+   * places the sentinel.
+   */
   check(isLast: boolean): number {
+    this.bytes[this.#checked] = this.#byteUnderSentinel;
     const { bytes } = this;
     const from = this.#checked;
     let end = isLast ? this.end : this.end - openTail(bytes, from, this.end);
     if (!isUtf8(bytes.subarray(from, end))) end = this.#replace(from, end, this.#repaired(bytes, from, end));
     this.#checked = end;
+    this.#byteUnderSentinel = this.bytes[end];
+    this.bytes[end] = SENTINEL;
     return end;
   }
 

@@ -11,9 +11,9 @@
 // Of the row `a,"b""c"` and LF at byte 0, `read` returns 9, where the next row starts, and leaves width 2 (cells),
 // contentEnd 8 (the LF), used 6 (entries of `cells`), and three entries for each filled cell:
 //
-//   column << COLUMN_SHIFT | flags        start   end
-//   0 << 3                                  0      1     a
-//   1 << 3 | QUOTED | DOUBLED               3      7     b""c, of which CellText makes b"c
+//   column and flags              start   end
+//   0 << 3                          0      1     a
+//   1 << 3 | QUOTED | DOUBLED       3      7     b""c, of which CellText makes b"c
 //
 // Before you change it: no object is made for a row or a cell, since an export has millions. The result must not depend
 // on how a body is cut into chunks: `test/property/csv` cuts it anywhere and compares it with csv-parse. All cases of a
@@ -28,7 +28,7 @@ import {
   type MalformedReason,
   otherEncodingError,
 } from './malformed.ts';
-import { CsvRow, INCOMPLETE, MAX_COLUMNS, SENTINEL } from './row.ts';
+import { CsvRow, INCOMPLETE, MAX_COLUMNS } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
@@ -62,10 +62,8 @@ export class RowSource {
   /** True once it is clear that the body is no other format. */
   #isStarted = false;
   #isFinished = false;
-  /** Index behind the last whole character, where the sentinel stands while rows are read; undefined in a pause. */
+  /** Index behind the last whole character, up to which rows are read; undefined in a pause. */
   #end: number | undefined;
-  /** The byte of the body at `#end`, which comes back when reading pauses. */
-  #byteUnderSentinel = 0;
   /** Number of bytes with which reading begins again. */
   #bytesToResume = 0;
   /** The failure that the first blank line is, unless only blank lines follow. */
@@ -90,7 +88,8 @@ export class RowSource {
   next(): boolean {
     const { row } = this;
     const buffer = this.#buffer;
-    const end = this.#end ?? this.#resume();
+    this.#end ??= this.#resume();
+    const end = this.#end;
     if (end === undefined) return false;
     const { bytes } = buffer;
     while (buffer.start < end) {
@@ -107,7 +106,6 @@ export class RowSource {
         return true;
       }
     }
-    bytes[end] = this.#byteUnderSentinel;
     this.#pause();
     return false;
   }
@@ -122,11 +120,7 @@ export class RowSource {
     const buffer = this.#buffer;
     if (buffer.length < this.#bytesToResume && !this.#isFinished) return undefined;
     if (!this.#isStarted && !this.#passBodyStart()) return undefined;
-    const end = buffer.check(this.#isFinished);
-    this.#byteUnderSentinel = buffer.bytes[end];
-    buffer.bytes[end] = SENTINEL;
-    this.#end = end;
-    return end;
+    return buffer.check(this.#isFinished);
   }
 
   /** Ends reading until more has come. */

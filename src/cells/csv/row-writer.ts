@@ -1,5 +1,5 @@
 import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
-import { BARE_CR, CellText, COLUMN_SHIFT, type CsvRow, STRIDE } from './row.ts';
+import { BARE_CR, CellText, type CsvRow, STRIDE } from './row.ts';
 
 // Actions on the cells of a column: they stay, each value but `null` is replaced by its hash, or all are dropped.
 
@@ -64,7 +64,7 @@ export class RowWriter {
     return contentEnd - start + 1;
   }
 
-  /** The bytes of all rows since the last call, valid until the next row is written. */
+  /** The bytes of all rows since the last call, valid until the source changes, or the next row is written. */
   take(): Uint8Array {
     if (this.#to > 0) this.#flush();
     const written = this.#to > 0 ? this.#out.subarray(0, this.#to) : this.#source.subarray(this.#from, this.#until);
@@ -83,14 +83,14 @@ export class RowWriter {
 
   /** Writes a row, cell by cell, with dropped or hashed cells, or with a CR that ends no line. */
   #edit(row: CsvRow, isHeader: boolean): number {
-    const { cells, used, start, contentEnd } = row;
+    const { used, start, contentEnd } = row;
     this.#flush();
     // Room for the row with its commas, hashes, quotes around each cell, and the end of the line.
     this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + used + 3);
     const begin = this.#to;
     let commas = 0;
     for (let k = 0; k < used; k += STRIDE) {
-      const column = cells[k] >> COLUMN_SHIFT;
+      const column = row.columnOf(k);
       const action = this.#actions[column];
       if (action === DROP) continue;
       for (; commas < this.#positions[column]; commas++) this.#out[this.#to++] = COMMA;
@@ -105,18 +105,17 @@ export class RowWriter {
 
   /** Writes the cell whose entries begin at `k`. */
   #writeCell(row: CsvRow, k: number, action: number): void {
-    const { bytes, cells } = row;
-    const [columnAndFlags, start, end] = [cells[k], cells[k + 1], cells[k + 2]];
-    if (action === HASH && !isNull(bytes, start, end)) {
+    const [start, end] = [row.startOf(k), row.endOf(k)];
+    if (action === HASH && !isNull(row.bytes, start, end)) {
       if (this.#hasher === undefined) throw new TypeError('a hash without a key');
       this.#text.read(row, k);
       this.#writeText(this.#hasher.hashOf(this.#text.text));
-    } else if ((columnAndFlags & BARE_CR) !== 0) {
+    } else if ((row.cells[k] & BARE_CR) !== 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
       this.#out[this.#to++] = QUOTE;
       this.#copy(start, end);
       this.#out[this.#to++] = QUOTE;
-    } else this.#copy(row.rawStart(k), row.rawEnd(k));
+    } else this.#copy(start - row.quotesOf(k), end + row.quotesOf(k));
   }
 
   /** Writes ASCII. */

@@ -1,11 +1,14 @@
 import { COMMA, CR, LF, QUOTE, SPACE } from '../../base/ascii.ts';
 
-/** Flags of a cell: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. */
+/**
+ * Flags of a cell: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. QUOTED is also the
+ * length of a quote.
+ */
 const QUOTED = 1;
 const DOUBLED = 2;
 export const BARE_CR = 4;
-/** The column of the cell whose entries begin at `k` is `cells[k] >> COLUMN_SHIFT`; the bits below are its flags. */
-export const COLUMN_SHIFT = 3;
+/** The bits below are the flags of a cell. */
+const COLUMN_SHIFT = 3;
 /** Number of entries in `cells` for each filled cell. */
 export const STRIDE = 3;
 
@@ -20,8 +23,6 @@ const BROKEN = -2;
 export const SENTINEL = 0x22;
 
 const ONE_COLUMN = 1 << COLUMN_SHIFT;
-/** A value that is no flag of a cell. */
-const LINE_END = 1 << 10;
 
 export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
 
@@ -93,16 +94,17 @@ export class CsvRow {
           while (c !== COMMA && c !== LF) {
             if (c <= QUOTE && c !== SPACE) {
               if (i === end) break;
-              if (c === CR) flags |= this.#carriageReturn(bytes, i, end, isLast);
-              else if (c === QUOTE) return this.#broken('quote_in_cell', i);
-              // INCOMPLETE has all bits, so that the flags joined with it are negative.
-              if (flags < 0) return INCOMPLETE;
-              if (flags >= LINE_END) break;
+              if (c === QUOTE) return this.#broken('quote_in_cell', i);
+              if (c === CR) {
+                if (i + 1 === end && !isLast) return INCOMPLETE;
+                // A CR that is the body's last byte belongs to a line end that was cut.
+                if (i + 1 === end || bytes[i + 1] === LF) break;
+                flags = BARE_CR;
+              }
             }
             do c = bytes[++i];
             while (c > COMMA);
           }
-          flags &= BARE_CR;
         }
         if (i > start) {
           if (used === STRIDE * MAX_COLUMNS) return this.#broken('too_many_columns', start);
@@ -127,27 +129,30 @@ export class CsvRow {
     }
   }
 
-  /** Index of the first byte, an opening quote included, of the cell whose entries begin at `k`. */
-  rawStart(k: number): number {
-    return this.cells[k + 1] - (this.cells[k] & QUOTED);
+  /** The column of the cell whose entries begin at `k`. */
+  columnOf(k: number): number {
+    return this.cells[k] >> COLUMN_SHIFT;
   }
 
-  /** Index behind the last byte, a closing quote included, of the cell whose entries begin at `k`. */
-  rawEnd(k: number): number {
-    return this.cells[k + 2] + (this.cells[k] & QUOTED);
+  /** Index of its first byte, behind an opening quote. */
+  startOf(k: number): number {
+    return this.cells[k + 1];
+  }
+
+  /** Index behind its last byte, before a closing quote. */
+  endOf(k: number): number {
+    return this.cells[k + 2];
+  }
+
+  /** Number of quotes before its start, and behind its end: 1 or 0. */
+  quotesOf(k: number): number {
+    return this.cells[k] & QUOTED;
   }
 
   /** The index behind a row that does not end in LF alone. */
   #rowEnd(i: number, end: number, isLast: boolean): number {
     if (i === end) return isLast ? end : INCOMPLETE;
     return i + 1 === end ? end : i + 2;
-  }
-
-  /** Classifies a CR in an unquoted cell: BARE_CR, LINE_END, or INCOMPLETE. */
-  #carriageReturn(bytes: Uint8Array, i: number, end: number, isLast: boolean): number {
-    if (i + 1 < end) return bytes[i + 1] === LF ? LINE_END : BARE_CR;
-    // A CR that is the body's last byte belongs to a line end that was cut.
-    return isLast ? LINE_END : INCOMPLETE;
   }
 
   /**
@@ -165,10 +170,10 @@ export class CsvRow {
 
   /** The index `k` in `cells` of the entries of a column's cell; -1 if that is empty. */
   indexOf(column: number): number {
-    const { cells, used } = this;
+    const { used } = this;
     let k = 0;
-    while (k < used && cells[k] >> COLUMN_SHIFT < column) k += STRIDE;
-    return k < used && cells[k] >> COLUMN_SHIFT === column ? k : -1;
+    while (k < used && this.columnOf(k) < column) k += STRIDE;
+    return k < used && this.columnOf(k) === column ? k : -1;
   }
 
   /** The texts of all cells, the empty ones too. */
@@ -177,7 +182,7 @@ export class CsvRow {
     const cell = new CellText();
     for (let k = 0; k < this.used; k += STRIDE) {
       cell.read(this, k);
-      texts[this.cells[k] >> COLUMN_SHIFT] = cell.text.toString();
+      texts[this.columnOf(k)] = cell.text.toString();
     }
     return texts;
   }

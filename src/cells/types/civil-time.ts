@@ -52,7 +52,7 @@ export class CivilTime {
     const length = end - start;
     if (length < DATE_LENGTH) return 0;
     const year = twoDigits(bytes, start) * 100 + twoDigits(bytes, start + 2);
-    if (year < 1 || twoDigits(bytes, start) < 0 || twoDigits(bytes, start + 2) < 0) return 0;
+    if (year < 1) return 0;
     this.year = year;
     const separator = bytes[start + 4];
     if (separator === DOT) return this.#readDot(bytes, start + 5, end);

@@ -142,11 +142,14 @@ const jsonTextSql = (expr: string): string => varcharSql(`to_json(${expr})`);
 
 const fromJsonSql = (expr: string, item: ScalarCodec): string => `from_json(${expr}, '["${item.duckdb}"]')`;
 
-/** `forms`: those of lists with a value. */
+/** `forms`: those of lists with a value. By default each element is made as one of the item's type. */
 function listCodec(
   item: ScalarCodec,
   forms: CellForms,
-  { sql, textSql = jsonTextSql }: Pick<ColumnCodec, 'sql'> & Partial<Pick<ColumnCodec, 'textSql'>>,
+  {
+    sql = (expr) => elementsSql(expr, item),
+    textSql = jsonTextSql,
+  }: Partial<Pick<ColumnCodec, 'sql' | 'textSql'>> = {},
 ): ColumnCodec {
   return {
     forms: LIST_EMPTY | forms,
@@ -154,20 +157,17 @@ function listCodec(
     duckdb: `${item.duckdb}[]`,
     jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
     sql,
-    cleanSql: (expr) => fromJsonSql(expr, item),
+    nonCastSql: (expr) => fromJsonSql(expr, item),
     textSql,
     writeJson: writeList,
   };
 }
 
 /** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */
-export const LONG_LIST_CODEC = listCodec(LONG_CODEC, LIST_LONG | LIST_LONG_WIDE, {
-  sql: (expr) => elementsSql(expr, LONG_CODEC),
-});
+export const LONG_LIST_CODEC = listCodec(LONG_CODEC, LIST_LONG | LIST_LONG_WIDE);
 
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
 export const DOUBLE_LIST_CODEC = listCodec(DOUBLE_CODEC, LIST_LONG | LIST_DOUBLE, {
-  sql: (expr) => elementsSql(expr, DOUBLE_CODEC),
   textSql: (expr) => withLongsSql(jsonTextSql(expr)),
 });
 

@@ -6,7 +6,7 @@ import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.
 import { systemError } from '../../base/errors.ts';
 import { castSql } from '../../base/sql.ts';
 import { BOOLEAN_CODEC, booleanForm } from './boolean.ts';
-import { CivilTime, DATE_LENGTH } from './civil-time.ts';
+import { type CivilTime, DATE_LENGTH } from './civil-time.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType, WIDER_TYPES } from './codec.ts';
 import { DATE_CODEC, instantCodec, WALL_TIME_CODEC } from './datetime.ts';
 import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } from './forms.ts';
@@ -44,7 +44,7 @@ export function formsOf(
   start: number,
   end: number,
   zone: Zone | undefined,
-  time: CivilTime = new CivilTime(),
+  time: CivilTime,
 ): CellForms {
   const c = bytes[start];
   if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
@@ -68,6 +68,10 @@ function zoneForms(form: CellForms, time: CivilTime, zone: Zone): CellForms {
 /** True if all cells of these forms fit; the text `null` is a value or absent, and fits. */
 export const fits = (codec: ColumnCodec, forms: CellForms): boolean => (forms & ~codec.forms & ~NULL_TEXT) === 0;
 
+/** True if a column of this type holds all cells of these forms. */
+export const holds = (type: ColumnType, forms: CellForms, zone: Zone | undefined): boolean =>
+  fits(codecOf(type, zone), forms);
+
 /** SQL that is TRUE if a text fits or is absent, else FALSE; never NULL. */
 export const fitsSql = (codec: ColumnCodec, expr: string): string =>
   `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.sql(expr)} IS NOT NULL)`;
@@ -78,23 +82,23 @@ export const isCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean =>
 /** Cheaper SQL of the value of a text, NULL if that is NULL; wrong unless all texts fit, and have these forms. */
 export function cleanSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
-  if (codec.cleanSql === undefined || isCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
-  return codec.cleanSql(text, forms);
+  if (codec.nonCastSql === undefined || isCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
+  return codec.nonCastSql(text, forms);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */
 export function typeOf(forms: CellForms, zone: Zone | undefined): ColumnType | undefined {
   if ((forms & ~NULL_TEXT) === 0) return undefined;
-  return COLUMN_TYPES.find((type) => fits(codecOf(type, zone), forms));
+  return COLUMN_TYPES.find((type) => holds(type, forms, zone));
 }
 
 /** The first type that holds all these cells among `from` and the types that it can widen to. */
 export const widenedType = (from: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType =>
-  [from, ...WIDER_TYPES[from]].find((type) => fits(codecOf(type, zone), forms)) ?? 'string';
+  [from, ...WIDER_TYPES[from]].find((type) => holds(type, forms, zone)) ?? 'string';
 
 /** True if all values of a column of type `from` with these cells can become values of type `to`. */
 export function canWiden(from: ColumnType, to: ColumnType, forms: CellForms, zone: Zone | undefined): boolean {
-  return from === to || (isWider(to, from) && fits(codecOf(to, zone), forms));
+  return from === to || (isWider(to, from) && holds(to, forms, zone));
 }
 
 const isWider = (to: ColumnType, from: ColumnType): boolean => WIDER_TYPES[from].some((type) => type === to);

@@ -6,7 +6,7 @@ import { missingColumns, nfc } from '../../cells/columns/groups.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
-import { codecOf, fits } from '../../cells/types/types.ts';
+import { holds } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { editsOf } from '../../extract/extract-deps.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
@@ -68,7 +68,7 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
     return { scan: scanner.finish().scan, bytes };
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof MalformedCsv) throw configError(`${file} is no whole CSV file. ${error.sentence}.`);
+    if (error instanceof MalformedCsv) throw configError(`${file} is no whole CSV file: ${error.clause}.`);
     if (codeOf(error) === undefined) throw error;
     throw configError(`${file} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
   }
@@ -87,7 +87,7 @@ function inspectedColumns(
 ) {
   return columns.map(({ name: source, group, type: seen, forms, filled }) => {
     const type = givenType(source) ?? seen ?? null;
-    return { source, group, type, filled, fits: type === null || fits(codecOf(type, zone), forms) };
+    return { source, group, type, filled, fits: type === null || holds(type, forms, zone) };
   });
 }
 

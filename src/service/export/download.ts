@@ -229,9 +229,8 @@ function warnOfInvalidUtf8(
 /** The refusal that a body stands for, which could not be checked to its end. Throws any other error. */
 function refusalOf(error: unknown): Refusal {
   if (error instanceof MalformedCsv) {
-    const { reason: code, where, expected, found } = error;
+    const { reason: code, where, clause } = error;
     if (code === 'empty_body') return { kind: 'empty', code, clause: 'the service answered with no byte' };
-    const clause = `row ${where.row} (byte ${where.byte}) of the body is broken: expected ${expected}, found ${found}`;
     return { kind: 'retry', code, clause, where };
   }
   if (error instanceof UnusableCsv) {

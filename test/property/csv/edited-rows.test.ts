@@ -1,12 +1,11 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import { columnEdits } from '../../../src/cells/columns/column-edits.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { HASH_KEY, hmac } from '../../support/privacy.ts';
 import fc from '../../support/property.ts';
-import { readBack, scanIn } from '../../support/scan.ts';
+import { columnEdits, readBack, scanIn } from '../../support/scan.ts';
 
 const KEY = new HashKey(new Secret(HASH_KEY));
 const NAMES = ['a', 'b b', '한', 'c"c', 'd,d', 'df_keyword', 'df_items_x'];

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { CivilTime } from '../../../src/cells/types/civil-time.ts';
 import { formsOf } from '../../../src/cells/types/types.ts';
 import { cells, classesOf } from '../../support/column-types.ts';
 import { formNames } from '../../support/forms.ts';
@@ -22,7 +23,7 @@ const ALPHABET = [...'0123456789-+.,:/TtZzEeXx[]"\\ \n\u0001nulabfrFADd'];
 function classified(cell: string, [before, after]: readonly [string, string]): string {
   const bytes = encoder.encode(`${before}${cell}${after}`);
   const start = encoder.encode(before).length;
-  return formNames(formsOf(bytes, start, start + encoder.encode(cell).length, undefined)).join(' ');
+  return formNames(formsOf(bytes, start, start + encoder.encode(cell).length, undefined, new CivilTime())).join(' ');
 }
 
 /** The cell, and all that one inserted, replaced or removed character makes of it. */
