@@ -19,6 +19,9 @@ export interface NamedPlace<T extends Target = Target> {
   readonly place: string;
 }
 
+/** True where the data of a run go to stdout, so that nothing else may. */
+export const isStdout = (named: NamedPlace | undefined): boolean => named?.target.isStdout?.(named.place) === true;
+
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
 export const placeUsage = (targets: readonly Target[]): string =>
   targets.flatMap(({ name, placeForms }) => placeForms.map((form) => `${name} ${form}`)).join(' or ');

@@ -42,8 +42,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   const { name, problem, values } = line;
   if (values.version === true) return print([VERSION]);
   if (name !== undefined && values.help === true) return print(await commandHelp(name, terminal.columns));
-  if (values.help === true || (name === undefined && problem === undefined))
-    return print(await programHelp(terminal.columns));
+  if (name === undefined && problem === undefined) return print(await programHelp(terminal.columns));
   return await runCommand(line, { ...system, terminal });
 }
 

@@ -1,4 +1,6 @@
 import { addDays, type Day } from '../base/days.ts';
+import { configError } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import { type ColumnEdits, editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
@@ -11,8 +13,9 @@ import {
   KNOWN_COLUMNS,
   nfc,
 } from '../cells/columns/groups.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
+import { type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { readJsonFile } from '../fs/named-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
 import { firstToday, lastDayOver, oldestDay } from './calendar.ts';
@@ -115,4 +118,22 @@ async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): P
     const mayBeTooMany = ['too_large', 'invalid', 'gone'].includes(result.kind);
     if (days === 1 || !mayBeTooMany) throw downloadError(label, result);
   }
+}
+
+/** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */
+export function pinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {
+  if (path === undefined) return undefined;
+  const value = readJsonFile(path, 'the schema file');
+  const problem = (what: string) =>
+    configError(`the schema file ${path} ${what}: make one with dfinery-elt discover.`, { where: { file: path } });
+  if (!isObject(value) || !Array.isArray(value.columns)) throw problem('has no list "columns"');
+  if ('v' in value && value.v !== 1) throw problem('is of a newer version');
+  const types = new Map<string, ColumnType>();
+  for (const [i, column] of value.columns.entries()) {
+    const { source, type } = column ?? {};
+    if (typeof source !== 'string' || !isColumnType(type))
+      throw problem(`has no source name and type in entry ${i + 1}`);
+    types.set(source, type);
+  }
+  return types;
 }

@@ -74,7 +74,7 @@ export const command = defineCommand({
     say(`An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`);
     terminal.result('');
     const summary = await loadDemo(file, context);
-    say(describeSummary(summary, file));
+    say(describeSummary(summary, { target: duckdb, place: file }));
     terminal.result('');
     const place = placeOptions(readConfiguration({}, context), context);
     for (const line of queryLines(await queryDemo(file, place), terminal.columns)) terminal.result(line);

@@ -5,6 +5,7 @@ import { baseUrlProblem } from '../../config/base-url.ts';
 import { timezoneProblem } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import {
@@ -18,7 +19,6 @@ import {
 import { type Context, secretOf } from '../context.ts';
 import { placeUsage, targetOf } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
-import { checkSource } from './check.ts';
 
 export const command = defineCommand({
   options: {},
@@ -65,7 +65,8 @@ async function askService(prompts: Prompts, context: Context) {
 async function tryAnswers(answers: object, context: Context): Promise<{ usable: boolean; message: string }> {
   try {
     const config = requireKeys(readConfiguration(answers, context), ...EXPORT_KEYS);
-    return (await checkSource(config, context)).verdict;
+    const { kind, message } = await checkService(config, context);
+    return { usable: kind === 'usable', message };
   } catch (error) {
     if (error instanceof UserError && error.kind === 'config') return { usable: false, message: error.message };
     throw error;

@@ -8,12 +8,12 @@ import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
 import { holds } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import { pinnedTypes } from '../../extract/discover.ts';
 import { editsOf } from '../../extract/extract-deps.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
 import { percent, tableLines } from '../text-layout.ts';
-import { pinnedTypes } from './discover.ts';
 
 export const command = defineCommand({
   options: {

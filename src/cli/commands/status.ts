@@ -5,7 +5,7 @@ import { daysLeftOf } from '../../extract/calendar.ts';
 import { implausible } from '../../extract/doubtful-days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { daysOfOtherFilters } from '../../table/place-warnings.ts';
-import { countStoredRows } from '../../table/receipts.ts';
+import { countStoredRows, type StoredReceipt } from '../../table/receipts.ts';
 import type { StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
@@ -37,8 +37,9 @@ export async function readStatus(
   if (state === undefined) throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
   const { receipts, exportState, timezone, profiles } = state;
   const cursor = exportState?.from_date ?? null;
-  const days = [...receipts.keys()];
-  const stored = [...receipts.values()].filter(({ pruned }) => pruned !== true);
+  const dayReceipts = [...receipts.values()];
+  const daysWhere = (test: (receipt: StoredReceipt) => boolean) => dayReceipts.filter(test).map(({ day }) => day);
+  const stored = dayReceipts.filter(({ pruned }) => pruned !== true);
   return {
     v: 1,
     target: target.name,
@@ -47,16 +48,16 @@ export async function readStatus(
     first_day: stored[0]?.day ?? null,
     last_day: stored.at(-1)?.day ?? null,
     days: stored.length,
-    changed: [...receipts.values()].map(({ day, changed_at }) => ({ day, changed_at })),
+    changed: dayReceipts.map(({ day, changed_at }) => ({ day, changed_at })),
     rows: countStoredRows(stored),
     profiles: profiles ? { rows: profiles.receipt.rows_stored, as_of: profiles.receipt.requested_at } : null,
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,
-    open_days: days.filter((day) => receipts.get(day)?.is_over === false),
+    open_days: daysWhere(({ is_over }) => is_over === false),
     gaps: exportState?.gaps ?? [],
-    pruned_days: days.filter((day) => receipts.get(day)?.pruned === true),
+    pruned_days: daysWhere(({ pruned }) => pruned === true),
     other_filters_days: daysOfOtherFilters(state),
-    implausible_days: days.filter((day) => implausible(day, receipts) !== undefined),
+    implausible_days: daysWhere(({ day }) => implausible(day, receipts) !== undefined),
     days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), config.historyDays),
     last_run: lastRunOf(state),
   };

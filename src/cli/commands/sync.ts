@@ -1,16 +1,16 @@
 import type { Secret } from '../../base/secrets.ts';
 import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
+import { pinnedTypes } from '../../extract/discover.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { type CommandResult, DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
 import { EXPORT_KEYS, openOptions, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf, RunFailed } from '../failure.ts';
-import { configuredPlace, type NamedPlace, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
-import { EMPTY_SUMMARY, type Summary } from '../results.ts';
-import { notify, notifyAddress } from '../run/notify.ts';
+import { configuredPlace, isStdout, optionalPlaceOf, placeArguments } from '../place-arguments.ts';
+import { EMPTY_SUMMARY } from '../results.ts';
+import { type FinishedRun, notify, notifyAddress } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
-import { pinnedTypes } from './discover.ts';
 import { planSync } from './plan.ts';
 
 export const command = defineCommand({
@@ -32,18 +32,18 @@ export const command = defineCommand({
     const pinned = pinnedTypes(values.schema);
     const sink = await named.target.open(named.place, { ...openOptions(config, context), pinned });
     const summary = await runSync({ config, days: values, maxWaitMs: values.maxWait }, sink, context);
-    context.logger.info('run.summary', describeSummary(summary, shownPlace(named)));
-    return await notifyAndAnswer({ named, url, summary, historyDays: config.historyDays }, context);
+    context.logger.info('run.summary', describeSummary(summary, named));
+    return await notifyAndAnswer(url, { summary, named, historyDays: config.historyDays }, context);
   },
   async failed(error, context, values) {
     const { summary } = error instanceof RunFailed ? error : new RunFailed(EMPTY_SUMMARY, error, context);
     const config = ifReadable(() => readConfiguration(values.config, context));
     const named = ifReadable(() => optionalPlaceOf('sync', values, TARGETS, config));
     const url = values.dryRun ? undefined : ifReadable(() => notifyAddress(values.notify, context));
-    if (summary.days > 0) context.logger.info('run.summary', describeSummary(summary, shownPlace(named)));
+    if (summary.days > 0) context.logger.info('run.summary', describeSummary(summary, named));
     failureOf(error, context).log();
     const { historyDays = DEFAULT_HISTORY_DAYS } = config ?? {};
-    return await notifyAndAnswer({ named, url, summary, historyDays }, context);
+    return await notifyAndAnswer(url, { summary, named, historyDays }, context);
   },
 });
 
@@ -56,24 +56,9 @@ function ifReadable<T>(read: () => T): T | undefined {
   }
 }
 
-const isStdout = (named: NamedPlace | undefined): boolean => named?.target.isStdout?.(named.place) === true;
-
-const shownPlace = (named: NamedPlace | undefined): string =>
-  isStdout(named) ? 'the stream' : (named?.place ?? 'any place');
-
-/** A run that is over, or a command line that was refused, whose place may not be known. */
-interface FinishedRun {
-  readonly named: NamedPlace | undefined;
-  /** The address to notify. */
-  readonly url: Secret | undefined;
-  readonly summary: Summary;
-  readonly historyDays: number;
-}
-
 /** Notifies of a run. Its result goes to stderr where stdout carries the data. */
-async function notifyAndAnswer(run: FinishedRun, context: Context): Promise<CommandResult> {
-  const { named, url, summary, historyDays } = run;
-  const command = named === undefined ? 'sync' : `sync ${named.target.name} ${named.place}`;
-  if (url !== undefined) await notify(url, { summary, command, place: shownPlace(named), historyDays }, context);
+async function notifyAndAnswer(url: Secret | undefined, run: FinishedRun, context: Context): Promise<CommandResult> {
+  if (url !== undefined) await notify(url, run, context);
+  const { summary, named } = run;
   return { result: summary, lines: [], exit: summary.exit, stream: isStdout(named) ? 'stderr' : 'stdout' };
 }

@@ -55,7 +55,7 @@ ${content}
 `.text;
 }
 
-const NUMERIC = /^\d[\d,]*(\.\d+)?(%| MB)?$/;
+const NUMERIC = /^\d[\d,]*(\.\d+)?(%| k?B| MB)?$/;
 
 /**
  * A table, which scrolls by itself if it is wider than the page. `columns`: heading → function of a row that gives the

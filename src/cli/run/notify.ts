@@ -12,14 +12,14 @@ import { networkProblem } from '../../http/failures.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import { type Context, secretOf } from '../context.ts';
+import type { NamedPlace } from '../place-arguments.ts';
 import type { Summary } from '../results.ts';
 import { describeSummary } from './summary.ts';
 
-interface NotifiedRun {
+/** A run that is over, or a command line that was refused, whose place may not be known. */
+export interface FinishedRun {
   readonly summary: Summary;
-  /** `sync duckdb events.duckdb`. */
-  readonly command: string;
-  readonly place: string;
+  readonly named: NamedPlace | undefined;
   readonly historyDays: number;
 }
 
@@ -82,15 +82,15 @@ const firstNames = (names: readonly string[]): string =>
 /** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
 export async function notify(
   url: Secret,
-  run: NotifiedRun,
+  { summary, named, historyDays }: FinishedRun,
   context: Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>,
 ): Promise<void> {
-  const { summary, command, place, historyDays } = run;
   const { clock, logger, signal } = context;
   const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
   // Whoever pressed Ctrl-C knows.
   if (reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
-  const text = [`dfinery-elt, ${command}:`, ...reasons, describeSummary(summary, place)].map(printable).join('\n');
+  const command = named === undefined ? 'sync' : printable(`sync ${named.target.name} ${named.place}`);
+  const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, named))].join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
   // A process that is told to end has seconds left, and makes one attempt.
   const limits = signal.aborted

@@ -5,7 +5,7 @@ import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
 import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
-import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
+import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
@@ -22,10 +22,10 @@ export interface SyncRun {
   readonly maxWaitMs?: number | undefined;
 }
 
-/** Plans, exports and commits into an open place; records the run there and closes it. Throws RunFailed. */
+/** Plans, and exports into an open place. One that keeps what it loads records the run, and is closed. Throws RunFailed. */
 export async function runSync(run: SyncRun, sink: Sink | StreamSink, context: Context): Promise<Summary> {
-  const work = () => loadInto(sink, run, context);
-  return 'commit' in sink ? await recorded(sink, work, context) : await work();
+  if (!('commit' in sink)) return await loadInto(sink, undefined, run, context);
+  return await recorded(sink, () => loadInto(sink, sink, run, context), context);
 }
 
 /** Does the work of a run on an open place, records there how it ended, and closes the place. Throws RunFailed. */
@@ -60,15 +60,18 @@ export async function recorded(
   return summary;
 }
 
-/** Does the work of a run. Throws RunFailed; what is wrong before the first request is thrown as it is. */
+/**
+ * Does the work of a run; `stateful`: the same place, if it keeps what it loads. Throws RunFailed; what is wrong before
+ * the first request is thrown as it is.
+ */
 async function loadInto(
   sink: Sink | StreamSink,
+  stateful: Sink | undefined,
   { config, days, maxWaitMs }: SyncRun,
   context: Context,
 ): Promise<Summary> {
-  const { clock } = context;
+  const { clock, logger } = context;
   const began = clock.now();
-  const stateful = 'commit' in sink ? sink : undefined;
   const suppression = suppressionOf(config);
   requireSuppression('The place', stateful?.state?.suppressionLength ?? 0, suppression);
   const plan = planRun({ ...days, settings: config, prior: priorLoadsOf(stateful?.state), now: began });
@@ -84,32 +87,25 @@ async function loadInto(
     // A stream has no cursor.
     return stateful === undefined ? { ...done, next_from_date: null } : done;
   };
+  if (config.userProfiles && stateful === undefined)
+    logger.warn('profiles.none', 'This target has no table of user profiles.');
+  // The days are loaded also where the profiles failed.
+  const loadAll = async () => {
+    const profilesError = config.userProfiles && stateful && (await load.loadProfiles(stateful, config));
+    try {
+      await load.loadDays(plan, sink);
+    } catch (error) {
+      if (profilesError) logger.error('profiles.failed', messageOf(profilesError));
+      throw error;
+    }
+    if (profilesError) throw profilesError;
+  };
   try {
-    await withProgress(progress, () => loadAll(load, plan, sink, config, context), context);
+    await withProgress(progress, loadAll, context);
   } catch (error) {
     throw new RunFailed(summary(), error, context);
   } finally {
     await service.close();
   }
   return summary();
-}
-
-/** Loads the profiles, then the days, also where the profiles failed. Throws the failure of the days first. */
-async function loadAll(
-  load: Load,
-  plan: Plan,
-  sink: Sink | StreamSink,
-  config: SourceConfig,
-  { logger }: Context,
-): Promise<void> {
-  const stores = 'commit' in sink;
-  if (config.userProfiles && !stores) logger.warn('profiles.none', 'This target has no table of user profiles.');
-  const profilesError = config.userProfiles && stores ? await load.loadProfiles(sink, config) : undefined;
-  try {
-    await load.loadDays(plan, sink);
-  } catch (error) {
-    if (profilesError !== undefined) logger.error('profiles.failed', messageOf(profilesError));
-    throw error;
-  }
-  if (profilesError !== undefined) throw profilesError;
 }

@@ -3,6 +3,7 @@ import { EXIT } from '../../base/errors.ts';
 import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
 import { cursorOf, type Plan } from '../../extract/which-days.ts';
 import type { LoadCounts } from '../../targets/load.ts';
+import { isStdout, type NamedPlace } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
 export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
@@ -30,7 +31,8 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
   };
 }
 
-export function describeSummary(summary: Summary, place: string): string {
+export function describeSummary(summary: Summary, named: NamedPlace | undefined): string {
+  const place = isStdout(named) ? 'the stream' : (named?.place ?? 'any place');
   const daysText = summary.days === 0 ? nothingStoredText(summary, place) : storedText(summary, place);
   return summary.profiles === null ? daysText : `${daysText} ${count(summary.profiles, 'user profile')} stored.`;
 }

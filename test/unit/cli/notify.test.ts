@@ -12,6 +12,7 @@ import { Stopped } from '../../../src/base/process.ts';
 import { Redactor } from '../../../src/base/secrets.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notify, notifyAddress } from '../../../src/cli/run/notify.ts';
+import { duckdb } from '../../../src/targets/duckdb/duckdb-target.ts';
 import { envOf } from '../../support/env.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { startProxy } from '../../support/service/proxy.ts';
@@ -46,7 +47,7 @@ async function reported(
   const env = envOf({ DFINERY_NOTIFY_URL: url, ...variables });
   const notification = notifyAddress(undefined, { env, redactor: new Redactor() });
   if (notification === undefined) throw new Error('no notification');
-  const run = { summary: { ...EMPTY_SUMMARY, ...more }, command: 'sync duckdb x', place: 'x', historyDays };
+  const run = { summary: { ...EMPTY_SUMMARY, ...more }, named: { target: duckdb, place: 'x' }, historyDays };
   try {
     await notify(notification, run, { clock, env, logger, signal: stop.signal });
   } finally {

@@ -47,6 +47,7 @@ describe('the command line', () => {
     ['inspect s3://t0ken@bucket', 'FILE has a user name or a key in it'],
     ['plan --config=postgres://u:t0ken@host/x', '--config has a user name or a key in it'],
     ['https://sync:t0ken@host', 'there is no such command: wanted demo,'],
+    ['help snyc', 'there is no command "snyc": did you mean sync?'],
     ['-qv snyc duckdb x', 'there is no command "snyc": did you mean sync?'],
     ['sync --config /none duckdb x', 'the configuration file /none cannot be read'],
   ])('refuses %j in one sentence, and repeats no word that may be a secret', async (line, sentence) => {
