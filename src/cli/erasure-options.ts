@@ -55,7 +55,7 @@ export async function withSearch<T>(
     places: placesOf(values, config),
     profiles: undefined,
     column: isSuppressed ? undefined : (byColumn ?? config.byColumn),
-    mapping: isSuppressed ? undefined : mapping,
+    mapping,
     hashKey: hashKey && new HashKey(hashKey),
     options: placeOptions(config, context),
   };
@@ -81,7 +81,10 @@ export async function readIdList(
     throw configError(`It takes exactly one of ${names.id} and ${names.file}.`);
   if (file === undefined) {
     if (column !== undefined) throw configError(`--column needs ${names.file}.`);
-    list.add({ row: 1, id: checkedWord(names.id, id ?? '') });
+    // Node puts this character in place of bytes that are no UTF-8: the ID may not be the one that was given.
+    if (id?.includes('\ufffd'))
+      throw configError(`${names.id} is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a file.`);
+    list.add({ row: 1, id: id ?? '' });
     return list;
   }
   const columns = { id: column, requestedAt: column && requestedAt };
@@ -90,10 +93,4 @@ export async function readIdList(
     list.add(row);
   }
   return list;
-}
-
-/** Throws for a word that may not be the one that was given. Node puts U+FFFD in place of bytes that are no UTF-8. */
-function checkedWord(option: string, word: string): string {
-  if (!word.includes('\ufffd')) return word;
-  throw configError(`${option} is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a file.`);
 }

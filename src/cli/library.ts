@@ -4,7 +4,6 @@ import { createLogger } from '../base/log.ts';
 import { systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
-import { planSync } from './commands/plan.ts';
 import { readStatus } from './commands/status.ts';
 import { verificationOf } from './commands/verify.ts';
 import { EXPORT_KEYS, openOptions, readConfiguration, requireKeys } from './configuration.ts';
@@ -12,6 +11,7 @@ import { RunFailed } from './failure.ts';
 import { optionalPlaceOf, placeOf } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
+import { planSync } from './run/sync-plan.ts';
 
 /** The keys of `dfinery.json`. docs/configuration.md says what they mean. */
 export interface Configuration {

@@ -89,7 +89,8 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   // It may be an id or a secret, so that no log may show it.
   if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
   const problem = problems.find((failure) => failure !== undefined);
-  return { name, command, values, problem: problem && withHelp(problem, name) };
+  const helpWords = ['dfinery-elt', ...(name === undefined ? [] : [name]), '--help'].join(' ');
+  return { name, command, values, problem: problem?.with({ message: `${problem.message} See ${helpWords}.` }) };
 }
 
 /** The first word that is no option, and belongs to none. An unknown option takes one word, as yargs sees it. */
@@ -116,7 +117,9 @@ async function split(argv: readonly string[], table: OptionTable): Promise<Split
     const { _: positional, $0: _, ...options } = await declare(newParser().fail(false), table).parseAsync(argv);
     return { options, words: positional.slice(1).map(String) };
   } catch (error) {
-    const written = incompleteOption(error);
+    // yargs tells the name of the option after which words are missing.
+    if (!(error instanceof Error) || error.name !== 'YError') throw error;
+    const written = error.message.replace(/^.*: /, '');
     // The other options say how to tell of the failure.
     const others = argv.filter((word) => word !== `--${written}` && word !== `-${written}`);
     const isLeftOut = others.length < argv.length;
@@ -131,20 +134,11 @@ function argumentKeys(table: OptionTable, words: number): string[] {
   return keys[0] === 'target' && words <= keys.length - 2 ? keys.slice(2) : keys;
 }
 
-/** The name of the option after which words are missing, as yargs tells it. Throws every other error. */
-function incompleteOption(error: unknown): string {
-  if (!(error instanceof Error) || error.name !== 'YError') throw error;
-  return error.message.replace(/^.*: /, '');
-}
-
 function missingWord(written: string, table: OptionTable): UserError {
   const entry = Object.entries(table).find(([key, { short }]) => kebab(key) === written || short === written);
   const [key, option] = entry ?? [written];
   return configError(`--${kebab(key)} ${option?.words === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
 }
-
-const withHelp = (problem: UserError, name: string | undefined): UserError =>
-  problem.with({ message: `${problem.message} See dfinery-elt ${name === undefined ? '' : `${name} `}--help.` });
 
 /** The value of an option, or the failure of one that is given in a wrong way. */
 function readOption(option: Option<unknown>, name: string, raw: unknown) {

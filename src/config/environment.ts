@@ -18,7 +18,6 @@ export type ConfigSchema = {
 };
 
 const PREFIX = 'DFINERY_';
-const FILE_SUFFIX = '_FILE';
 /** The secret of `--notify`, which is no key of the configuration. */
 export const NOTIFY_VARIABLE = `${PREFIX}NOTIFY_URL`;
 
@@ -41,7 +40,7 @@ export const variablesOf = (...schemas: readonly ConfigSchema[]): Variable[] =>
 export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): void {
   const variables = variablesOf(...schemas);
   const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
-  const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}${FILE_SUFFIX}`);
+  const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}_FILE`);
   const names = [...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files];
   const suffixes = names.map((name) => name.slice(PREFIX.length));
   const unknown: string[] = [];

@@ -56,6 +56,7 @@ const OPTIONS = {
   head: text('The head that a run printed: shows also whether lines are missing at the end'),
 };
 
+type Key = keyof typeof OPTIONS;
 type ForgetValues = OptionValues<typeof OPTIONS & typeof GLOBAL_OPTIONS>;
 
 export const command = defineCommand({
@@ -72,15 +73,14 @@ export const command = defineCommand({
   },
   docsPage: 'erasure.md',
   async run(values, context) {
-    const keys = Object.entries(values).flatMap(([key, value]) => (key in OPTIONS && isGiven(value) ? [key] : []));
-    const subjects = keys.filter((key) => key in SUBJECTS);
-    if (subjects.length !== 1)
-      throw configError(`It takes exactly one of ${Object.keys(SUBJECTS).map(nameOf).join(', ')}.`);
-    const [subject] = subjects;
-    const { options, run } = SUBJECTS[subject];
-    const misplacedKey = keys.find((key) => key !== subject && !options.includes(key));
+    const keys = (Object.keys(OPTIONS) as Key[]).filter((key) => isGiven(values[key]));
+    const [subject, second] = keys.filter((key) => key in TASKS);
+    const task = TASKS[subject];
+    if (task === undefined || second !== undefined)
+      throw configError(`It takes exactly one of ${Object.keys(TASKS).map(nameOf).join(', ')}.`);
+    const misplacedKey = keys.find((key) => key !== subject && !task.options.includes(key));
     if (misplacedKey !== undefined) throw configError(`${nameOf(misplacedKey)} does not go with ${nameOf(subject)}.`);
-    return await run(values, context);
+    return await task.run(values, context);
   },
 });
 
@@ -91,20 +91,21 @@ const isGiven = (value: unknown): boolean =>
 
 /** What the command does, and the options that go with it. */
 interface Task {
-  readonly options: readonly string[];
+  readonly options: readonly Key[];
   run(values: ForgetValues, context: Context): Promise<CommandResult>;
 }
 
-const ERASURE = Object.keys(OPTIONS).filter((key) => !['newList', 'output', 'head'].includes(key));
-const PROOF: Task = { options: ['column', 'output', 'head'], run: prove };
+const PURGE: readonly Key[] = ['in', 'purgeOnly', 'maxPeople', 'allowShared', 'execute', 'confirm', 'reason'];
+const ERASE: Task = { options: [...PURGE, 'column', 'byColumn', 'mapping', 'again'], run: erase };
+const PROVE: Task = { options: ['column', 'output', 'head'], run: prove };
 
-/** The options of which one is given: what the command is asked about. */
-const SUBJECTS: Readonly<Record<string, Task>> = {
-  id: { options: ERASURE, run: erase },
-  file: { options: ERASURE, run: erase },
-  suppressed: { options: [...ERASURE, 'newList'], run: erase },
-  proof: PROOF,
-  proofFile: PROOF,
+/** The tasks by the options of which one is given: what the command is asked about. */
+const TASKS: Readonly<Partial<Record<Key, Task>>> = {
+  id: ERASE,
+  file: ERASE,
+  suppressed: { options: [...PURGE, 'newList'], run: erase },
+  proof: PROVE,
+  proofFile: PROVE,
   verifyLedger: { options: ['head'], run: verify },
 };
 

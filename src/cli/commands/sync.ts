@@ -11,7 +11,7 @@ import { EMPTY_SUMMARY } from '../results.ts';
 import { type FinishedRun, notify, notifyAddress } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
-import { planSync } from './plan.ts';
+import { planSync } from '../run/sync-plan.ts';
 
 export const command = defineCommand({
   options: {

@@ -1,4 +1,4 @@
-// This folder: the run behind `sync` with its record, its summary and its notification.
+// This folder: the run behind `sync` with its plan, its record, its summary and its notification.
 
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';

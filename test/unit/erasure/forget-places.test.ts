@@ -312,6 +312,11 @@ describe('a plan', () => {
     ['a column without a file', ['--id', 'a', '--column', 'x'], /--column needs --file/],
     ['a head without a ledger', ['--id', 'a', '--head', 'x'], /--head does not go with --id\./],
     [
+      'a mapping for the suppression list',
+      ['--suppressed', '--mapping', 'm'],
+      /--mapping does not go with --suppressed/,
+    ],
+    [
       'a reason that is too long',
       ['--id', 'a', '--reason', 'x'.repeat(4_001)],
       /--reason is not usable: wanted a text of at most 4000 characters/,

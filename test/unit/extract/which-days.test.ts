@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import { forecastOf } from '../../../src/cli/commands/plan.ts';
+import { forecastOf } from '../../../src/cli/run/sync-plan.ts';
 import type { PriorLoads, PriorReceipt } from '../../../src/extract/checked-day.ts';
 import { fingerprintsOf } from '../../../src/extract/export-request.ts';
 import type { ExportState } from '../../../src/extract/export-state.ts';
@@ -249,12 +249,12 @@ describe('a stored state', () => {
 
 it('the forecast counts on a hundred exports an hour, and two more to find out the end of an export', () => {
   const of = (last: Day, toDateInclusive: 'auto' | 'true') =>
-    forecastOf(plan({}, { startDate: '2025-12-25', toDateInclusive }, { from: '2025-12-25', to: last }), 5, NOW);
+    forecastOf(plan({}, { startDate: '2025-12-25', toDateInclusive }, { from: '2025-12-25', to: last }), 5, NOW, 0);
   const atOnce = { exports_least: 3, earliest_end: new Date(NOW).toISOString() };
   expect(of('2025-12-27', 'true')).toEqual({ ...atOnce, exports_most: 3, exports_startable_now: 3 });
   expect(of('2025-12-27', 'auto')).toMatchObject({ ...atOnce, exports_most: 5 });
   const year = plan({}, { toDateInclusive: 'true' }, { from: '2025-01-01' });
-  expect(forecastOf(year, 5, NOW)).toMatchObject({
+  expect(forecastOf(year, 5, NOW, 0)).toMatchObject({
     exports_most: 385,
     exports_startable_now: 5,
     earliest_end: new Date(NOW + 3 * HOUR).toISOString(),

@@ -1,0 +1,97 @@
+import { formatDuration, HOUR_MS } from '../../base/durations.ts';
+import { count } from '../../base/quantities.ts';
+import { toDateOf } from '../../extract/export-request.ts';
+import { isSnapshotDue, profileFilters } from '../../extract/profile-snapshot.ts';
+import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
+import { priorLoadsOf } from '../../table/place-state.ts';
+import { STATEFUL_TARGETS } from '../../targets/targets.ts';
+import { type CommandConfig, PLAN_KEYS, placeOptions, requireKeys } from '../configuration.ts';
+import type { Context } from '../context.ts';
+import type { NamedPlace } from '../place-arguments.ts';
+import type { PlanResult } from '../results.ts';
+import { tableLines } from '../text-layout.ts';
+import type { SyncRun } from './run.ts';
+
+const MAX_LISTED_DAYS = 40;
+/** The documented limit of exports in an hour. */
+const EXPORTS_PER_HOUR = 100;
+
+/** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
+export async function planSync(
+  named: NamedPlace | undefined,
+  days: SyncRun['days'],
+  configuration: CommandConfig,
+  context: Context,
+) {
+  const config = requireKeys(configuration, ...PLAN_KEYS);
+  const target = STATEFUL_TARGETS.find((stateful) => stateful === named?.target);
+  const state =
+    named && target && (await (await target.maintenance()).readState(named.place, placeOptions(config, context)));
+  const now = context.clock.now();
+  const planned = planRun({ ...days, settings: config, prior: priorLoadsOf(state), now });
+  const hasProfiles = config.userProfiles && (named === undefined || target !== undefined);
+  const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFilters(config), now);
+  logNotes(planned, context.logger);
+  const result: PlanResult = {
+    v: 1,
+    from_date: planned.days[0] ?? null,
+    to_date: planned.days.at(-1) ?? null,
+    days: planned.days.map((day) => ({
+      from_date: day,
+      to_date: toDateOf(day, planned.includesEnd),
+      read_again: planned.receipts.has(day),
+    })),
+    ...forecastOf(planned, config.maxConcurrentExports, now, loadsProfiles ? 1 : 0),
+    to_date_inclusive: planned.includesEnd ?? null,
+    gaps: planned.state?.gaps ?? [],
+    cursor: cursorOf(planned),
+  };
+  return { result, lines: linesOf(result, loadsProfiles, now) };
+}
+
+/** What a plan costs if the documented quota is full; the service is not asked. */
+export function forecastOf(
+  { days, includesEnd }: Plan,
+  maxConcurrentExports: number,
+  now: number,
+  profileExports: number,
+) {
+  const least = days.length + profileExports;
+  // To find out the end of an export takes two more.
+  const most = least + (includesEnd === undefined && days.length > 0 ? 2 : 0);
+  const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
+  return {
+    exports_least: least,
+    exports_most: most,
+    exports_startable_now: Math.min(most, EXPORTS_PER_HOUR, maxConcurrentExports),
+    earliest_end: new Date(now + hours * HOUR_MS).toISOString(),
+  };
+}
+
+/** `loadsProfiles`: true if the sync also exports the user profiles. */
+function linesOf(plan: PlanResult, loadsProfiles: boolean, now: number): string[] {
+  const { days, exports_least: least, exports_most: most, to_date_inclusive: isIncluded } = plan;
+  if (days.length === 0) {
+    const profiles = loadsProfiles ? ['One export: the user profiles.'] : [];
+    return [`No day to read: the cursor is at ${plan.cursor}.`, ...profiles];
+  }
+  const rows = days.map(({ from_date, read_again }, i) => [`${i + 1}`, from_date, read_again ? 'read again' : 'new']);
+  const shown =
+    rows.length > MAX_LISTED_DAYS
+      ? [...rows.slice(0, MAX_LISTED_DAYS - 1), ['…', '…', `${rows.length} in total`]]
+      : rows;
+  const wait = Math.max(0, Date.parse(plan.earliest_end) - now);
+  const exports = `${least === most ? '' : `${least} to `}${count(most, 'export')}`;
+  const profiles = loadsProfiles ? ', the user profiles included' : '';
+  return [
+    ...tableLines(['', 'day', ''], shown),
+    '',
+    `  ${count(days.length, 'day')}, ${exports}${profiles}; ${plan.exports_startable_now} may start at once.`,
+    wait === 0
+      ? '  None of them waits, unless others use the quota.'
+      : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
+    isIncluded === null
+      ? '  Whether to_date is included is not known yet: the run finds it out.'
+      : `  to_date is ${isIncluded ? '' : 'not '}included.`,
+  ];
+}
