@@ -1,16 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { codeOf, configError } from './errors.ts';
 
-/** The environment as a lookup: injected, so that nothing else touches `process.env`. */
-export interface Env {
-  (name: string): string | undefined;
-  /** The names of all variables that are set, if they are known. */
-  readonly names?: () => readonly string[];
-}
+/** The variables of the environment: injected, so that nothing else touches `process.env`. */
+export type Env = Readonly<Record<string, string | undefined>>;
 
-export const systemEnv: Env = Object.assign((name: string) => process.env[name], {
-  names: () => Object.keys(process.env),
-});
+export const systemEnv: Env = process.env;
 
 /**
  * Removes NODE_TLS_REJECT_UNAUTHORIZED=0, which would make TLS accept any certificate. Returns what to tell the user if
@@ -32,7 +26,7 @@ export function setDefaultVariable(name: string, text: string): void {
  * cmd.exe keep them. Also for a line end in anything but JSON.
  */
 export function variableText(env: Env, name: string): string | undefined {
-  const text = env(name) || undefined;
+  const text = env[name] || undefined;
   if (text !== undefined && /^(["']).*\1$/s.test(text))
     throw configError(`${name} is in quotes, which belong to its value here: remove the quotes.`);
   if (text !== undefined && /[\r\n]/.test(text) && !/^\s*[[{]/.test(text))
@@ -41,8 +35,9 @@ export function variableText(env: Env, name: string): string | undefined {
 }
 
 /**
- * A secret from `NAME`, or from the file that `NAME_FILE` names, without one trailing line end. `name` is the variable
- * that gave it. Throws UserError if both are set, if the file cannot be read, and as `variableText`.
+ * A secret from `NAME`, or from the file that `NAME_FILE` names, without a byte order mark and one trailing line end.
+ * `name` is the variable that gave it. Throws UserError if both are set, if the file cannot be read, and as
+ * `variableText`.
  */
 export function secretFrom(env: Env, name: string): { readonly name: string; readonly text: string } | undefined {
   const fileName = `${name}_FILE`;
@@ -50,7 +45,7 @@ export function secretFrom(env: Env, name: string): { readonly name: string; rea
   if (file === undefined) return text === undefined ? undefined : { name, text };
   if (text !== undefined) throw configError(`${name} and ${fileName} are both set, wanted one of them.`);
   try {
-    return { name: fileName, text: readFileSync(file, 'utf8').replace(/\r?\n$/, '') };
+    return { name: fileName, text: readFileSync(file, 'utf8').replace(/^\uFEFF|\r?\n$/g, '') };
   } catch (error) {
     // The message of the system shows the path, which may be the secret itself.
     throw configError(`the file that ${fileName} names cannot be read (${codeOf(error)}).`);

@@ -32,7 +32,8 @@ export class OutputQueue {
     out.on('close', () => this.#fail(new Error('closed')));
   }
 
-  get isEmpty(): boolean {
+  /** True if nothing waits for the system any more, since that has taken everything or the stream has failed. */
+  get isSettled(): boolean {
     return this.#taken === this.#total || this.#failure !== undefined;
   }
 

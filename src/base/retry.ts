@@ -51,15 +51,16 @@ export function* jitteredPauses({ attempts, baseMs, capMs }: Backoff, random: Ra
   for (let index = 0; index < attempts - 1; index++) yield Math.round(random() * Math.min(capMs, baseMs * 2 ** index));
 }
 
-/**
- * Pauses that come to `waitMs`: each is twice as long as the one before, up to `maxPauseMs`. Pauses are counted, not
- * clocks compared: those may jump.
- */
-export function* doublingPauses({
-  waitMs,
-  pauseMs,
-  maxPauseMs,
-}: Readonly<Record<'waitMs' | 'pauseMs' | 'maxPauseMs', number>>): Generator<number> {
+interface DoublingWait {
+  /** All pauses together (ms). */
+  readonly waitMs: number;
+  /** The first pause (ms). */
+  readonly pauseMs: number;
+  readonly maxPauseMs: number;
+}
+
+/** Pauses that double until one is the longest. Pauses are counted, not clocks compared: those may jump. */
+export function* doublingPauses({ waitMs, pauseMs, maxPauseMs }: DoublingWait): Generator<number> {
   let next = pauseMs;
   for (let remaining = waitMs; remaining > 0; ) {
     const pause = Math.min(next, maxPauseMs, remaining);
@@ -70,7 +71,7 @@ export function* doublingPauses({
 }
 
 /** Runs `work` up to `attempts` times, without pauses, while it throws errors for which `isWorthRetry` is true. */
-export async function retryOnError<T>(
+export async function retryAtOnce<T>(
   attempts: number,
   isWorthRetry: (error: unknown) => boolean,
   work: () => Promise<T>,

@@ -85,7 +85,7 @@ export function requireKeys<K extends RequiredKey | KeyBeside>(config: CommandCo
 /** A file with the environment, or the object of a caller, which is all that counts. Paths are relative to `folder`. */
 function inputOf(pathOrObject: string | object | undefined, env: Env) {
   if (typeof pathOrObject === 'object')
-    return { folder: '.', shownFile: 'config', env: () => undefined, values: objectOf(pathOrObject) };
+    return { folder: '.', shownFile: 'config', env: {}, values: objectOf(pathOrObject) };
   if (pathOrObject === undefined && !existsSync(CONFIG_FILE)) {
     const shownFile = `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
     return { folder: '.', shownFile, env, values: {} };

@@ -3,8 +3,8 @@
 
 import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';
-import { nearest } from '../base/nearest.ts';
 import { variableOf } from '../config/environment.ts';
+import { nearest } from '../config/nearest.ts';
 import {
   type Command,
   dashedNames,

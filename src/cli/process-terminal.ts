@@ -68,8 +68,8 @@ export class ProcessTerminal implements Terminal {
 
   constructor(clock: Clock, env: Env) {
     this.#clock = clock;
-    this.interactive = isatty(2) && env('TERM') !== 'dumb';
-    this.#hasColours = this.interactive && !env('NO_COLOR');
+    this.interactive = isatty(2) && env.TERM !== 'dumb';
+    this.#hasColours = this.interactive && !env.NO_COLOR;
   }
 
   get columns(): number {
@@ -111,7 +111,7 @@ export class ProcessTerminal implements Terminal {
   }
 
   async #notesWritten(): Promise<void> {
-    if (this.#isLogAwaited || this.#notes.isEmpty) return;
+    if (this.#isLogAwaited || this.#notes.isSettled) return;
     this.#isLogAwaited = true;
     const written = this.#notes.drain().then(
       () => {

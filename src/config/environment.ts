@@ -1,7 +1,7 @@
 import { type Env, secretFrom, variableText } from '../base/env.ts';
 import { configError, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
-import { nearest } from '../base/nearest.ts';
+import { nearest } from './nearest.ts';
 import type { Problem } from './problems.ts';
 
 export interface Property {
@@ -44,7 +44,7 @@ export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): 
   const names = [...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files];
   const suffixes = names.map((name) => name.slice(PREFIX.length));
   const unknown: string[] = [];
-  for (const name of [...(env.names?.() ?? [])].sort()) {
+  for (const name of Object.keys(env).sort()) {
     if (!name.toUpperCase().startsWith(PREFIX) || names.includes(name)) continue;
     const near = nearest(name.slice(PREFIX.length), suffixes, Number.POSITIVE_INFINITY);
     unknown.push(`${name} (did you mean ${PREFIX}${near}?)`);

@@ -4,11 +4,11 @@
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
-import { nearest } from '../base/nearest.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
 import { cleanBaseUrl } from './base-url.ts';
 import { type ConfigSchema, readVariables, variablesOf } from './environment.ts';
+import { nearest } from './nearest.ts';
 import { type Problem, schemaProblems, throwProblems } from './problems.ts';
 import { serviceProblems } from './service-keys.ts';
 

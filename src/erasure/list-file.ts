@@ -4,7 +4,7 @@ import { CsvError, parse } from 'csv-parse';
 import { configError, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
 import { linesOf } from '../base/lines.ts';
-import { isPlaceholder } from '../base/visible-text.ts';
+import { isPlaceholder } from '../base/placeholder.ts';
 import { nfc, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { PeopleById } from '../engine/people/query.ts';
 import { whyUnreadable } from '../fs/disk-failure.ts';

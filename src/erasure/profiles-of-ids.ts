@@ -1,6 +1,6 @@
 import { configError, transientError, UserError } from '../base/errors.ts';
+import { isPlaceholder } from '../base/placeholder.ts';
 import type { RunContext } from '../base/runtime.ts';
-import { isPlaceholder } from '../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { RowSource } from '../cells/csv/row-source.ts';

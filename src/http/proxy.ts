@@ -14,7 +14,7 @@ import { isLoopback } from '../config/base-url.ts';
 export function proxyFor(baseUrl: string, env: Env): URL | undefined {
   const url = new URL(baseUrl);
   if (url.protocol !== 'https:' || isLoopback(url.hostname)) return undefined;
-  const variable = (name: string) => env(name.toLowerCase()) || env(name) || '';
+  const variable = (name: string) => env[name.toLowerCase()] || env[name] || '';
   const proxy = variable('HTTPS_PROXY').trim();
   if (proxy === '' || isExempt(url, variable('NO_PROXY'))) return undefined;
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;

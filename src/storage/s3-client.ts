@@ -19,11 +19,11 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
   // The SDK warns of old versions of Node; this program pins the SDK.
   setDefaultVariable('AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED', 'true');
   const { S3 } = await import('@aws-sdk/client-s3');
-  const variable = env('AWS_ENDPOINT_URL_S3') ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
-  const endpoint = env(variable) || undefined;
+  const variable = env.AWS_ENDPOINT_URL_S3 ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
+  const endpoint = env[variable] || undefined;
   const problem = endpoint && endpointProblem(endpoint);
   if (problem !== undefined) throw configError(`${variable} ${problem}.`);
-  const bundle = env('AWS_CA_BUNDLE') || undefined;
+  const bundle = env.AWS_CA_BUNDLE || undefined;
   const client = new S3({
     maxAttempts: SDK_ATTEMPTS,
     requestHandler: {

@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { Env } from '../base/env.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
-import { retryOnError } from '../base/retry.ts';
+import { retryAtOnce } from '../base/retry.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, s3ClientOf } from './s3-client.ts';
@@ -99,7 +99,7 @@ class S3Storage implements Storage {
     const create = () => this.#put(path, text, { IfNoneMatch: '*' });
     return this.#guard(async () => {
       try {
-        await retryOnError(S3_ATTEMPTS, (error) => s3StatusOf(error) === S3_STATUS.undecided, create);
+        await retryAtOnce(S3_ATTEMPTS, (error) => s3StatusOf(error) === S3_STATUS.undecided, create);
         return true;
       } catch (error) {
         // An object with this very text is our own: an earlier attempt created it, and its answer was lost.
@@ -195,7 +195,7 @@ class S3Storage implements Storage {
   #reading<T>(work: () => Promise<T>): Promise<T> {
     const isBroken = (error: unknown) =>
       !this.#access.options.abortSignal?.aborted && isTransient(error) && !isOfTheSdk(error);
-    return this.#guard(() => retryOnError(S3_ATTEMPTS, isBroken, work));
+    return this.#guard(() => retryAtOnce(S3_ATTEMPTS, isBroken, work));
   }
 
   #gone(path: string) {

@@ -93,7 +93,7 @@ export class PrivacyFixture {
         stdout: new Writable({ write: (_chunk, _encoding, done) => done() }),
       },
       clock: this.clock,
-      env: (name) => env[name],
+      env,
       signal: new AbortController().signal,
     });
     return { code, result: results.join('\n'), said: notes.join('\n') };

@@ -43,8 +43,8 @@ export const command = defineCommand({
 
 /** Asks for the service, and tries the answers as `check` does until they are right. Enter keeps an answer. */
 async function askService(prompts: Prompts, context: Context) {
-  let base_url = context.env('DFINERY_BASE_URL') || undefined;
-  let service_id = context.env('DFINERY_SERVICE_ID') || undefined;
+  let base_url = context.env.DFINERY_BASE_URL || undefined;
+  let service_id = context.env.DFINERY_SERVICE_ID || undefined;
   let token = secretOf('DFINERY_EXPORT_TOKEN', context);
   for (;;) {
     base_url = await prompts.text('Address of the Open API', base_url, baseUrlProblem);

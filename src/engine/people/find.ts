@@ -1,7 +1,7 @@
 import { systemError } from '../../base/errors.ts';
 import { groupBy } from '../../base/group.ts';
+import { isPlaceholder } from '../../base/placeholder.ts';
 import { anyOfSql, listSql } from '../../base/sql.ts';
-import { isPlaceholder } from '../../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 import { serviceIn } from '../../extract/export-state.ts';

@@ -124,7 +124,7 @@ describe('write, in a process of its own', () => {
     const shell = `mkfifo pipe && { ${reader} & "$@" > pipe; echo $? > exit; }`;
     const child = spawn('sh', ['-c', shell, 'sh', process.execPath, file, ...words], {
       cwd: setup.folders.root,
-      env: { PATH: systemEnv('PATH'), TMPDIR: setup.folders.root },
+      env: { PATH: systemEnv.PATH, TMPDIR: setup.folders.root },
     });
     child.stdin.end(`${[record('a'), record('b'), state(1)].join('\n')}\n`);
     await once(child, 'close');

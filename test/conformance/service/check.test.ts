@@ -39,7 +39,7 @@ interface Given {
 const probeAt = (baseUrl: string, { clock, ...more }: Given = {}, signal = SIGNAL) =>
   checkService(
     { baseUrl, serviceId: SERVICE_ID, exportToken: new Secret(CANARY), ...more },
-    { clock: clock ?? { ...systemClock, now: () => NOW }, logger: silentLogger, env: () => undefined, signal },
+    { clock: clock ?? { ...systemClock, now: () => NOW }, logger: silentLogger, env: {}, signal },
   );
 
 async function probe(script: Script, options = {}) {

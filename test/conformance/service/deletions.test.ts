@@ -35,7 +35,7 @@ const serviceAt = (baseUrl: string, more: { clock?: Clock; token?: string; servi
     importToken: new Secret(more.token ?? CANARY),
     maxConcurrentRequests: 4,
     clock: more.clock ?? systemClock,
-    env: () => undefined,
+    env: {},
   });
 
 async function remove(script: Script, options = {}) {

@@ -54,7 +54,7 @@ async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
     serviceId: 'demo-service',
     exportToken: new Secret('demo-export-token'),
     clock,
-    env: () => undefined,
+    env: {},
   });
   closers.push(() => service.close());
   let text = '';

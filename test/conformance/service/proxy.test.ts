@@ -22,7 +22,7 @@ async function openProxy(status: number, port: number) {
 }
 
 const sendThrough = (proxy: string) => {
-  const env = (name: string) => (name === 'HTTPS_PROXY' ? proxy : undefined);
+  const env = { HTTPS_PROXY: proxy };
   const transport = new Transport({ baseUrl: 'https://api.example', env, clock: systemClock, keptConnections: 0 });
   const headers = { Authorization: `Bearer ${CANARY}` };
   return transport.send({ method: 'POST', path: '/x', headers, body: '{}' }, new AbortController().signal);

@@ -91,7 +91,7 @@ describe('the request for a deletion', () => {
       importToken: new Secret(CANARY),
       maxConcurrentRequests: 2,
       clock: { ...systemClock, now: () => Date.UTC(2026, 0, 20, 3, 0, 0, 7) },
-      env: () => undefined,
+      env: {},
     });
     const answers = [];
     for (const id of ids) answers.push(await service.deleteProfile(id, new AbortController().signal, () => false));

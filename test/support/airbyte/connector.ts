@@ -156,7 +156,7 @@ export async function runInProcess(
     writer: new MessageWriter(out),
     input: Readable.from(input.map((line) => (typeof line === 'string' ? Buffer.from(`${line}\n`) : line))),
     clock,
-    env: (name) => env[name],
+    env,
     random: () => 0.5,
     signal,
     failure: new AbortController(),
@@ -186,7 +186,7 @@ export function startConnector(
   env: Readonly<Record<string, string>> = {},
 ): RunningConnector {
   const child = spawn(process.execPath, [file, ...words], {
-    env: { PATH: systemEnv('PATH'), TMPDIR: systemEnv('TMPDIR'), ...env },
+    env: { PATH: systemEnv.PATH, TMPDIR: systemEnv.TMPDIR, ...env },
   });
   const out: Buffer[] = [];
   const err: Buffer[] = [];

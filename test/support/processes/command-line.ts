@@ -2,7 +2,6 @@ import { isMainThread } from 'node:worker_threads';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { runCommandLine } from '../../../src/cli/program.ts';
 import type { Prompts } from '../../../src/cli/prompts.ts';
-import { envOf } from '../env.ts';
 
 /** The environment of a command line in this process; by default no variables, and nobody who can answer questions. */
 export interface Given {
@@ -43,6 +42,6 @@ export async function runHere(
     interactive: false,
     columns,
   };
-  const code = await runCommandLine(argv, { terminal, clock, env: envOf(env), signal, prompts });
+  const code = await runCommandLine(argv, { terminal, clock, env, signal, prompts });
   return { code, stdout, stderr };
 }

@@ -105,7 +105,7 @@ export function exportService(baseUrl: string, more: Partial<ExportClientOptions
     serviceId: 'svc-1',
     exportToken: new Secret(CANARY),
     clock: systemClock,
-    env: () => undefined,
+    env: {},
     quota,
     ...more,
   });

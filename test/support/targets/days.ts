@@ -89,7 +89,7 @@ export class Days {
       lockWaitMs: 0,
       clock: this.clock,
       logger,
-      env: () => undefined,
+      env: {},
       spoolDir: join(this.dir, 'spool'),
       retentionMs: 86_400_000,
       userProfiles: false,

@@ -9,7 +9,6 @@ import type { OpenOptions, StatefulTarget } from '../../../src/targets/contract.
 import { compactDuckDb } from '../../../src/targets/duckdb/file-copy.ts';
 import type { PurgeOptions } from '../../../src/targets/people-contract.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
-import { envOf } from '../env.ts';
 import { Days } from './days.ts';
 import { liveDeltaFiles } from './delta-files.ts';
 import type { FakeS3 } from './fake-s3.ts';
@@ -42,7 +41,7 @@ export class Place extends Days {
   }
 
   override options(more: Partial<OpenOptions> = {}): OpenOptions {
-    return super.options({ ...(this.bucket !== undefined && { env: envOf(this.bucket.env) }), ...more });
+    return super.options({ ...(this.bucket !== undefined && { env: this.bucket.env }), ...more });
   }
 
   /** Opens the place, commits each batch, closes it. */

@@ -10,7 +10,6 @@ import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError, UserError } from '../../../src/base/errors.ts';
 import { systemRandom } from '../../../src/base/runtime.ts';
-import { envOf } from '../../support/env.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-entrypoint-'));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -41,7 +40,7 @@ async function check(
       writer: new MessageWriter(out),
       input: Writable.prototype as never,
       clock: systemClock,
-      env: envOf({}),
+      env: {},
       random: systemRandom,
       signal: new AbortController().signal,
       failure,

@@ -42,6 +42,6 @@ describe('an output whose reader is blocked', () => {
     await expect(queue.write('four\n')).rejects.toBe(gone);
     await expect(queue.drain()).rejects.toBe(gone);
     queue.add('five\n');
-    expect(queue.isEmpty).toBe(true);
+    expect(queue.isSettled).toBe(true);
   });
 });

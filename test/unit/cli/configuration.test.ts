@@ -6,7 +6,6 @@ import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../../../src/cli/configuration.ts';
 import { contextOf } from '../../../src/cli/context.ts';
-import { envOf } from '../../support/env.ts';
 import { refusalOf } from '../../support/failure.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
@@ -27,7 +26,7 @@ const run = (env: Readonly<Record<string, string>>, line: string) => runHere(lin
 
 const terminal = { result() {}, note() {}, status() {}, interactive: false, columns: 80 };
 const contextFor = (env: Record<string, string> = {}) =>
-  contextOf({ terminal, clock: systemClock, env: envOf(env), signal: new AbortController().signal }, 'info', 'text');
+  contextOf({ terminal, clock: systemClock, env, signal: new AbortController().signal }, 'info', 'text');
 
 function write(value: unknown, name = 'some/dfinery.json'): string {
   mkdirSync(join(folder, 'some'), { recursive: true });

@@ -13,7 +13,6 @@ import { Redactor } from '../../../src/base/secrets.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notify, notifyAddress } from '../../../src/cli/run/notify.ts';
 import { duckdb } from '../../../src/targets/duckdb/duckdb-target.ts';
-import { envOf } from '../../support/env.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 
@@ -44,7 +43,7 @@ async function reported(
     (text) => text,
   );
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
-  const env = envOf({ DFINERY_NOTIFY_URL: url, ...variables });
+  const env = { DFINERY_NOTIFY_URL: url, ...variables };
   const notification = notifyAddress(undefined, { env, redactor: new Redactor() });
   if (notification === undefined) throw new Error('no notification');
   const run = { summary: { ...EMPTY_SUMMARY, ...more }, named: { target: duckdb, place: 'x' }, historyDays };
@@ -185,7 +184,7 @@ it.each(['http://hooks.example/t0ken', 'https://user:t0ken@hooks.example/x', 't0
   'the address %s is refused without being shown, and is masked in every message',
   (address) => {
     const redactor = new Redactor();
-    const refused = () => notifyAddress(address, { env: envOf({}), redactor });
+    const refused = () => notifyAddress(address, { env: {}, redactor });
     expect(refused).toThrow(expect.objectContaining({ exitCode: 2, message: expect.not.stringContaining('t0ken') }));
     expect(redactor.mask(`it was ${address}`)).toBe('it was ******');
   },

@@ -4,14 +4,13 @@ import { configError } from '../../../src/base/errors.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { recorded } from '../../../src/cli/run/run.ts';
-import { envOf } from '../../support/env.ts';
 
 const terminal = { result() {}, note() {}, status() {}, interactive: false, columns: 80 };
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
   const full = new Error('the disk is full');
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
   const signal = new AbortController().signal;
-  const context = contextOf({ terminal, clock: systemClock, env: envOf({}), signal }, 'info', 'text');
+  const context = contextOf({ terminal, clock: systemClock, env: {}, signal }, 'info', 'text');
   await expect(recorded(sink, async () => EMPTY_SUMMARY, context)).rejects.toMatchObject({ cause: full });
   const error = configError('The token is wrong.');
   await expect(recorded(sink, () => Promise.reject(error), context)).rejects.toMatchObject({ cause: error });
@@ -21,7 +20,7 @@ it('a place that cannot be closed is warned of: the run is committed and recorde
   const notes: string[] = [];
   const noting = { ...terminal, note: (line: string) => notes.push(line) };
   const signal = new AbortController().signal;
-  const context = contextOf({ terminal: noting, clock: systemClock, env: envOf({}), signal }, 'info', 'text');
+  const context = contextOf({ terminal: noting, clock: systemClock, env: {}, signal }, 'info', 'text');
   const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
   expect(await recorded(sink, async () => EMPTY_SUMMARY, context)).toBe(EMPTY_SUMMARY);
   expect(notes).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);

@@ -23,7 +23,7 @@ describe('the endpoint of an object store', () => {
   it.each(['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3'])(
     'that is plain http to another machine gets no request: exit 2',
     async (name) => {
-      const env = (asked: string) => (asked === name ? 'http://store.example:9000' : undefined);
+      const env = { [name]: 'http://store.example:9000' };
       await expect(openStorage('s3://bucket', { env })).rejects.toMatchObject({
         exitCode: configError('').exitCode,
         message: expect.stringContaining(`${name} is http://store.example:9000`),

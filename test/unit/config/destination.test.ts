@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 
 const MINIMAL = { base_url: 'https://example.com', service_id: 'svc', import_token: 'canary-token-2' };
-const NONE = () => undefined;
+const NONE = {};
 
 describe('the destination configuration', () => {
   it('is a dry run with caps by default', () => {
@@ -34,7 +34,7 @@ describe('the destination configuration', () => {
     expect(() => parseDestinationConfig({ ...MINIMAL, import_token: { a: 'canary' } }, NONE)).toThrow(
       expect.not.objectContaining({ message: expect.stringContaining('canary') }),
     );
-    const env = (name: string) => (name === 'DFINERY_LEDGER_KEY' ? 'canary-key-of-32-characters-or-so' : undefined);
+    const env = { DFINERY_LEDGER_KEY: 'canary-key-of-32-characters-or-so' };
     const { config } = parseDestinationConfig(MINIMAL, env);
     expect(config.ledgerKey?.reveal()).toBe('canary-key-of-32-characters-or-so');
     expect(JSON.stringify(config)).not.toContain('canary');

@@ -12,7 +12,6 @@ import { ERASURE, LOCAL } from '../../../src/config/local.ts';
 import { parsePart } from '../../../src/config/parse.ts';
 import type { Problem } from '../../../src/config/problems.ts';
 import { parseSourceConfig, SOURCE } from '../../../src/config/source.ts';
-import { envOf } from '../../support/env.ts';
 import { refusalOf } from '../../support/failure.ts';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -22,7 +21,7 @@ const folder = mkdtempSync(join(tmpdir(), 'dfinery-env-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const refusal = (given: Record<string, string>) =>
-  readVariables(variablesOf(source), envOf(given))
+  readVariables(variablesOf(source), given)
     .problems.map(({ text }) => text)
     .join();
 
@@ -52,7 +51,7 @@ describe('the environment as a configuration', () => {
       const example = EXAMPLES[key] ?? property.enum?.at(-1) ?? OF_TYPE[property.type ?? ''];
       return [name, String(example ?? 'a text that is longer than 32 characters')];
     });
-    const { values, names } = readVariables(variablesOf(schema), envOf(Object.fromEntries(given)));
+    const { values, names } = readVariables(variablesOf(schema), Object.fromEntries(given));
     expect(Object.keys(values)).toEqual(Object.keys(schema.properties));
     expect(parse(values, names).missingKeys).toEqual([]);
   });
@@ -65,7 +64,7 @@ describe('the environment as a configuration', () => {
       DFINERY_LOOKBACK_DAYS: '3',
       DFINERY_TIMEZONE: '',
     };
-    expect(readVariables(variablesOf(source), envOf(given)).values).toEqual({
+    expect(readVariables(variablesOf(source), given).values).toEqual({
       events: ['one', 'two', '세 번째'],
       properties: ['with, comma', 'b'],
       column_types: { zip: 'string' },
@@ -92,16 +91,20 @@ describe('the environment as a configuration', () => {
   });
 
   it('names a token variable in quotes beside all other problems', () => {
-    const env = envOf({ DFINERY_EXPORT_TOKEN: "'t0ken'" });
+    const env = { DFINERY_EXPORT_TOKEN: "'t0ken'" };
     const message = refusalOf(() => parseSourceConfig({ base_url: 'https://host', timezone: 'Mars' }, env));
     expect(message).toMatch(/DFINERY_EXPORT_TOKEN is in quotes.*service_id is missing.*timezone is no IANA name/);
     expect(message).not.toContain('export_token is missing');
   });
 
-  it.each(['\n', '\r\n', ''])('reads a secret from the file in NAME_FILE, whose line ends with %j', (end) => {
+  it.each([
+    ['', '\n'],
+    ['\uFEFF', '\r\n'],
+    ['', ''],
+  ])('reads a secret from the file in NAME_FILE, between %j and %j', (begin, end) => {
     const path = join(folder, 'token');
-    writeFileSync(path, `a token${end}`);
-    const { values, names } = readVariables(variablesOf(source), envOf({ DFINERY_EXPORT_TOKEN_FILE: path }));
+    writeFileSync(path, `${begin}a token${end}`);
+    const { values, names } = readVariables(variablesOf(source), { DFINERY_EXPORT_TOKEN_FILE: path });
     expect([values, names.get('export_token')]).toEqual([{ export_token: 'a token' }, 'DFINERY_EXPORT_TOKEN_FILE']);
     const both = { DFINERY_EXPORT_TOKEN: 'a', DFINERY_EXPORT_TOKEN_FILE: path };
     expect(refusal(both)).toContain('are both set, wanted one of them');
@@ -114,7 +117,7 @@ describe('the environment as a configuration', () => {
     ['DFINERY_BASE_URL_FILE', 'DFINERY_BASE_URL'],
     ['DFINERY_EXPORT_TOKEN_FILES', 'DFINERY_EXPORT_TOKEN_FILE'],
   ])('refuses the name %s with the nearest known name', (name, near) => {
-    const message = refusalOf(() => refuseUnknownNames(envOf({ [name]: '1' }), Object.values(CONFIG_SCHEMAS)));
+    const message = refusalOf(() => refuseUnknownNames({ [name]: '1' }, Object.values(CONFIG_SCHEMAS)));
     expect(message).toContain(`${name} (did you mean ${near}?)`);
   });
 
@@ -126,7 +129,7 @@ describe('the environment as a configuration', () => {
         .map((entry) => join(entry.parentPath, entry.name)),
     );
     const names = files.flatMap((file) => readFileSync(file, 'utf8').match(/DFINERY_[A-Z_]*[A-Z]/g) ?? []);
-    const env = envOf(Object.fromEntries(names.map((name) => [name, '1'])));
+    const env = Object.fromEntries(names.map((name) => [name, '1']));
     expect(() => refuseUnknownNames(env, Object.values(CONFIG_SCHEMAS))).not.toThrow();
   });
 });

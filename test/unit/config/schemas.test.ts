@@ -39,7 +39,7 @@ describe('our own schemas', () => {
 });
 
 describe('the schema of a configuration', () => {
-  const none = () => undefined;
+  const none = {};
   const service = { base_url: 'https://host', service_id: 's' };
   const schemaOf = (name: string) => JSON.parse(readFileSync(join(FOLDER, `${name}-config.json`), 'utf8'));
   it.each([

@@ -2,11 +2,10 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import { parseSourceConfig } from '../../../src/config/source.ts';
-import { envOf } from '../../support/env.ts';
 import { refusalOf } from '../../support/failure.ts';
 import { HASH_KEY } from '../../support/privacy.ts';
 
-const NONE = () => undefined;
+const NONE = {};
 const MINIMAL = { base_url: 'http://127.0.0.1:8080', service_id: 'svc', export_token: 'canary-token-1' };
 const parse = (more: object = {}) => parseSourceConfig({ ...MINIMAL, ...more }, NONE);
 const refusal = (more: object) => refusalOf(() => parse(more));
@@ -111,7 +110,7 @@ describe('the source configuration', () => {
 
   it('takes a secret that the configuration lacks from the environment, and never prints it', () => {
     const { export_token: _, ...rest } = MINIMAL;
-    const { config } = parseSourceConfig(rest, envOf({ DFINERY_EXPORT_TOKEN: 'canary-env' }));
+    const { config } = parseSourceConfig(rest, { DFINERY_EXPORT_TOKEN: 'canary-env' });
     expect(config.exportToken.reveal()).toBe('canary-env');
     expect(`${inspect(config)}${JSON.stringify(config)}${config.exportToken}`).not.toContain('canary');
   });

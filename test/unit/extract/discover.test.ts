@@ -18,7 +18,7 @@ it('ends with exit 2, and names the days that it asked for last, if the service 
   const fixture = new Fixture('2026-01-20T14:00:00Z', { fault: () => ({ refuse: 'invalid' }) });
   const { config } = parseSourceConfig(
     { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: 'true' },
-    () => undefined,
+    {},
   );
   await expect(discoverColumns(config, fixture.deps())).rejects.toMatchObject({
     exitCode: 2,
@@ -33,7 +33,7 @@ it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be 
   const fixture = new Fixture('2026-01-20T14:00:00Z', { rows, inclusive, fault: shortAnswers });
   const { config } = parseSourceConfig(
     { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: end },
-    () => undefined,
+    {},
   );
   const columns = await discoverColumns(config, fixture.deps());
   expect(columns).toContainEqual({ source: 'age', group: 'custom', type: 'long' });

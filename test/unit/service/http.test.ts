@@ -48,7 +48,7 @@ describe('limit headers', () => {
 
 describe('the proxy for an address', () => {
   const PROXY = 'http://proxy.example:3128';
-  const proxyOf = (url: string, values: Record<string, string>) => proxyFor(url, (name) => values[name])?.href;
+  const proxyOf = (url: string, values: Record<string, string>) => proxyFor(url, values)?.href;
 
   it.each<[url: string, values: Record<string, string>, proxy: string | undefined]>([
     ['https://api.example', { HTTPS_PROXY: PROXY }, `${PROXY}/`],
@@ -132,7 +132,7 @@ it.each<[code: string, kind: string, isConfig: boolean]>([
 describe('a connection', () => {
   const POST = { method: 'POST' as const, path: '/x', headers: {}, body: '{}' };
   const transport = (baseUrl: string, keptConnections: number, clock = systemClock) => {
-    const made = new Transport({ baseUrl, env: () => undefined, clock, keptConnections });
+    const made = new Transport({ baseUrl, env: {}, clock, keptConnections });
     closing.push(() => made.close());
     return made;
   };

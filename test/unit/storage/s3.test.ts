@@ -9,7 +9,6 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConditionalWrites, openStorage } from '../../../src/storage/open.ts';
 import { s3ClientOf } from '../../../src/storage/s3-client.ts';
 import type { Storage } from '../../../src/storage/storage.ts';
-import { envOf } from '../../support/env.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
@@ -27,7 +26,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true });
 });
 
-const open = (signal?: AbortSignal) => openStorage('s3://bucket/lake', { env: envOf(s3.env), signal });
+const open = (signal?: AbortSignal) => openStorage('s3://bucket/lake', { env: s3.env, signal });
 async function using<T>(work: (storage: Storage) => Promise<T>, signal?: AbortSignal): Promise<T> {
   const storage = await open(signal);
   try {
@@ -51,7 +50,7 @@ describe('time', () => {
   const get = async (outcome: 'slow' | 'stalled') => {
     s3.objects.set('x', { bytes: Buffer.alloc(12, 'x'), modified: new Date() });
     s3.outcomeOf = ({ what }) => (what === 'GetObject' ? outcome : 'normal');
-    const client = await s3ClientOf(envOf(s3.env), 400);
+    const client = await s3ClientOf(s3.env, 400);
     try {
       const { Body } = await client.getObject({ Bucket: 'bucket', Key: 'x' });
       return await Body?.transformToString();
@@ -119,7 +118,7 @@ describe('failures', () => {
     s3.outcomeOf = () => 'normal';
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
     expect(await failed()).toMatchObject({ exitCode: 2 });
-    await expect(openStorage('s3://nothing/x', { env: envOf(s3.env) })).rejects.toMatchObject({ exitCode: 2 });
+    await expect(openStorage('s3://nothing/x', { env: s3.env })).rejects.toMatchObject({ exitCode: 2 });
   }, 60_000);
 
   it.each([
@@ -174,7 +173,7 @@ describe('failures', () => {
     writeFileSync(join(dir, 'config'), '[default]\nendpoint_url = http://store.example\nregion = us-east-1\n');
     vi.stubEnv('AWS_CONFIG_FILE', join(dir, 'config'));
     vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
-    await expect(openStorage('s3://bucket/lake', { env: envOf({}) })).rejects.toMatchObject({
+    await expect(openStorage('s3://bucket/lake', { env: {} })).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringContaining('https'),
     });
@@ -185,7 +184,7 @@ describe('through a proxy', () => {
   const endpoint = { AWS_ENDPOINT_URL_S3: 'https://loopback' };
   const openThrough = async (proxy: string, more: Readonly<Record<string, string>> = {}) => {
     const env = { ...s3.env, ...endpoint, HTTPS_PROXY: proxy, ...more };
-    const storage = await openStorage('s3://bucket/lake', { env: envOf(env) });
+    const storage = await openStorage('s3://bucket/lake', { env });
     storage.close();
   };
 

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConditionalWrites, openStorage } from '../../../src/storage/open.ts';
 import type { Storage } from '../../../src/storage/storage.ts';
-import { envOf } from '../../support/env.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 
 let dir: string;
@@ -22,8 +21,8 @@ afterEach(async () => {
 });
 
 const STORES = {
-  'a folder': () => openStorage(join(dir, 'place'), { env: envOf({}) }),
-  'a bucket': () => openStorage('s3://bucket/lake', { env: envOf(s3.env) }),
+  'a folder': () => openStorage(join(dir, 'place'), { env: {} }),
+  'a bucket': () => openStorage('s3://bucket/lake', { env: s3.env }),
 };
 
 describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
@@ -103,7 +102,7 @@ describe('an address', () => {
     ['s3://bucket/a//b', /empty or dotted part/],
     ['s3://bucket/../b', /empty or dotted part/],
   ])('%s is refused', async (address, message) => {
-    await expect(openStorage(address, { env: envOf(s3.env) })).rejects.toMatchObject({
+    await expect(openStorage(address, { env: s3.env })).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(message),
     });

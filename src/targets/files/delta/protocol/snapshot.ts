@@ -1,5 +1,5 @@
 import pLimit from 'p-limit';
-import { retryOnError } from '../../../../base/retry.ts';
+import { retryAtOnce } from '../../../../base/retry.ts';
 import type { Table } from '../../../../table/tables.ts';
 import { damagedError } from '../../stored-state.ts';
 import { readCheckpoint } from './checkpoint.ts';
@@ -95,7 +95,7 @@ export async function readLatest(tableFiles: TableFiles, before?: Snapshot): Pro
     }
   }
   // A purge may remove a listed file before it is read. Then its checkpoint has everything.
-  return retryOnError(
+  return retryAtOnce(
     2,
     () => true,
     async () => readLog(tableFiles, await listLog(tableFiles)),
