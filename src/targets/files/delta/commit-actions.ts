@@ -1,32 +1,25 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import validStats from '../../../../schemas/delta-log.stats.validator';
 import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
-import { EVENTS, type Table, typedColumns } from '../../../table/tables.ts';
+import { typedColumns } from '../../../table/tables.ts';
 import type { Change, NewFiles } from '../format.ts';
 import type { DayFile, NewFile } from '../local-files.ts';
-import { type ColumnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
+import { columnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
-import { partitionColumnsOf, protocolOf, schemaString } from './schema.ts';
-import { DEFAULT_RETENTION_MS } from './vacuum.ts';
+import { deltaColumns, partitionColumnsOf, protocolOf, retentionSetting, schemaString } from './schema.ts';
+import type { TableNow } from './vacuum.ts';
 
-// The entry of a commit: what it says of a change, and how a file of it is read again.
+// The entry of a commit: what it says of a change, and how its files are read again.
 
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
-const RETENTION = 'delta.deletedFileRetentionDuration';
-const SECONDS = /^interval (\d{1,9}) seconds$/;
-
-/** The time that files which left a table stay for its readers (ms), as its last load set it. */
-export function retentionMsOf(metaData: MetaData | undefined): number {
-  const seconds = SECONDS.exec(metaData?.configuration[RETENTION] ?? '')?.[1];
-  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
-}
 
 /** A change of one table, and the state after it. */
 export interface TableChange extends Pick<Change, 'kind' | 'state'> {
@@ -35,21 +28,16 @@ export interface TableChange extends Pick<Change, 'kind' | 'state'> {
 
 export const addedIn = (files: NewFiles): NewFile[] => [...files.values()].filter((file) => file !== undefined);
 
-/**
- * The actions of the log entry that makes a change of the latest snapshot. `leaving`: paths of live files that leave the
- * table. `now`: the time of the commit (ms since 1970).
- */
+/** The actions of the log entry that makes a change. `leaving`: paths of live files that leave the table. */
 export function commitActions(
-  snapshot: Snapshot,
+  tableNow: TableNow,
   { kind, files, state }: TableChange,
   leaving: ReadonlySet<string>,
-  now: number,
-  retentionMs: number,
 ): Action[] {
-  const { table } = snapshot;
-  const removedAdds = [...snapshot.files].flatMap(([path, add]) => (leaving.has(path) ? [add] : []));
+  const { snapshot } = tableNow;
+  const timestamp = Math.floor(tableNow.now);
   const commitInfo = {
-    timestamp: Math.floor(now),
+    timestamp,
     operation: OPERATIONS[kind],
     operationParameters: { days: String(files.size) },
     readVersion: snapshot.version,
@@ -57,36 +45,33 @@ export function commitActions(
     engineInfo: `dfinery-elt/${VERSION}`,
     txnId: randomUUID(),
   };
+  const removed = [...snapshot.adds].flatMap(([path, add]) => (leaving.has(path) ? [removeOf(add, timestamp)] : []));
   return [
     { commitInfo },
-    ...tableActions(snapshot, state, now, retentionMs),
+    ...tableActions(tableNow, state, timestamp),
     ...stateActions(snapshot.domains, state),
-    ...removedAdds.map((add) => removeOf(add, now)),
-    ...addedIn(files).map((file) => addOf(file, state, now, table)),
+    ...removed,
+    ...addedIn(files).map((file) => addOf(file, state, timestamp)),
   ];
 }
 
-/** The actions that make the table, or change its columns; none if nothing changes. */
-function tableActions(
-  { table, metaData: before }: Snapshot,
-  state: PlaceState,
-  now: number,
-  retentionMs: number,
-): Action[] {
-  const schema = schemaString(state, table);
-  const retention = `interval ${Math.ceil(retentionMs / 1_000)} seconds`;
-  if (before?.schemaString === schema && before.configuration[RETENTION] === retention) return [];
+/** The actions that make the table, or change its columns or its setting; none if nothing changes. */
+function tableActions({ snapshot, retentionMs }: TableNow, state: PlaceState, timestamp: number): Action[] {
+  const { table, metaData: before } = snapshot;
   const metaData: MetaData = {
     ...before,
     id: before?.id ?? randomUUID(),
     name: table,
     format: { provider: 'parquet', options: {} },
-    schemaString: schema,
+    schemaString: schemaString(state, table),
     partitionColumns: partitionColumnsOf(table),
-    createdTime: before?.createdTime ?? Math.floor(now),
-    configuration: { ...before?.configuration, [RETENTION]: retention },
+    createdTime: before?.createdTime ?? timestamp,
+    configuration: { ...before?.configuration, ...retentionSetting(retentionMs) },
   };
-  return [...(before === undefined ? [{ protocol: protocolOf(state.timezone !== null) }] : []), { metaData }];
+  if (before === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
+  const isSame =
+    before.schemaString === metaData.schemaString && isDeepStrictEqual(before.configuration, metaData.configuration);
+  return isSame ? [] : [{ metaData }];
 }
 
 /** The tag of this program on the files of the log. */
@@ -97,35 +82,48 @@ interface Stats {
   readonly nullCount: Readonly<Record<string, number>>;
 }
 
-/** A table whose files are read from a log. */
-interface FilesTable {
-  readonly name: Table['name'];
-  readonly columns: ColumnTypes;
-  /** The day of a file of profiles, since these have no partitions. */
-  readonly receiptDay: Day | undefined;
-}
-
-/** A live file. Throws a configuration failure for one that another program wrote. `where`: the address of the file. */
-export function dayFileOf(path: string, add: Add, table: FilesTable, where: string): DayFile {
-  const { [PARTITION_COLUMN]: partition } = add.partitionValues;
-  const day = table.name === EVENTS.name ? partition : table.receiptDay;
-  const note = add.tags?.[FILE_TAG];
-  if (note == null || add.stats == null || day == null || (partition ?? undefined) !== dayOfFile(path)) {
-    throw damagedError(where, 'another program wrote it into the table');
+/**
+ * The live files of a snapshot but for those that are missing. Throws a configuration failure for one that another
+ * program wrote. `address`: that of the storage.
+ */
+export function dayFilesOf(
+  { table, adds }: Snapshot,
+  missing: ReadonlySet<string>,
+  state: TableState,
+  address: string,
+): Map<Day, DayFile> {
+  const types = columnTypes(deltaColumns(state));
+  // Profiles have no partitions: their day is that of their receipt.
+  const [receiptDay] = state.receipts.keys();
+  const files = new Map<Day, DayFile>();
+  for (const [path, { partitionValues, tags, stats, size }] of adds) {
+    if (missing.has(path)) continue;
+    const where = `${address}/${path}`;
+    const partitionDay = dayOfFile(path);
+    const day: Day | undefined = partitionDay ?? receiptDay;
+    const note = tags?.[FILE_TAG];
+    const partition = partitionValues[PARTITION_COLUMN] ?? undefined;
+    if (note == null || stats == null || day === undefined || partition !== partitionDay) {
+      throw damagedError(where, 'another program wrote it into the table');
+    }
+    if (files.has(day)) throw damagedError(where, `${day} has two files`);
+    if (!state.receipts.has(day)) throw damagedError(where, `${day} has no receipt`);
+    const { sha256 } = checked<{ sha256: string }>(validNote, parseJson(note, where), where);
+    const { numRecords, nullCount } = checked<Stats>(validStats, parseJson(stats, where), where);
+    const columns = new Map([...types].filter(([name]) => name in nullCount));
+    files.set(day, { table, day, path, rows: numRecords, bytes: size, sha256, columns });
   }
-  const { sha256 } = checked<{ sha256: string }>(validNote, parseJson(note, where), where);
-  const { numRecords, nullCount } = checked<Stats>(validStats, parseJson(add.stats, where), where);
-  const columns = new Map([...table.columns].filter(([name]) => name in nullCount));
-  return { table: table.name, day, path, rows: numRecords, bytes: add.size, sha256, columns };
+  return files;
 }
 
-function addOf(file: NewFile, state: TableState, now: number, table: Table['name']): Action {
+function addOf(file: NewFile, state: TableState, timestamp: number): Action {
+  const day = dayOfFile(file.path);
   return {
     add: {
-      path: file.path.slice(`${table}/`.length),
-      partitionValues: table === EVENTS.name ? { [PARTITION_COLUMN]: file.day } : {},
+      path: file.path.slice(`${file.table}/`.length),
+      partitionValues: day === undefined ? {} : { [PARTITION_COLUMN]: day },
       size: file.bytes,
-      modificationTime: Math.floor(now),
+      modificationTime: timestamp,
       dataChange: true,
       stats: statsOf(file, state),
       tags: { [FILE_TAG]: JSON.stringify({ sha256: file.sha256 }) },
@@ -133,10 +131,10 @@ function addOf(file: NewFile, state: TableState, now: number, table: Table['name
   };
 }
 
-const removeOf = (add: Add, now: number): Action => ({
+const removeOf = (add: Add, timestamp: number): Action => ({
   remove: {
     path: add.path,
-    deletionTimestamp: Math.floor(now),
+    deletionTimestamp: timestamp,
     dataChange: true,
     extendedFileMetadata: true,
     partitionValues: add.partitionValues,

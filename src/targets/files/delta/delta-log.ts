@@ -82,8 +82,8 @@ class DeltaLog implements FilesLog {
   }
 
   get version(): PlaceVersion | undefined {
-    const events = this.#events.version;
-    const profiles = this.#profiles?.version;
+    const events = this.#events.view;
+    const profiles = this.#profiles?.view;
     const stored = profiles && profilesFromTable(profiles.state);
     // Somebody may have removed the file of profiles.
     const hasProfiles = profiles !== undefined && stored !== undefined && stored.receipt.pruned !== true;
@@ -99,8 +99,8 @@ class DeltaLog implements FilesLog {
 
   async read(): Promise<boolean> {
     const isNew = await this.#events.read();
-    if (this.#events.version === undefined && this.#mode === 'load') await checkConditionalWrites(this.#storage);
-    if (this.#mode === 'read' && this.#events.version !== undefined) {
+    if (this.#events.view === undefined && this.#mode === 'load') await checkConditionalWrites(this.#storage);
+    if (this.#mode === 'read' && this.#events.view !== undefined) {
       this.#lastRun = jsonOf((await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '') as RunRecord | undefined;
     }
     return (await this.#readProfiles()) || isNew;
@@ -115,7 +115,7 @@ class DeltaLog implements FilesLog {
     if (profiles === undefined) return false;
     try {
       const isNew = await profiles.read();
-      if (this.#mode === 'load' && profiles.version === undefined) {
+      if (this.#mode === 'load' && profiles.view === undefined) {
         await refuseOthersFiles(this.#storage, USER_PROFILES.name);
       }
       return isNew;
@@ -149,19 +149,23 @@ class DeltaLog implements FilesLog {
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
   async #changesOfTables({ kind, state, files }: Change): Promise<[DeltaTable, TableChange][]> {
+    const changes: [DeltaTable, TableChange][] = [];
     const profiles = this.#profiles;
     const profileState = profilesAsTable(state);
-    const ofProfiles: [DeltaTable, TableChange][] =
-      profiles === undefined || profileState === undefined || (kind !== 'purge' && files.user_profiles === undefined)
-        ? []
-        : [[profiles, { kind, state: { ...profileState, changes: [] }, files: files.user_profiles ?? new Map() }]];
-    const isFirst = ofProfiles.some(([{ version }]) => version === undefined) && this.#events.version !== undefined;
-    if (files.events === undefined && !isFirst) return ofProfiles;
-    const events = new Map(files.events);
-    // Other files get the types that columns have now.
-    const others = [...(this.#events.version?.files.values() ?? [])].filter(({ day }) => !events.has(day));
-    for await (const file of this.#localFiles.conform(others, state)) events.set(file.day, file);
-    return [[this.#events, { kind, state, files: events }], ...ofProfiles];
+    if (profiles && profileState && (kind === 'purge' || files.user_profiles !== undefined)) {
+      const profileFiles = files.user_profiles ?? new Map();
+      changes.push([profiles, { kind, state: { ...profileState, changes: [] }, files: profileFiles }]);
+    }
+    const { view } = this.#events;
+    const makesProfiles = changes.length > 0 && profiles?.view === undefined;
+    if (files.events !== undefined || (makesProfiles && view !== undefined)) {
+      const events = new Map(files.events);
+      // Other files get the types that columns have now.
+      const others = [...(view?.files.values() ?? [])].filter(({ day }) => !events.has(day));
+      for await (const file of this.#localFiles.conform(others, state)) events.set(file.day, file);
+      changes.unshift([this.#events, { kind, state, files: events }]);
+    }
+    return changes;
   }
 
   /** Stores all files, then creates the entry of each table. */
@@ -194,7 +198,7 @@ class DeltaLog implements FilesLog {
   }
 
   async recordRun(run: RunRecord): Promise<void> {
-    if (this.#events.version !== undefined) await this.#storage.write(LAST_RUN, JSON.stringify(run));
+    if (this.#events.view !== undefined) await this.#storage.write(LAST_RUN, JSON.stringify(run));
   }
 
   async foreign(): Promise<string[]> {

@@ -1,10 +1,11 @@
+import { DAY_MS } from '../../../base/durations.ts';
 import { configError } from '../../../base/errors.ts';
 import { DUCKDB_SCALARS } from '../../../cells/types/codec.ts';
 import { type DescribedColumn, scalarOf } from '../../../engine/conversions.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { PARTITION_COLUMN, parquetColumns } from '../parquet-file.ts';
-import type { Protocol } from './protocol/entry.ts';
+import type { MetaData, Protocol } from './protocol/entry.ts';
 
 /** Characters that readers refuse in a column's name. */
 const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
@@ -34,6 +35,22 @@ export function schemaString(state: Pick<TableState, 'columns' | 'timezone'>, ta
     type: 'struct',
     fields: columns.map((field) => ({ ...field, nullable: true, metadata: {} })),
   });
+}
+
+const RETENTION = 'delta.deletedFileRetentionDuration';
+const SECONDS = /^interval (\d{1,9}) seconds$/;
+/** Default time that files which left a table stay for its readers (ms). */
+export const DEFAULT_RETENTION_MS = DAY_MS;
+
+/** The configuration of a table with this retention (ms). */
+export const retentionSetting = (retentionMs: number): MetaData['configuration'] => ({
+  [RETENTION]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
+});
+
+/** The time that files which left a table stay for its readers (ms), as its last load set it. */
+export function retentionMsOf(metaData: MetaData | undefined): number {
+  const seconds = SECONDS.exec(metaData?.configuration[RETENTION] ?? '')?.[1];
+  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
 }
 
 const READER = 3;

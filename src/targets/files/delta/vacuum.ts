@@ -3,8 +3,9 @@ import { transientError } from '../../../base/errors.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
 import type { IsKept, StoredObject } from '../../../storage/storage.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import { entryPath, isOurs, lastCheckpointPath, logFileOf, logFolder, type TableFiles } from './protocol/entry.ts';
+import { entryPath, isOurs, lastCheckpointPath, logFileOf, logFolder, type TableLocation } from './protocol/entry.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
+import { DEFAULT_RETENTION_MS } from './schema.ts';
 
 // Removes from a table what left it long ago, and what dead runs left. After a purge it removes all of the past.
 
@@ -14,12 +15,11 @@ export const CHECKPOINT_EVERY = 5;
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
-/** Default time that files which left the table stay for its readers (ms). */
-export const DEFAULT_RETENTION_MS = DAY_MS;
 
-/** The latest snapshot of a table, and for how long its readers may need older ones. */
-export interface Upkeep {
-  readonly tableFiles: TableFiles;
+/** A table at this moment, and for how long its readers may need older versions. */
+export interface TableNow {
+  readonly location: TableLocation;
+  /** The latest one. */
   readonly snapshot: Snapshot;
   /** The time now (ms since 1970). */
   readonly now: number;
@@ -28,10 +28,10 @@ export interface Upkeep {
 }
 
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
-export async function renewCheckpoint({ tableFiles, snapshot, now, retentionMs }: Upkeep): Promise<void> {
-  const { storage, table } = tableFiles;
+export async function renewCheckpoint({ location, snapshot, now, retentionMs }: TableNow): Promise<void> {
+  const { storage, table } = location;
   const since = now - Math.max(retentionMs, DEFAULT_RETENTION_MS);
-  await writeCheckpoint(tableFiles, snapshot.version, snapshot.actions(since));
+  await writeCheckpoint(location, snapshot.version, snapshot.actions(since));
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return isTemporary(path) && modified < now - UNCOMMITTED_MS;
@@ -45,9 +45,9 @@ export async function renewCheckpoint({ tableFiles, snapshot, now, retentionMs }
 }
 
 /** Those of the stored files that no version within the retention names. */
-export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, retentionMs }: Upkeep): string[] {
+export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, retentionMs }: TableNow): string[] {
   const isExpired = ({ path, modified }: StoredObject) => {
-    if (snapshot.files.has(path)) return false;
+    if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
     if (leftAt != null) return leftAt < now - retentionMs;
     return isOurs(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
@@ -56,29 +56,29 @@ export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, r
 }
 
 /** Removes every data file but those of the latest version, and all of the log before it. */
-export async function eraseHistory({ tableFiles, snapshot, now, retentionMs }: Upkeep): Promise<void> {
-  const { storage, table } = tableFiles;
-  const purgedAt = await committedAt(tableFiles, snapshot.version);
+export async function eraseHistory({ location, snapshot, now, retentionMs }: TableNow): Promise<void> {
+  const { storage, table } = location;
+  const purgedAt = await committedAt(location, snapshot.version);
   const isLive: IsKept = ({ path, modified }) => {
-    if (snapshot.files.has(path) || path.startsWith(`${logFolder(table)}/`) || !isOurs(path)) return true;
+    if (snapshot.adds.has(path) || path.startsWith(`${logFolder(table)}/`) || !isOurs(path)) return true;
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
     return modified >= purgedAt && !snapshot.tombstones.has(path);
   };
   await storage.eraseAllBut(table, isLive, purgedAt);
   // No history comes before the first entry.
   if (snapshot.version === 0) return;
-  await writeCheckpoint(tableFiles, snapshot.version, snapshot.actions(now - retentionMs));
+  await writeCheckpoint(location, snapshot.version, snapshot.actions(now - retentionMs));
   const isOfPurge: IsKept = ({ path }) =>
     path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
   await storage.eraseAllBut(logFolder(table), isOfPurge, now);
 }
 
 /** Removes the files of a table that has no log: its first load was killed, or the log was removed. */
-export const eraseWithoutLog = ({ storage, table }: TableFiles, now: number): Promise<void> =>
+export const eraseWithoutLog = ({ storage, table }: TableLocation, now: number): Promise<void> =>
   storage.eraseAllBut(table, ({ path }) => !isOurs(path), now);
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-async function committedAt({ storage, table }: TableFiles, version: number): Promise<number> {
+async function committedAt({ storage, table }: TableLocation, version: number): Promise<number> {
   for await (const { path, modified } of storage.list(logFolder(table))) {
     if (path === entryPath(table, version)) return modified;
   }

@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { OWNER_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
-import { type Action, checkpointPath, lastCheckpointPath, parseAction, type TableFiles } from './entry.ts';
+import { type Action, checkpointPath, lastCheckpointPath, parseAction, type TableLocation } from './entry.ts';
 
 /** The size up to which DuckDB reads JSON values (bytes), unless an action is longer: a schema of very many columns. */
 const USUAL_ACTION_BYTES = 16 * 1024 * 1024;
@@ -28,8 +28,8 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 };
 
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
-export async function readCheckpoint(tableFiles: TableFiles, version: number): Promise<Action[]> {
-  const { storage, engine, runFolder, table } = tableFiles;
+export async function readCheckpoint(location: TableLocation, version: number): Promise<Action[]> {
+  const { storage, engine, runFolder, table } = location;
   const path = checkpointPath(table, version);
   const where = `${storage.address}/${path}`;
   const copy = join(runFolder, 'read.checkpoint');
@@ -44,11 +44,11 @@ export async function readCheckpoint(tableFiles: TableFiles, version: number): P
 
 /** Stores a checkpoint of a version, then the pointer to it. */
 export async function writeCheckpoint(
-  tableFiles: TableFiles,
+  location: TableLocation,
   version: number,
   actions: Iterable<Action>,
 ): Promise<void> {
-  const { storage, engine, runFolder, table } = tableFiles;
+  const { storage, engine, runFolder, table } = location;
   const jsonFile = join(runFolder, 'checkpoint.json');
   const file = join(runFolder, 'checkpoint.parquet');
   let [count, longest] = [0, 0];

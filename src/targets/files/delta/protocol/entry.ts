@@ -12,7 +12,7 @@ import { PARTITION_COLUMN } from '../../parquet-file.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
 
 /** Where a table is, with the means to work on its log. */
-export interface TableFiles extends Pick<LocalFiles, 'storage' | 'engine' | 'runFolder'> {
+export interface TableLocation extends Pick<LocalFiles, 'storage' | 'engine' | 'runFolder'> {
   readonly table: Table['name'];
 }
 
@@ -65,6 +65,7 @@ export type Action =
   | { readonly add: Add }
   | { readonly remove: Remove }
   | { readonly domainMetadata: { readonly domain: string; readonly configuration: string; readonly removed: boolean } }
+  // Only written: what the history of the table shows.
   | { readonly commitInfo: Readonly<Record<string, unknown>> };
 
 const VERSION_DIGITS = 20;
@@ -106,7 +107,7 @@ export function dayOfFile(path: string): Day | undefined {
 }
 
 /** The actions that this program reads. */
-const ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'domainMetadata', 'commitInfo'] as const;
+const ACTIONS = ['protocol', 'metaData', 'add', 'remove', 'domainMetadata'] as const;
 
 /** Parses the actions of a log entry. Throws a configuration failure that names the entry for anything else. */
 export function parseEntry(text: string, table: Table['name'], where: string): Action[] {

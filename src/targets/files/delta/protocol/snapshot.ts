@@ -13,7 +13,7 @@ import {
   type Protocol,
   parseEntry,
   type Remove,
-  type TableFiles,
+  type TableLocation,
   versionStem,
 } from './entry.ts';
 
@@ -28,7 +28,7 @@ export class Snapshot {
   protocol: Protocol | undefined;
   metaData: MetaData | undefined;
   /** Live files by their path from the root of the storage. */
-  readonly files = new Map<string, Add>();
+  readonly adds = new Map<string, Add>();
   /** Files that left the table, by path. A checkpoint leaves out those whose retention has ended. */
   readonly tombstones = new Map<string, Remove>();
   readonly domains = new Map<string, string>();
@@ -49,11 +49,11 @@ export class Snapshot {
     for (const action of actions) {
       if ('add' in action) {
         const path = `${this.table}/${action.add.path}`;
-        this.files.set(path, action.add);
+        this.adds.set(path, action.add);
         this.tombstones.delete(path);
       } else if ('remove' in action) {
         const path = `${this.table}/${action.remove.path}`;
-        this.files.delete(path);
+        this.adds.delete(path);
         this.tombstones.set(path, action.remove);
       } else if ('domainMetadata' in action) {
         const { domain, configuration, removed } = action.domainMetadata;
@@ -72,7 +72,7 @@ export class Snapshot {
     for (const [domain, configuration] of this.domains) {
       yield { domainMetadata: { domain, configuration, removed: false } };
     }
-    for (const add of this.files.values()) yield { add };
+    for (const add of this.adds.values()) yield { add };
     for (const remove of this.tombstones.values()) {
       if ((remove.deletionTimestamp ?? 0) >= since) yield { remove };
     }
@@ -83,13 +83,13 @@ export class Snapshot {
  * Reads the latest snapshot of a table, only what is new since `before`, which stays as it is. Gives undefined before
  * the first commit. Throws UserError for a log that is damaged.
  */
-export async function readLatest(tableFiles: TableFiles, before?: Snapshot): Promise<Snapshot | undefined> {
+export async function readLatest(location: TableLocation, before?: Snapshot): Promise<Snapshot | undefined> {
   if (before !== undefined) {
     const next = before.version + 1;
-    const { checkpoint, entries } = await listLog(tableFiles, next);
+    const { checkpoint, entries } = await listLog(location, next);
     if (checkpoint < 0 && entries.length === 0) return before;
     if (entries.every((version, i) => version === next + i) && checkpoint < next + entries.length) {
-      const latest = await applyEntries(tableFiles, before, entries);
+      const latest = await applyEntries(location, before, entries);
       // A purge removes entries: if a listed one is gone, everything is read.
       if (latest !== undefined) return latest;
     }
@@ -98,7 +98,7 @@ export async function readLatest(tableFiles: TableFiles, before?: Snapshot): Pro
   return retryAtOnce(
     2,
     () => true,
-    async () => readLog(tableFiles, await listLog(tableFiles)),
+    async () => readLog(location, await listLog(location)),
   );
 }
 
@@ -111,7 +111,7 @@ interface LogFiles {
 }
 
 /** Lists the files of a version or a later one. */
-async function listLog({ storage, table }: TableFiles, since = 0): Promise<LogFiles> {
+async function listLog({ storage, table }: TableLocation, since = 0): Promise<LogFiles> {
   const entries: number[] = [];
   let checkpoint = -1;
   for await (const { path } of storage.list(logFolder(table), versionStem(table, since))) {
@@ -122,24 +122,24 @@ async function listLog({ storage, table }: TableFiles, since = 0): Promise<LogFi
   return { checkpoint, entries };
 }
 
-async function readLog(tableFiles: TableFiles, { checkpoint, entries }: LogFiles): Promise<Snapshot | undefined> {
+async function readLog(location: TableLocation, { checkpoint, entries }: LogFiles): Promise<Snapshot | undefined> {
   if (checkpoint < 0 && entries.length === 0) return undefined;
-  const { storage, table } = tableFiles;
+  const { storage, table } = location;
   const checkpointed = new Snapshot(table);
   const where = `${storage.address}/${logFolder(table)}`;
-  if (checkpoint >= 0) checkpointed.apply(checkpoint, await readCheckpoint(tableFiles, checkpoint));
+  if (checkpoint >= 0) checkpointed.apply(checkpoint, await readCheckpoint(location, checkpoint));
   const versions = entries.filter((version) => version > checkpoint);
   // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
   const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
   if (hole >= 0) throw damagedError(where, `version ${checkpoint + 1 + hole} is missing`);
-  const latest = await applyEntries(tableFiles, checkpointed, versions);
+  const latest = await applyEntries(location, checkpointed, versions);
   if (latest === undefined) throw damagedError(where, 'an entry is gone');
   return latest;
 }
 
 /** A copy of a snapshot with the entries after it applied, in order; undefined if an entry is gone. */
 async function applyEntries(
-  { storage, table }: TableFiles,
+  { storage, table }: TableLocation,
   before: Snapshot,
   versions: readonly number[],
 ): Promise<Snapshot | undefined> {
