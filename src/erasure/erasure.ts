@@ -41,7 +41,7 @@ export interface ErasureOptions {
   readonly isAgain?: boolean;
   /** Called before the first request. */
   readonly onPlanned?: (report: ErasureReport) => void;
-  /** Called once for each id; the ledger has every answer by then. */
+  /** Called once for each id that is requested, or was deleted before; the ledger has every answer by then. */
   readonly onDecided?: (id: string, decision: Decision, hasConfirmed: boolean) => void;
 }
 
@@ -228,7 +228,8 @@ function requestFailure(
   { settings, io, purge }: ErasureOptions,
   ledger: Ledger,
 ): UserError | undefined {
-  const rowsSentence = purge === undefined ? '' : ' Their rows have left the places.';
+  const haveRowsLeft = purge !== undefined && report.places.every(({ error }) => error === null);
+  const rowsSentence = haveRowsLeft ? ' Their rows have left the places.' : '';
   const purgeOnlyHint = purge === undefined ? '' : ' To purge places without asking the service, give --purge-only.';
   if (stoppedBy !== undefined) {
     return configError(

@@ -178,30 +178,27 @@ class Sender {
   /** Counts the last answer for an id. Ends the run if nobody else would have another one. */
   #decisionOf(answer: DeletionAnswer): Decision {
     const { kind, code, message } = answer;
-    switch (kind) {
-      case 'done':
-      case 'rejected':
-        this.#unanswered = 0;
-        this.#counts[kind]++;
-        if (kind === 'rejected') countCode(this.#counts.rejected_codes, code);
-        return kind;
-      case 'stop':
-        this.#stoppedBy ??= answer;
-        this.#stop.abort();
-        return 'undecided';
-      case 'wait':
-        this.#giveUp(answer);
-        return 'undecided';
-      case 'retry':
-      case 'undecided':
-        // The report has the codes alone: what the answer was is said once for each.
-        if (countCode(this.#counts.undecided_codes, code) === 1) {
-          this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
-        }
-        this.#unanswered = kind === 'undecided' ? 0 : this.#unanswered + 1;
-        if (this.#unanswered >= MAX_UNANSWERED) this.#giveUp(answer);
-        return 'undecided';
+    if (kind === 'done' || kind === 'rejected') {
+      this.#unanswered = 0;
+      this.#counts[kind]++;
+      if (kind === 'rejected') countCode(this.#counts.rejected_codes, code);
+      return kind;
     }
+    const isNewCode = countCode(this.#counts.undecided_codes, code) === 1;
+    if (kind === 'stop') {
+      this.#stoppedBy ??= answer;
+      this.#stop.abort();
+    } else if (kind === 'wait') {
+      this.#giveUp(answer);
+    } else {
+      // The report has the codes alone: what the answer was is said once for each.
+      if (isNewCode) {
+        this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
+      }
+      this.#unanswered = kind === 'undecided' ? 0 : this.#unanswered + 1;
+      if (this.#unanswered >= MAX_UNANSWERED) this.#giveUp(answer);
+    }
+    return 'undecided';
   }
 
   #giveUp({ code, message }: DeletionAnswer): void {

@@ -32,14 +32,14 @@ th:nth-child(2) { width: 32%; }
 export function proofPage(proof: Proof, { now, isList }: { readonly now: number; readonly isList: boolean }): string {
   const { service_id, base_url, head, ids, summary } = proof;
   const { requested_by: officers, reasons, since, until } = summary;
-  const day = (at: string | null) => at?.slice(0, 10) ?? NOT_RECORDED;
+  const day = (at: string) => at.slice(0, 10);
   const places = summary.places.map((place) => html`<li>${removalSentence(place)}</li>`);
   const content = html`<h1>Proof of erasure</h1>
 <p>What the erasure ledger says of ${count(ids.length, 'person', 'people')}. This page names nobody.</p>
 <dl>
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
 <dt>Page made</dt><dd>${minuteText(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
-<dt>Erased</dt><dd>${day(since)} to ${day(until)}</dd>
+<dt>Erased</dt><dd>${since === null ? NOT_RECORDED : `${day(since)} to ${day(until ?? since)}`}</dd>
 <dt>Asked for by</dt><dd>${officers.join(', ') || NOT_RECORDED}</dd>
 <dt>Reason</dt><dd>${reasons.join('; ') || NOT_RECORDED}</dd>
 </dl>

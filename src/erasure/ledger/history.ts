@@ -26,7 +26,7 @@ export interface Access {
   readonly places: readonly string[];
 }
 
-/** What the lines say of an id in one word; `not_asked`: its rows were purged without a request. */
+/** What the lines say of an id in one word; `not_asked`: a purge alone. */
 export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown', 'unknown'] as const;
 type IdState = (typeof ID_STATES)[number];
 
@@ -34,8 +34,9 @@ type IdState = (typeof ID_STATES)[number];
 export class IdHistory {
   readonly answers: Answer[] = [];
   readonly removals: Removal[] = [];
-  /** When somebody was shown what places held of the person. */
+  /** When somebody asked what places held of the person, and was shown it. */
   readonly shown: Access[] = [];
+  /** The runs that were to delete the id. */
   readonly runs = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), if its list said so. */
   requestedAt: number | undefined;
@@ -104,7 +105,7 @@ export class LedgerHistory {
     if (line.id === null || !this.#idHashes.has(line.id)) return;
     const history = this.of(line.id) ?? new IdHistory();
     this.#ids.set(line.id, history);
-    history.runs.add(line.run);
+    if (line.kind !== 'access') history.runs.add(line.run);
     const { at } = line;
     switch (line.kind) {
       case 'access':

@@ -11,7 +11,7 @@ const COUNTED: Readonly<Record<ProvedId['state'], string>> = {
   confirmed: 'confirmed by the service',
   rejected: 'rejected by the service',
   open: 'open',
-  not_asked: 'purged without asking the service',
+  not_asked: 'without a request to the service',
   shown: 'shown alone',
   unknown: 'without a line in the ledger',
 };
@@ -37,9 +37,10 @@ export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: 
 }
 
 /** What left one place, as a sentence; and that something there may still hold the people. */
-export function removalSentence({ place, rows, unreached }: Proof['summary']['places'][number]): string {
+export function removalSentence({ place, rows, unfinished, unreached }: Proof['summary']['places'][number]): string {
+  const unfinishedText = ' A purge there was not finished, and people may still be there: run the same command again.';
   const unreachedText = ' Something there could not be reached, and may hold the people: repair it, and purge again.';
-  return `${place}: ${count(rows, 'row')} removed.${unreached ? unreachedText : ''}`;
+  return `${place}: ${count(rows, 'row')} removed.${unfinished ? unfinishedText : ''}${unreached ? unreachedText : ''}`;
 }
 
 /** How many ids are in which state, as a sentence. */

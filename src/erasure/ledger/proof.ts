@@ -50,14 +50,14 @@ export async function proveErasure(
 
 export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 
-/** How many ids are in which state; who asked for the deletions and why, since when; and the places that they left. */
+/** How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. */
 function summaryOf({ runs, purges }: LedgerHistory, histories: readonly IdHistory[]) {
   const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
   const runsOfIds = [...runs.values()].filter(({ run }) => histories.some((history) => history.runs.has(run)));
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
   const removals = histories.flatMap((history) => history.removals);
   const times = [
-    ...histories.flatMap(({ answers, shown }) => [...answers, ...shown].map(({ at }) => at)),
+    ...histories.flatMap(({ answers }) => answers.map(({ at }) => at)),
     ...removals.map(({ at, removed_at }) => removed_at ?? at),
   ];
   return {
@@ -67,20 +67,22 @@ function summaryOf({ runs, purges }: LedgerHistory, histories: readonly IdHistor
     until: times.reduce<string | null>((last, at) => (last === null || at > last ? at : last), null),
     requested_by: valuesOf('requested_by'),
     reasons: valuesOf('reason'),
-    places: [...new Set(removals.map(({ place }) => place))].map((place) => ({
-      place,
-      rows: removals
-        .filter((removal) => removal.place === place && removal.removed_at !== null)
-        .reduce((sum, removal) => sum + removal.rows, 0),
-      stays: purges.get(place)?.stays ?? [],
-      unreached: purges.get(place)?.unreached ?? false,
-    })),
+    places: [...new Set(removals.map(({ place }) => place))].map((place) => {
+      const removalsThere = removals.filter((removal) => removal.place === place);
+      return {
+        place,
+        rows: removalsThere.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
+        unfinished: removalsThere.some(({ removed_at }) => removed_at === null),
+        stays: purges.get(place)?.stays ?? [],
+        unreached: purges.get(place)?.unreached ?? false,
+      };
+    }),
   };
 }
 
-/** 1: the ledger is broken, or says nothing of an id. 3: an id is open, or part of a place was not reached. */
+/** 1: the ledger is broken, or says nothing of an id. 3: an id is open, or a purge did not finish or reach everything. */
 export function exitOfProof({ problems, summary }: Proof): ExitCode {
   if (problems.length > 0 || summary.unknown > 0) return EXIT.failed;
-  const isUnfinished = summary.open > 0 || summary.places.some(({ unreached }) => unreached);
+  const isUnfinished = summary.open > 0 || summary.places.some(({ unfinished, unreached }) => unfinished || unreached);
   return isUnfinished ? EXIT.later : EXIT.done;
 }

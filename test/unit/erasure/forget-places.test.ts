@@ -140,6 +140,7 @@ describe('an erasure', () => {
     const done = await setup.case.erase('--file', setup.case.list('ids.txt', 'm1\nm2\n'), ...only(...DUCKDB));
     expect([done.exit, done.stopped_by, done.places[0].rows_removed]).toEqual([2, stopped, 3]);
     expect(done.error).toMatch(message);
+    expect(done.error).toContain('Their rows have left the places.');
     expect(setup.case.requested()).toHaveLength(1);
     expect(setup.case.fixture.holding('marked-u-m2')).toEqual([]);
   });
@@ -152,6 +153,7 @@ describe('an erasure', () => {
     setup.case.answer = (_, response) => code(response, '40201');
     const done = await setup.case.erase('--id', 'm1', ...only(...PLACES.slice(1, 2)));
     expect(done).toMatchObject({ exit: 2, error: expect.stringMatching(/import token.*may hold the people/) });
+    expect(done.error).not.toContain('have left the places');
   });
 
   it('removes nothing if the guards no longer hold under the lock of the place', async () => {

@@ -237,7 +237,9 @@ describe('a proof', () => {
     expect(text).toMatch(/delta \/y: 2 rows found; no line says that they were removed/);
     expect(text).toMatch(/Row 3 .*\n.*the service rejected the ID \(40000\)\n.*duckdb \/x: held no row of this ID/);
     expect(text).toMatch(/Row 4 .*\n {2}The ledger has no answer and no removal for it\.$/);
-    expect(exitOfProof(await prove(['a', 'b']))).toBe(0);
+    expect(exitOfProof(await prove(['a', 'b']))).toBe(3);
+    expect(text).toContain('delta /y: 0 rows removed. A purge there was not finished');
+    expect(exitOfProof(await prove(['b']))).toBe(0);
   });
 
   it('names an ID as open that was asked without a clear answer, or never asked', async () => {
@@ -264,8 +266,17 @@ describe('a proof', () => {
 
   it('says that rows are gone whose purge was killed before its line, once the next run finds none', async () => {
     await purge(2);
-    expect(proofLines(await prove(['a']), false).join()).toContain('no line says that they were removed');
+    const killed = await prove(['a']);
+    expect([exitOfProof(killed), proofLines(killed, false).slice(1, 3)]).toEqual([
+      3,
+      [
+        '1 ID: 0 confirmed by the service, 0 rejected by the service, 0 open, 1 without a request to the service.',
+        'duckdb /x: 0 rows removed. A purge there was not finished, and people may still be there: run the same command again.',
+      ],
+    ]);
+    expect(proofLines(killed, false).join()).toContain('no line says that they were removed');
     await purge(0, {});
+    expect(exitOfProof(await prove(['a']))).toBe(0);
     expect((await prove(['a'])).ids[0].removals).toMatchObject([{ rows: 2, removed_at: expect.any(String) }]);
   });
 
@@ -277,11 +288,13 @@ describe('a proof', () => {
   });
 
   it('says of a person without rows that none was found, in which ways and where', async () => {
-    const ledger = await open();
+    const ledger = await open({ requestedBy: 'clerk' });
     await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
     const ways = ['the profiles of the service', 'the column member'];
     await ledger.write({ kind: 'access', id: ledger.key.idHash('a'), places: ['duckdb /x'], ways, rows: 0 });
     const proof = await prove(['a']);
+    // To show a person is no erasure: nobody asked for one, and it took place on no day.
+    expect(proof.summary).toMatchObject({ since: null, until: null, requested_by: [] });
     expect([exitOfProof(proof), proofLines(proof, false).at(-1)]).toEqual([
       0,
       expect.stringContaining(

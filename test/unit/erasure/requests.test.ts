@@ -96,6 +96,11 @@ describe('the requests of a run', () => {
     expect(slept.filter((ms) => ms === 60_000)).toHaveLength(8);
   });
 
+  it.each(['wait', 'stop'] as const)('count the code of an answer that ends them: %s', async (kind) => {
+    const { counts } = await send(['a', 'b'], () => answerOf(kind));
+    expect(counts.undecided_codes).toEqual({ [kind]: 1 });
+  });
+
   it('stop with the run, and leave the other IDs undecided', async () => {
     const stop = new AbortController();
     const { decisions, seen } = await send(
