@@ -3,7 +3,6 @@ import { onAbort } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { RunContext } from '../base/runtime.ts';
-import { allowedFrom } from '../http/headers.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { Verdict } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -274,8 +273,8 @@ export class RateLimiter {
   observe({ kind, limits }: DeletionAnswer): void {
     if (kind !== 'wait' && limits.remaining !== 0) return;
     const now = this.#clock.now();
-    const from = allowedFrom(limits);
-    const isKnown = from !== undefined && from > now && from - now <= MAX_RESET_MS;
+    const from = Math.max(limits.resetAt ?? 0, limits.retryAt ?? 0);
+    const isKnown = from > now && from - now <= MAX_RESET_MS;
     this.#pausedUntil = Math.max(this.#pausedUntil, isKnown ? from : now + MINUTE_MS);
   }
 }

@@ -2,6 +2,7 @@
 
 import { formatDuration } from '../base/durations.ts';
 import { codeOf } from '../base/errors.ts';
+import { isObject } from '../base/json.ts';
 import { ProxyFailed } from './proxy.ts';
 import { TimeLimitReached } from './time-limit.ts';
 
@@ -97,7 +98,9 @@ const CERTIFICATE =
  */
 export function networkProblem(error: unknown, host: string, setting?: string): NetworkProblem {
   if (error instanceof ProxyFailed) return proxyProblem(error);
-  const codeOfNode = error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
+  // A connection that stood may time out, too.
+  const isLost = isObject(error) && error.code === 'ETIMEDOUT' && error.syscall === 'read';
+  const codeOfNode = isLost || error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
   if (CERTIFICATE.test(codeOfNode)) {
     const clause =
       `the certificate of ${host} cannot be trusted (${codeOfNode}): check its address, this machine's clock, and ` +

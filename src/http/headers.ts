@@ -24,10 +24,6 @@ export function readLimits(headers: IncomingHttpHeaders, now: number): LimitHead
   };
 }
 
-/** The instant from which requests are allowed after a refusal: the later one of those named, undefined if none is. */
-export const allowedFrom = ({ resetAt, retryAt }: LimitHeaders): number | undefined =>
-  Math.max(resetAt ?? 0, retryAt ?? 0) || undefined;
-
 /** The `Date` header in ms. */
 export function readDate(headers: IncomingHttpHeaders): number | undefined {
   const ms = Date.parse(headers.date ?? '');

@@ -6,12 +6,13 @@ import { sentenceOf } from '../base/visible-text.ts';
 import { missingColumns } from '../cells/columns/groups.ts';
 import { MalformedCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { allowedFrom, type LimitHeaders, NO_LIMITS } from '../http/headers.ts';
+import { type LimitHeaders, NO_LIMITS } from '../http/headers.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
 import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
 import { type ExportBody, type ExportRefusal, type ExportRequest, InterruptedBody } from './export/protocol.ts';
+import { afterAnswer, NO_QUOTA } from './export/quota-rules.ts';
 
 /** What one minimal export shows of address, service and token. */
 export interface CheckVerdict {
@@ -141,12 +142,9 @@ function findingOf(refusal: ExportRefusal | undefined, { host, serviceId, limits
       return { kind: 'usable', code, message };
     }
     case 'wait': {
-      const from = allowedFrom(limits);
-      const until =
-        from === undefined
-          ? 'The service does not say when it may be asked again'
-          : `It may be asked again at ${new Date(from).toISOString()}, in ${formatDuration(from - now)}`;
-      const message = `The service answers, but its limit of exports is reached. ${until}; a run waits for that by itself.`;
+      const { refusedUntil } = afterAnswer(NO_QUOTA, { status: 429, isLimited: true, limits }, now);
+      const until = `${new Date(refusedUntil).toISOString()}, in ${formatDuration(refusedUntil - now)}`;
+      const message = `The service answers, but its limit of exports is reached. A run waits by itself, and asks again at ${until}.`;
       return { kind: 'usable', code, message };
     }
   }

@@ -90,12 +90,14 @@ export class DeletionClient {
   ): Promise<DeletionAnswer> {
     const answer = await this.#transport.send(request, signal);
     try {
+      const { status, headers } = answer;
+      // A failure counts by its status, also one whose body cannot be read.
+      const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
       const about = { host: this.#transport.host, isAddressProven: isAddressProven() };
-      const traits = deletionTraits(answer.status, (await firstBytes(answer.bytes())).toString(), about);
-      const outcome = firstMatch(DELETION_OUTCOMES, traits);
-      const { kind, code = traits.code ?? `http_${answer.status}`, message } = outcome;
-      const limits = readLimits(answer.headers, this.#options.clock.now());
-      return { kind, code, status: answer.status, message: message(traits), limits };
+      const traits = deletionTraits(status, body.toString(), about);
+      const { kind, code = traits.code ?? `http_${status}`, message } = firstMatch(DELETION_OUTCOMES, traits);
+      const limits = readLimits(headers, this.#options.clock.now());
+      return { kind, code, status, message: message(traits), limits };
     } finally {
       answer.disconnect();
     }

@@ -19,6 +19,9 @@ export interface QuotaState {
   readonly refusals: number;
 }
 
+/** Before the first answer. */
+export const NO_QUOTA: QuotaState = { remaining: undefined, resetAt: undefined, refusedUntil: 0, refusals: 0 };
+
 /** The head of an answer. */
 export interface AnswerHead {
   readonly status: number;

@@ -6,7 +6,7 @@ import type { Clock } from '../../base/clock.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
-import { type AnswerHead, afterAnswer, afterSending, nextAllowedAt, type QuotaState } from './quota-rules.ts';
+import { type AnswerHead, afterAnswer, afterSending, NO_QUOTA, nextAllowedAt, type QuotaState } from './quota-rules.ts';
 
 /** The permission to send one export; it counts as running until it is released. */
 export interface Permit {
@@ -34,13 +34,12 @@ export class ExportQuota {
   readonly #slots: ReturnType<typeof pLimit>;
   /** Exports that have a slot wait one after the other for the service to allow them. */
   readonly #queue = pLimit(1);
-  #state: QuotaState;
+  #state: QuotaState = NO_QUOTA;
   #shownWait: number | undefined;
 
   constructor(options: ExportQuotaOptions) {
     this.#options = options;
     this.#slots = pLimit(options.maxConcurrentExports);
-    this.#state = { remaining: undefined, resetAt: undefined, refusedUntil: 0, refusals: 0 };
   }
 
   /**

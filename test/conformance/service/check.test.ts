@@ -83,9 +83,13 @@ describe('the verdict on one minimal export', () => {
     expect(server?.requests).toHaveLength(['no byte', '404', '503'].includes(name) ? 2 : 1);
   });
 
-  it('for a 429 that has Retry-After and no Reset, with the time of the next request', async () => {
-    const verdict = await probe(() => json(429, fail('too_many_api_requests'), { 'Retry-After': '90' }));
-    expect(verdict.message).toMatch(/It may be asked again at \d{4}-/);
+  it.each([
+    ['Retry-After', { 'Retry-After': '90' }, '03:01:31.000Z, in 1 min'],
+    ['the earlier of both', { 'Retry-After': '90', 'X-Rate-Limit-Reset': NOW + 30_000 }, '03:00:31.000Z, in 31 s'],
+    ['a minute', {}, '03:01:00.000Z, in 1 min'],
+  ])('for a 429 names when a run asks again: %s', async (_title, headers, time) => {
+    const verdict = await probe(() => json(429, fail('too_many_api_requests'), headers));
+    expect(verdict.message).toContain(`asks again at 2026-01-20T${time}`);
   });
 
   const forEvent = (body: string) => body.includes('no_such_event');

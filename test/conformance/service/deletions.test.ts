@@ -75,6 +75,17 @@ describe('network faults during a deletion', () => {
     ],
     ['64 KiB and more', () => whole(200, `${' '.repeat(70_000)}${JSON.stringify(OK)}`), 'retry', 'odd_body'],
     ['a page', () => whole(200, '<html>', { 'Content-Type': 'text/html' }), 'retry', 'odd_body'],
+    ...[
+      [401, 'stop'],
+      [404, 'stop'],
+      [429, 'wait'],
+      [503, 'retry'],
+    ].map(([status, kind]): [string, Script, string, string] => [
+      `a ${status} in another charset`,
+      () => whole(Number(status), '<html>', { 'Content-Type': 'text/html; charset=iso-8859-1' }),
+      String(kind),
+      `http_${status}`,
+    ]),
     ['a redirect', () => whole(307, '', { Location: 'https://elsewhere.example/' }), 'stop', 'redirect'],
   ] as [string, Script, string, string][])('%s', async (_name, script, kind, code) => {
     const answer = await remove(script);

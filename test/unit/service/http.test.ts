@@ -121,9 +121,10 @@ it.each<[code: string, kind: string, isConfig: boolean]>([
   ['HPE_INVALID_CONSTANT', 'protocol', false],
   ['HPE_HEADER_OVERFLOW', 'protocol', false],
   ['EPIPE', 'reset', false],
+  ['ETIMEDOUT', 'reset', false],
   ['ODD', 'network', false],
-])('the network error %s is %s', (code, kind, isConfig) => {
-  const problem = networkProblem(Object.assign(new Error('x'), { code }), 'api.example');
+])('the network error %s of a connection that stood is %s', (code, kind, isConfig) => {
+  const problem = networkProblem(Object.assign(new Error('x'), { code, syscall: 'read' }), 'api.example');
   expect(problem).toMatchObject({ code: kind, isConfig });
   expect(problem.clause).toContain('api.example');
   expect(problem.clause).toMatch(/[^.]$/);
