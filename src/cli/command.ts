@@ -48,7 +48,7 @@ export type OptionValues<O extends OptionTable> = { readonly [N in keyof O]: O[N
 export interface Option<T> {
   readonly describe: string;
   /** Number of words that follow its name; 0 for a flag. */
-  readonly words: 0 | 1 | 2;
+  readonly wordCount: 0 | 1 | 2;
   readonly isList?: boolean;
   /** The words that it takes, where they are known; of two words the first. */
   readonly choices?: readonly string[];
@@ -88,7 +88,7 @@ export function unknownName(what: string, name: string, names: readonly string[]
 
 export const flag = (describe: string, short?: string): Option<boolean> => ({
   describe,
-  words: 0,
+  wordCount: 0,
   ...(short !== undefined && { short }),
   read: ([word]) => word === 'true',
 });
@@ -101,7 +101,7 @@ export function wordOption<T>(
 ): Option<T | undefined> {
   return {
     describe,
-    words: 1,
+    wordCount: 1,
     read([word], name) {
       const value = word === undefined ? undefined : parse(word);
       if (word === undefined || value !== undefined) return value;
@@ -138,7 +138,7 @@ export const places = (
   targets: readonly string[],
 ): Option<readonly (readonly [target: string, place: string])[]> => ({
   describe,
-  words: 2,
+  wordCount: 2,
   isList: true,
   choices: targets,
   read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [[word, words[i + 1]] as const] : [])),

@@ -60,9 +60,11 @@ export async function completionsOf(words: readonly string[]): Promise<readonly 
   const { options } = (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...options, ...GLOBAL_OPTIONS };
   const last = findOption(table, before.at(-1));
-  if (last !== undefined && last.words > 0) return last.choices ?? [];
+  if (last !== undefined && last.wordCount > 0) return last.choices ?? [];
   if (words.at(-1)?.startsWith('-')) return dashedNames(table);
-  const isFirst = before.every((word, i) => word.startsWith('-') || (findOption(table, before[i - 1])?.words ?? 0) > 0);
+  const isFirst = before.every(
+    (word, i) => word.startsWith('-') || (findOption(table, before[i - 1])?.wordCount ?? 0) > 0,
+  );
   return isFirst ? (options.target?.choices ?? []) : [];
 }
 

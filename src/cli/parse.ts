@@ -55,13 +55,13 @@ export const newParser = () =>
 export function declare<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
   for (const [key, option] of Object.entries(table)) {
     if (option.isArgument === true) continue;
-    const { words, short, isRequired, fallback } = option;
+    const { wordCount, short, isRequired, fallback } = option;
     const hint = isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`;
     const describe = `${option.describe}${hint}`;
     // With a number of words, a `-` alone is a word, and no option.
-    const nargs = words === 0 ? {} : { nargs: words };
+    const nargs = wordCount === 0 ? {} : { nargs: wordCount };
     const alias = short === undefined ? {} : { alias: short };
-    parser.option(kebab(key), { type: words === 0 ? 'boolean' : 'string', describe, ...nargs, ...alias });
+    parser.option(kebab(key), { type: wordCount === 0 ? 'boolean' : 'string', describe, ...nargs, ...alias });
   }
   return parser;
 }
@@ -76,13 +76,10 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const problems = [wordProblem, unknownOption(options, table)];
   if (command === undefined && first !== undefined) problems.push(unknownName('command', first, Object.keys(COMMANDS)));
   const keys = argumentKeys(table, words.length);
-  const raw: Readonly<Record<string, unknown>> = {
-    ...options,
-    ...Object.fromEntries(keys.map((key, i) => [key, words[i]])),
-  };
+  const argumentWords = Object.fromEntries(keys.map((key, i) => [key, words[i]]));
   const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
-    const { value, problem } = readOption(option, optionName(key, option), raw[key]);
+    const { value, problem } = readOption(option, optionName(key, option), argumentWords[key] ?? options[key]);
     values[key] = value;
     problems.push(problem);
   }
@@ -99,7 +96,7 @@ const commandWord = (argv: readonly string[]): string | undefined =>
     // Of letters behind one dash, `-qv`, the last takes a word.
     const before = (argv[i - 1] ?? '').replace(/^-[a-z]+(?=[a-z]$)/i, '-');
     const isOfOption =
-      before.startsWith('-') && !before.includes('=') && findOption(GLOBAL_OPTIONS, before)?.words !== 0;
+      before.startsWith('-') && !before.includes('=') && findOption(GLOBAL_OPTIONS, before)?.wordCount !== 0;
     return !word.startsWith('-') && !isOfOption;
   });
 
@@ -137,24 +134,25 @@ function argumentKeys(table: OptionTable, words: number): string[] {
 function missingWord(written: string, table: OptionTable): UserError {
   const entry = Object.entries(table).find(([key, { short }]) => kebab(key) === written || short === written);
   const [key, option] = entry ?? [written];
-  return configError(`--${kebab(key)} ${option?.words === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
+  return configError(`--${kebab(key)} ${option?.wordCount === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
 }
 
 /** The value of an option, or the failure of one that is given in a wrong way. */
 function readOption(option: Option<unknown>, name: string, raw: unknown) {
-  const { words: count, isList, isRequired, isExternalId, fallback } = option;
+  const { wordCount, isList, isRequired, isExternalId, fallback } = option;
   const words = (raw === undefined ? [] : [raw].flat()).map(String);
   // Messages, logs and notifications repeat addresses.
   if (isExternalId !== true && words.some(hasCredentials))
     return { value: undefined, problem: addressWithCredentials(name) };
   const filled = words.filter((word) => word !== '');
   // Of words that were given twice, which is a failure, the first is read; of a flag the last.
-  const used = count === 0 ? filled.slice(-1) : isList === true ? filled : filled.slice(0, 1);
+  const used = wordCount === 0 ? filled.slice(-1) : isList === true ? filled : filled.slice(0, 1);
   const wrong = (what: string) => configError(`${name} ${what}.`);
   try {
     const value = option.read(used.length === 0 && fallback !== undefined ? [fallback] : used, name);
     if (filled.length < words.length) return { value, problem: wrong('is empty') };
-    if (count > 0 && isList !== true && words.length > 1) return { value, problem: wrong('is given more than once') };
+    if (wordCount > 0 && isList !== true && words.length > 1)
+      return { value, problem: wrong('is given more than once') };
     return { value, problem: isRequired && words.length === 0 ? wrong('is missing') : undefined };
   } catch (error) {
     if (!(error instanceof UserError)) throw error;

@@ -26,25 +26,25 @@ export const isStdout = (named: NamedPlace | undefined): boolean => named?.targe
 export const placeUsage = (targets: readonly Target[]): string =>
   targets.flatMap(({ name, placeForms }) => placeForms.map((form) => `${name} ${form}`)).join(' or ');
 
-/** What most commands begin with: the configuration, and the place that the words or the configuration name. */
+/** What most commands begin with: the configuration, and the place that its arguments or the configuration name. */
 export function configuredPlace<T extends Target>(
   command: string,
-  words: PlaceValues & { readonly config: string | undefined },
+  values: PlaceValues & { readonly config: string | undefined },
   targets: readonly T[],
   context: Context,
 ) {
-  const config = readConfiguration(words.config, context);
-  return { config, ...placeOf(command, words, targets, config) };
+  const config = readConfiguration(values.config, context);
+  return { config, ...placeOf(command, values, targets, config) };
 }
 
 /** The target and the place of a command. Throws a configuration failure where nothing names both. */
 export function placeOf<T extends Target>(
   command: string,
-  words: PlaceValues,
+  values: PlaceValues,
   targets: readonly T[],
   config: CommandConfig,
 ): NamedPlace<T> {
-  const named = optionalPlaceOf(command, words, targets, config);
+  const named = optionalPlaceOf(command, values, targets, config);
   if (named === undefined) throw missingPlace(command, targets, config);
   return named;
 }
@@ -52,11 +52,11 @@ export function placeOf<T extends Target>(
 /** The same for a command that may do without; undefined where nothing names them. */
 export function optionalPlaceOf<T extends Target>(
   command: string,
-  words: PlaceValues,
+  values: PlaceValues,
   targets: readonly T[],
   config: CommandConfig | undefined,
 ): NamedPlace<T> | undefined {
-  const { target: word, place } = words.target === undefined ? (config ?? {}) : words;
+  const { target: word, place } = values.target === undefined ? (config ?? {}) : values;
   if (word === undefined) return undefined;
   // The word may be the place alone, and no known one.
   if (place === undefined) throw missingPlace(command, targets, config);

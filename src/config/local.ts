@@ -22,7 +22,7 @@ export const LOCAL = {
     retentionMs: durationOf(retention),
     spoolDir: spoolDir ?? defaultSpoolDir(),
   }),
-  problems({ target, place }: Readonly<Record<string, unknown>>): Problem[] {
+  ruleProblems({ target, place }: Readonly<Record<string, unknown>>): Problem[] {
     if ((target === undefined) === (place === undefined)) return [];
     const key = target === undefined ? 'target' : 'place';
     return [problemOf(key, 'is missing: target and place go together')];

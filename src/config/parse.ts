@@ -1,5 +1,5 @@
 // This folder: from untrusted values and environment variables to configurations with every default filled in. Each
-// key has its schema under schemas/. What a schema cannot say stands in source.ts, destination.ts and local.ts.
+// key has its schema under schemas/. What a schema cannot say stands in source.ts, local.ts and service-keys.ts.
 
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
@@ -52,7 +52,7 @@ interface ConfigPart<S extends ConfigSchema, C> {
   /** Gives values narrower types, or makes others of them. */
   configOf(values: ValuesOf<S>): C;
   /** The problems that a JSON schema cannot express; values of a wrong type are left to the schema. */
-  problems?(values: Readonly<Record<string, unknown>>): readonly Problem[];
+  ruleProblems?(values: Readonly<Record<string, unknown>>): readonly Problem[];
 }
 
 export interface ParsedConfig<C> {
@@ -101,13 +101,13 @@ export function parsePart<S extends ConfigSchema, C extends object>(
 /** The values with every default filled in, and their problems. A key with an `earlier` problem gets no further one. */
 function checked<S extends ConfigSchema, C>(
   object: object,
-  { schema, validate, problems = () => [] }: ConfigPart<S, C>,
+  { schema, validate, ruleProblems = () => [] }: ConfigPart<S, C>,
   earlier: readonly Problem[] = [],
 ) {
   const values = usableValues(object, schema);
   // The validation also fills in the defaults.
   const mismatches = [...earlier, ...ofOtherKeys(schemaProblems(validate, values), earlier)];
-  const rules = [...serviceProblems(values, Object.keys(schema.properties)), ...problems(values)];
+  const rules = [...serviceProblems(values, Object.keys(schema.properties)), ...ruleProblems(values)];
   return { values, problems: [...mismatches, ...ofOtherKeys(rules, mismatches)] };
 }
 

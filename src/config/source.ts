@@ -37,7 +37,7 @@ const conditionOf = (conditionType: string | undefined, names: readonly string[]
   (conditionType ?? (names.length > 0 ? 'include' : 'all')) as NameCondition;
 
 /** The keys of the Airbyte source, which the command line has, too. */
-export const SOURCE = { schema, validate, configOf, problems };
+export const SOURCE = { schema, validate, configOf, ruleProblems };
 
 export const parseSourceConfig = (value: unknown, env: Env) => parseConfig(SOURCE, value, env);
 
@@ -50,7 +50,7 @@ export const timezoneProblem = (zone: string): string | undefined =>
 /** Values of a configuration by their keys, defaults included. */
 type Values = Readonly<Record<string, unknown>>;
 
-function problems(values: Values): Problem[] {
+function ruleProblems(values: Values): Problem[] {
   return [
     ...zoneProblems(values),
     ...dateProblems(values),

@@ -7,7 +7,6 @@ import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
 import { type CommandConfig, openOptions, PLAN_KEYS, placeOptions, requireKeys } from '../configuration.ts';
-
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
