@@ -16,7 +16,7 @@ interface Waiter {
  */
 export class OutputQueue {
   readonly #out: Writable;
-  readonly #onFailed: ((error: Error) => void)[] = [];
+  readonly #onFailed: (error: Error) => void;
   /** Lines that are handed to the stream together. */
   #pendingLines = '';
   /** Bytes of all calls, and those of them that the system has taken. */
@@ -26,8 +26,10 @@ export class OutputQueue {
   #failure: Error | undefined;
   #waiting: Waiter[] = [];
 
-  constructor(out: Writable) {
+  /** Calls back once, when nothing more can be written. */
+  constructor(out: Writable, onFailed: (error: Error) => void = () => {}) {
     this.#out = out;
+    this.#onFailed = onFailed;
     out.on('error', (error) => this.#fail(error));
     out.on('close', () => this.#fail(new Error('closed')));
   }
@@ -35,11 +37,6 @@ export class OutputQueue {
   /** True if nothing waits for the system any more, since that has taken everything or the stream has failed. */
   get isSettled(): boolean {
     return this.#taken === this.#total || this.#failure !== undefined;
-  }
-
-  /** Calls back once, when nothing more can be written. */
-  onFailed(listener: (error: Error) => void): void {
-    this.#onFailed.push(listener);
   }
 
   /** Queues whole lines. */
@@ -100,6 +97,6 @@ export class OutputQueue {
     if (this.#failure) return;
     this.#failure = error;
     for (const { reject } of this.#waiting.splice(0)) reject(error);
-    for (const listener of this.#onFailed) listener(error);
+    this.#onFailed(error);
   }
 }

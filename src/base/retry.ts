@@ -1,4 +1,4 @@
-import { type Clock, nextTurn } from './clock.ts';
+import type { Clock } from './clock.ts';
 import type { Random } from './runtime.ts';
 
 export interface RetryPolicy {
@@ -31,8 +31,6 @@ export async function retry<T>(
     const value = await work({ number, pause });
     if (value !== undefined || pause === undefined) return value;
     await clock.sleep(pause, signal);
-    // A clock that never really sleeps must not keep others from their turn.
-    await nextTurn();
     signal?.throwIfAborted();
   }
 }

@@ -16,11 +16,11 @@ const READER_CHECK_MS = 2_000;
 /** Runs the whole process of a connector; the `main.ts` of each connector calls only this. */
 export async function runConnectorProcess(connector: Connector): Promise<void> {
   letHeapGrow();
-  const writer = new MessageWriter(openStdout(systemClock));
+  const failure = new AbortController();
+  const writer = new MessageWriter(openStdout(systemClock), (error) => failure.abort(error));
   logNodeWarnings(writer);
   const message = enforceCertificateChecks();
   if (message !== undefined) writer.writeLog({ level: 'warn', event: 'tls.strict', message });
-  const failure = new AbortController();
   process.on('uncaughtException', (error) => failure.abort(error));
   process.on('unhandledRejection', (error) => failure.abort(error));
   await runUntilStopped(async (signal) => {

@@ -31,7 +31,6 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
   const { writer, failure, clock } = io;
   const redactor = new Redactor();
   const signal = AbortSignal.any([io.signal, failure.signal]);
-  writer.onClosed((error) => failure.abort(error));
   let code: number = EXIT.done;
   try {
     await untilAborted(failure.signal, clock, runVerb(connector, io, redactor, signal));

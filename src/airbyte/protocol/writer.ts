@@ -25,13 +25,9 @@ export class MessageWriter {
   readonly #queue: OutputQueue;
   #closed: ClosedPipe | undefined;
 
-  constructor(out: Writable) {
-    this.#queue = new OutputQueue(out);
-  }
-
   /** Calls back once, when the pipe has failed. */
-  onClosed(listener: (error: ClosedPipe) => void): void {
-    this.#queue.onFailed((error) => listener(this.#closedBy(error)));
+  constructor(out: Writable, onClosed: (error: ClosedPipe) => void = () => {}) {
+    this.#queue = new OutputQueue(out, (error) => onClosed(this.#closedBy(error)));
   }
 
   /** Queues one message; waits only while more than 1 MiB is queued. */

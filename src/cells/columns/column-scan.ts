@@ -6,7 +6,14 @@ import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STR
 import { formsOf, typeOf } from '../types/types.ts';
 import type { Zone } from '../types/zone.ts';
 import type { EditedHeader } from './column-edits.ts';
-import { type ColumnGroup, EVENT_NAME, type HeaderColumn, headerColumns } from './groups.ts';
+import {
+  type ColumnGroup,
+  type DETAIL_LOG_ID,
+  EVENT_NAME,
+  type HeaderColumn,
+  headerColumns,
+  type UNIFIED_ID,
+} from './groups.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new form. */
@@ -55,13 +62,16 @@ function shapeOfCharacter(character: string): string {
   return /\p{C}/u.test(character) ? '·' : character;
 }
 
+/** A column whose cells identify rows. */
+export type IdColumn = typeof DETAIL_LOG_ID | typeof UNIFIED_ID;
+
 // What is done with each filled cell of a column, beside counting it.
 
 /** Its forms are collected. */
 const EXAMINED = 0;
 /** Nothing: the forms can change no more, or nobody asks for them. */
 const COUNTED = 1;
-/** It is an id. Its forms are not collected, so that the column must be a declared string. */
+/** It is an id. Its forms are not collected: an `IdColumn` is a declared string. */
 const ROW_IDS = 2;
 /** It is the name of an event, which is a declared string too. */
 const EVENT_NAMES = 3;
@@ -98,8 +108,7 @@ export class ColumnCollector {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  /** `idColumn`: name of the column whose cells identify rows. */
-  constructor({ actions, kept }: Pick<EditedHeader, 'actions' | 'kept'>, idColumn: string, zone: Zone | undefined) {
+  constructor({ actions, kept }: Pick<EditedHeader, 'actions' | 'kept'>, idColumn: IdColumn, zone: Zone | undefined) {
     // The kept header decides, as for all readers of the file: without `df_event_name`, `event_name` is the event name.
     const keptColumns = headerColumns(kept).values();
     this.#tallies = Array.from(actions, (action): Tally => {
@@ -187,7 +196,7 @@ export class ColumnCollector {
   }
 }
 
-function useOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolean, idColumn: string): CellUse {
+function useOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolean, idColumn: IdColumn): CellUse {
   // An event name that is hashed must not be remembered. A hashed id still identifies its row.
   if (source === EVENT_NAME && occurrence === 1 && !isHashed) return EVENT_NAMES;
   if (source === idColumn && occurrence === 1) return ROW_IDS;

@@ -9,7 +9,7 @@ import { type RowLimits, RowSource } from '../csv/row-source.ts';
 import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, type EditedHeader, editHeader, NO_EDITS } from './column-edits.ts';
-import { ColumnCollector, type ColumnScan } from './column-scan.ts';
+import { ColumnCollector, type ColumnScan, type IdColumn } from './column-scan.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from './groups.ts';
 
 /** The columns that every export has, in lower case, but for the event name, which may have another name. */
@@ -29,8 +29,8 @@ export interface ScannerOptions extends RowLimits {
   readonly suppression?: Pick<Suppression, 'has'> | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
-  /** The column whose cells identify rows; default: df_event_detail_log_id. */
-  readonly idColumn?: string | undefined;
+  /** Default: df_event_detail_log_id. */
+  readonly idColumn?: IdColumn | undefined;
 }
 
 /** The people who stay forgotten. */

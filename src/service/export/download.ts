@@ -1,4 +1,3 @@
-import { nextTurn } from '../../base/clock.ts';
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { type Coordinates, configError, transientError, type UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
@@ -120,8 +119,6 @@ class Download<Output extends CheckedOutput> {
           const failure = this.#failureAfter(answer, pause);
           if (failure !== undefined) return failure;
           await clock.sleep(pause ?? 0, signal);
-          // A clock that never really sleeps must not keep others from their turn.
-          await nextTurn();
           break;
         }
         default:

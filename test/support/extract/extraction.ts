@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Clock } from '../../../src/base/clock.ts';
+import { type Clock, nextTurn } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
@@ -39,6 +39,8 @@ export class FakeClock implements Clock {
     signal?.throwIfAborted();
     this.time += ms;
     this.slept += ms;
+    // Others have their turn, as they have in a real pause.
+    await nextTurn();
   }
   after(_ms: number, ring: () => void): () => void {
     this.#rings.add(ring);

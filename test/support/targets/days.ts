@@ -110,7 +110,7 @@ export class Days {
     return { ...download, receipt: { ...download.receipt, rows: file.rows, ...facts }, files: [file] };
   }
 
-  #spool(csv: string, idColumn?: string): SpoolFile {
+  #spool(csv: string, idColumn?: typeof UNIFIED_ID): SpoolFile {
     const { result, written } = scanIn(
       new Scanner({ timezone: this.timezone, requireColumns: false, idColumn }),
       Buffer.from(csv),

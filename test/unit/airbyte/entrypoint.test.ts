@@ -37,7 +37,7 @@ async function check(
     { spec: load, check: load, discover: load },
     {
       words,
-      writer: new MessageWriter(out),
+      writer: new MessageWriter(out, (error) => failure.abort(error)),
       input: Writable.prototype as never,
       clock: systemClock,
       env: {},

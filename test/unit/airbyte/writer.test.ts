@@ -75,9 +75,8 @@ describe('the writer', () => {
         done(Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
       },
     });
-    const writer = new MessageWriter(out);
     const heard: unknown[] = [];
-    writer.onClosed((error) => heard.push(error));
+    const writer = new MessageWriter(out, (error) => heard.push(error));
     await expect(writer.writeBytes(Buffer.from('x\n'))).rejects.toBeInstanceOf(ClosedPipe);
     await expect(writer.writeLine('y')).rejects.toBeInstanceOf(ClosedPipe);
     await expect(writer.drain()).rejects.toBeInstanceOf(ClosedPipe);
