@@ -26,7 +26,6 @@ export const severityOf = (exitCode: ExitCode): number => SEVERITY.indexOf(exitC
 
 /** Where a failure happened. Rows and bytes count from 1 and 0: row 1 is the header, byte 0 the first of the body. */
 export interface Coordinates {
-  readonly stream?: string;
   /** The day of an export. Logs have it under the same name. */
   readonly day?: string;
   readonly attempt?: number;
@@ -64,12 +63,10 @@ export class UserError extends Error {
     this.platformMessage = details.platformMessage ?? message;
   }
 
-  /** A copy with another message, or with further coordinates. This failure is its cause. */
-  with({ message, where }: { readonly message?: string; readonly where?: Coordinates }): UserError {
-    const { kind, technical, exitCode } = this;
-    const platformMessage = message ?? this.platformMessage;
-    const details = { technical, exitCode, platformMessage, where: { ...this.where, ...where }, cause: this };
-    return new UserError(kind, message ?? this.message, details);
+  /** A copy with another message. This failure is its cause. */
+  withMessage(message: string): UserError {
+    const { kind, technical, exitCode, where } = this;
+    return new UserError(kind, message, { technical, exitCode, where, cause: this });
   }
 }
 

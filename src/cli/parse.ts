@@ -87,7 +87,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
   const problem = problems.find((failure) => failure !== undefined);
   const helpWords = ['dfinery-elt', ...(name === undefined ? [] : [name]), '--help'].join(' ');
-  return { name, command, values, problem: problem?.with({ message: `${problem.message} See ${helpWords}.` }) };
+  return { name, command, values, problem: problem?.withMessage(`${problem.message} See ${helpWords}.`) };
 }
 
 /** The first word that is no option, and belongs to none. An unknown option takes one word, as yargs sees it. */

@@ -1,4 +1,5 @@
-// This folder: the Airbyte destination, one verb a file.
+// This folder: the Airbyte destination. `check.ts` and `write.ts` are its verbs. `write.ts` reads `input-messages.ts`,
+// refuses streams by `deletable-streams.ts`, and gives states back by `state-queue.ts`.
 
 import schema from '../../../schemas/destination-config.json' with { type: 'json' };
 import type { Connector } from '../protocol/connector.ts';

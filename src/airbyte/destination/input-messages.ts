@@ -55,7 +55,7 @@ export async function* readMessages(
 
 function recordOf(record: unknown, line: number, streams: Streams): InputMessage {
   if (!isObject(record) || !isObject(record.data)) throw unusableLine(line, 'is a RECORD without data');
-  const stream = streamOf(record.stream, record.namespace, streams, line, 'is a RECORD without a stream');
+  const stream = streamOf(record.stream, record.namespace, line, streams);
   return { kind: 'record', line, stream, data: record.data };
 }
 
@@ -66,21 +66,13 @@ function stateOf(state: unknown, text: string, line: number, streams: Streams): 
   }
   const descriptor = isObject(state.stream) ? state.stream.stream_descriptor : undefined;
   if (!isObject(descriptor)) return { kind: 'state', stream: undefined, text: unchangedText };
-  const { name, namespace } = descriptor;
-  const stream = streamOf(name, namespace, streams, line, 'is a STATE of a stream without a name');
+  const stream = streamOf(descriptor.name, descriptor.namespace, line, streams);
   return { kind: 'state', stream, text: unchangedText };
 }
 
-/** The configured stream of a name and a namespace; `without` says what a line without a name is. */
-function streamOf(
-  name: unknown,
-  namespace: unknown,
-  streams: Streams,
-  line: number,
-  without: string,
-): ConfiguredStream {
+function streamOf(name: unknown, namespace: unknown, line: number, streams: Streams): ConfiguredStream {
   const descriptor = descriptorOf(name, namespace);
-  if (descriptor === undefined) throw unusableLine(line, without);
+  if (descriptor === undefined) throw unusableLine(line, 'names no stream');
   const stream = streams.get(streamKey(descriptor));
   if (stream !== undefined) return stream;
   throw configError(

@@ -2,6 +2,7 @@ import type { IdList } from '../../erasure/list.ts';
 import type { Decision } from '../../erasure/requests.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { MessageWriter } from '../protocol/writer.ts';
+import type { InputMessage } from './input-messages.ts';
 
 interface QueuedRow {
   readonly kind: 'row';
@@ -10,13 +11,7 @@ interface QueuedRow {
   readonly id: string | undefined;
 }
 
-interface QueuedState {
-  readonly kind: 'state';
-  /** Undefined for a state of all streams. */
-  readonly stream: ConfiguredStream | undefined;
-  /** The text of the state object. */
-  readonly text: string;
-}
+type StateMessage = Extract<InputMessage, { kind: 'state' }>;
 
 /**
  * The rows of a sync and the states between them, in order. A state is echoed once every row before it is decided.
@@ -26,7 +21,7 @@ export class StateQueue {
   readonly #list: IdList;
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
-  readonly #steps: (QueuedRow | QueuedState)[] = [];
+  readonly #steps: (QueuedRow | StateMessage)[] = [];
   /** Index of the first step that is not released. */
   #next = 0;
   /** Counts of the released rows that no state has reported yet. */
@@ -43,8 +38,8 @@ export class StateQueue {
     this.#steps.push({ kind: 'row', stream, id });
   }
 
-  addState(stream: ConfiguredStream | undefined, text: string): void {
-    this.#steps.push({ kind: 'state', stream, text });
+  addState(state: StateMessage): void {
+    this.#steps.push(state);
   }
 
   decide(id: string, decision: Decision): void {
@@ -77,7 +72,7 @@ export class StateQueue {
   }
 
   /** Writes the text of a state unchanged, plus the counts of its rows that no earlier state has reported. */
-  #echo({ stream, text }: QueuedState): void {
+  #echo({ stream, text }: StateMessage): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
     for (const reported of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
       const counts = this.#unreported.get(reported);

@@ -29,7 +29,7 @@ export const write: Verb = async (context) => {
   const states = new StateQueue(list, writer);
   for await (const messages of readMessages(context, streams)) {
     for (const message of messages) {
-      if (message.kind === 'state') states.addState(message.stream, message.text);
+      if (message.kind === 'state') states.addState(message);
       else states.addRow(message.stream, listRow(message, list, config));
     }
   }

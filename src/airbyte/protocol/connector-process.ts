@@ -16,17 +16,17 @@ const READER_CHECK_MS = 2_000;
 /** Runs the whole process of a connector; the `main.ts` of each connector calls only this. */
 export async function runConnectorProcess(connector: Connector): Promise<void> {
   letHeapGrow();
-  const failure = new AbortController();
-  const writer = new MessageWriter(openStdout(systemClock), (error) => failure.abort(error));
+  const ending = new AbortController();
+  const writer = new MessageWriter(openStdout(systemClock), (error) => ending.abort(error));
   logNodeWarnings(writer);
   const message = enforceCertificateChecks();
   if (message !== undefined) writer.writeLog({ level: 'warn', event: 'tls.strict', message });
-  process.on('uncaughtException', (error) => failure.abort(error));
-  process.on('unhandledRejection', (error) => failure.abort(error));
+  process.on('uncaughtException', (error) => ending.abort(error));
+  process.on('unhandledRejection', (error) => ending.abort(error));
   await runUntilStopped(async (signal) => {
     const code = await runConnector(connector, {
       words: process.argv.slice(2),
-      failure,
+      ending,
       writer,
       input: { [Symbol.asyncIterator]: () => stdinUntil(signal) },
       clock: systemClock,

@@ -21,19 +21,19 @@ const CLOSING_MS = 4_000;
 interface ConnectorIo extends Pick<VerbContext, 'writer' | 'input' | 'clock' | 'env' | 'random' | 'signal'> {
   readonly words: readonly string[];
   /** Ends the run when it is aborted: by an error that nobody caught, or by a closed stdout. */
-  readonly failure: AbortController;
+  readonly ending: AbortController;
 }
 
 /**
  * Runs one verb and returns the exit code. Failures are reported as the protocol requires, and all output is flushed.
  */
 export async function runConnector(connector: Connector, io: ConnectorIo): Promise<number> {
-  const { writer, failure, clock } = io;
+  const { writer, ending, clock } = io;
   const redactor = new Redactor();
-  const signal = AbortSignal.any([io.signal, failure.signal]);
+  const signal = AbortSignal.any([io.signal, ending.signal]);
   let code: number = EXIT.done;
   try {
-    await untilAborted(failure.signal, clock, runVerb(connector, io, redactor, signal));
+    await untilAborted(ending.signal, clock, runVerb(connector, io, redactor, signal));
     signal.throwIfAborted();
   } catch (error) {
     code = EXIT.failed;

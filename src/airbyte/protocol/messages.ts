@@ -124,18 +124,22 @@ const FAILURE_TYPES = {
 
 const DEFECT_MESSAGE = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
 
-/** Converts anything that was thrown into a TRACE ERROR, secrets masked. */
-export function errorTrace(thrown: unknown, emittedAt: number, mask: (text: string) => string): Message {
+/** Converts anything that was thrown into a TRACE ERROR, secrets masked. `stream`: the only one that failed by it. */
+export function errorTrace(
+  thrown: unknown,
+  emittedAt: number,
+  mask: (text: string) => string,
+  stream?: StreamDescriptor,
+): Message {
   const failure = diskErrorByItsPath(thrown);
   const isExpected = failure instanceof UserError;
   const stack = stackOf(thrown);
-  const stream = isExpected ? failure.where.stream : undefined;
   const error = {
     message: mask(isExpected ? failure.platformMessage : DEFECT_MESSAGE),
     internal_message: mask(isExpected ? technicalText(failure) : safeMessageOf(thrown)),
     ...(stack !== undefined && { stack_trace: mask(stack) }),
     failure_type: isExpected ? FAILURE_TYPES[failure.kind] : FAILURE_TYPES.system,
-    ...(stream !== undefined && { stream_descriptor: { name: stream } }),
+    ...(stream !== undefined && { stream_descriptor: stream }),
   };
   return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } };
 }

@@ -1,4 +1,3 @@
-import { configError } from '../../base/errors.ts';
 import { parseSourceConfig } from '../../config/source.ts';
 import { checkService } from '../../service/check.ts';
 import { openConfig, type Verb } from '../protocol/connector.ts';
@@ -9,6 +8,5 @@ export const check: Verb = async (context) => {
   const config = openConfig(parseSourceConfig, context);
   const { kind, code, message } = await checkService(config, context);
   context.logger.debug('check.verdict', message, { kind, code });
-  if (kind !== 'usable') throw configError(message);
-  return connectionStatus('SUCCEEDED', context.redactor.mask(message));
+  return connectionStatus(kind === 'usable' ? 'SUCCEEDED' : 'FAILED', context.redactor.mask(message));
 };

@@ -5,7 +5,7 @@ import { DaysOutcome } from '../../extract/days-outcome.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import type { ExportState } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
-import { cursorOf, type Plan } from '../../extract/which-days.ts';
+import { cursorOf } from '../../extract/which-days.ts';
 import { type RecordStream, recordStream } from '../records/record-plan.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
@@ -13,26 +13,22 @@ import { firstState, nextState, type RefreshKeys } from './stream-state.ts';
 
 /** One stream of events while it is read, with a cursor of its own, which never goes backward. */
 export class EventStream {
-  readonly plan: Plan;
+  readonly plan: StreamPlan;
   readonly output: StreamOutput;
   readonly recordStream: RecordStream;
   readonly #deps: ExtractDeps;
-  readonly #days: ReadonlySet<Day>;
   readonly #outcome: DaysOutcome;
-  readonly #keepsRepetition: boolean;
   /** Undefined for an incremental stream. */
-  #refresh: RefreshKeys | undefined;
+  readonly #refresh: RefreshKeys | undefined;
   #state: ExportState | undefined;
 
-  constructor(output: StreamOutput, { name, plan, keepsRepetition }: StreamPlan, deps: ExtractDeps) {
+  constructor(output: StreamOutput, plan: StreamPlan, deps: ExtractDeps) {
     const { syncMode, syncId } = output.configured;
     this.plan = plan;
     this.output = output;
-    this.recordStream = recordStream(name, output.configured);
+    this.recordStream = recordStream(plan.name, output.configured);
     this.#deps = deps;
-    this.#days = new Set(plan.days);
     this.#outcome = new DaysOutcome(plan, deps);
-    this.#keepsRepetition = keepsRepetition;
     this.#state = plan.state;
     if (syncMode === 'full_refresh') this.#refresh = { sync_id: syncId };
   }
@@ -46,14 +42,14 @@ export class EventStream {
   }
 
   wants(day: Day): boolean {
-    return this.output.isRunning && this.#days.has(day);
+    return this.output.isRunning && this.plan.days.includes(day);
   }
 
   /** Takes the result of a day; true if its records are to be written. It may end the stream with a failure. */
   async take(result: DayResult, behaviour: ServiceBehaviour): Promise<boolean> {
     try {
       const isRead = result.kind === 'downloaded' || result.kind === 'empty';
-      if (isRead && this.#keepsRepetition) this.#requireEndDay(behaviour);
+      if (isRead && this.plan.keepsRepetition) this.#requireEndDay(behaviour);
       const download = this.#outcome.add(result, behaviour);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
       const { failure } = this.#outcome;
@@ -69,8 +65,8 @@ export class EventStream {
   async advance(receipt: Receipt, behaviour: ServiceBehaviour, recordCount: number): Promise<void> {
     const { receipts } = this.#outcome;
     const progress = this.#outcome.progress(behaviour, this.#deps.clock.now());
-    if (this.#refresh !== undefined) this.#refresh = { ...this.#refresh, refreshed_through: receipt.day };
-    this.#state = nextState(this.#state, receipts, progress, this.#refresh);
+    const refresh = this.#refresh && { ...this.#refresh, refreshed_through: receipt.day };
+    this.#state = nextState(this.#state, receipts, progress, refresh);
     await this.output.writeState(this.#state, recordCount);
   }
 
@@ -89,7 +85,7 @@ export class EventStream {
   #requireEndDay({ includesEnd }: ServiceBehaviour): void {
     if (includesEnd !== undefined) return;
     throw configError(
-      `Whether an export includes its to_date is not known, and the destination of ${this.recordStream.name} keeps every record: rows ` +
+      `Whether an export includes its to_date is not known, and the destination of ${this.plan.name} keeps every record: rows ` +
         'would come twice or be missing. Set to_date_inclusive to true or false, as the provider says, or let the ' +
         'destination merge by key (append_dedup or overwrite_dedup).',
     );

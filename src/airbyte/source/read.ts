@@ -38,8 +38,8 @@ export const read: Verb = async (context) => {
   try {
     const extract = extractDeps(config, service, context, suppressionOf(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
-    const profileOutput = outputs.find(({ configured: { descriptor } }) => {
-      const isProfileStream = descriptor.namespace === undefined && descriptor.name === PROFILE_STREAM;
+    const profileOutput = outputs.find(({ name, configured }) => {
+      const isProfileStream = configured.descriptor.namespace === undefined && name === PROFILE_STREAM;
       return config.userProfiles && isProfileStream;
     });
     if (profileOutput !== undefined) await readProfiles(profileOutput, deps);
@@ -183,7 +183,7 @@ function throwFailures(outputs: readonly StreamOutput[]): void {
   const failed = outputs.filter(({ failure }) => failure !== undefined);
   const first = failed[0]?.failure;
   if (first === undefined) return;
-  const names = failed.map(({ configured }) => configured.descriptor.name).join(', ');
+  const names = failed.map(({ name }) => name).join(', ');
   const message = `${failed.length} of ${outputs.length} streams could not be read to the end (${names}): `;
-  throw first.with({ message: message + first.platformMessage });
+  throw first.withMessage(message + first.platformMessage);
 }

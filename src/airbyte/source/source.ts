@@ -1,4 +1,4 @@
-// This folder: the Airbyte source, one verb a file. `read.ts` opens the service, and reads the profiles, then the days.
+// This folder: the Airbyte source. `read.ts` opens the service, and reads the profiles, then the days.
 // `stream-plans.ts` decides the days of a stream, `stream-state.ts` is its state. `event-stream.ts` is a stream while
 // it is read, `stream-output.ts` tells the platform of it.
 

@@ -18,6 +18,10 @@ export class StreamOutput {
     this.#context = context;
   }
 
+  get name(): string {
+    return this.configured.descriptor.name;
+  }
+
   /** Sets `isRunning`, too. `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
   writeStatus(status: StreamStatus, waitingUntil?: number): Promise<void> {
     this.isRunning = status === 'STARTED' || status === 'RUNNING';
@@ -47,7 +51,7 @@ export class StreamOutput {
     const newColumns = columns.filter((name) => !this.#loggedColumns.has(name));
     if (newColumns.length === 0) return;
     for (const name of newColumns) this.#loggedColumns.add(name);
-    const message = `${this.configured.descriptor.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`;
+    const message = `${this.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`;
     this.#context.logger.info('columns.unsent', message);
   }
 
@@ -59,8 +63,7 @@ export class StreamOutput {
     const { writer, clock, redactor, signal } = this.#context;
     if (signal.aborted || !(error instanceof UserError)) throw error;
     this.failure = error;
-    const failure = error.with({ where: { stream: this.configured.descriptor.name } });
-    await writer.write(errorTrace(failure, clock.now(), redactor.mask));
+    await writer.write(errorTrace(error, clock.now(), redactor.mask, this.configured.descriptor));
     await this.writeStatus('INCOMPLETE');
   }
 }

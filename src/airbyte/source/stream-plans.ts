@@ -3,15 +3,14 @@ import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { NO_PRIOR_LOADS, type PriorReceipt } from '../../extract/checked-day.ts';
-import { FutureCursorError, OtherFiltersError, parseState } from '../../extract/export-state.ts';
+import { FutureCursorError, includesEndOf, OtherFiltersError, parseState } from '../../extract/export-state.ts';
 import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, type StreamName } from '../records/streams.ts';
 import { receiptsIn, stateOfJob, withoutTransientKeys } from './stream-state.ts';
 
-export interface StreamPlan {
+export interface StreamPlan extends Plan {
   readonly name: StreamName;
-  readonly plan: Plan;
   /** True if the destination keeps a record that one sync sends twice. */
   readonly keepsRepetition: boolean;
 }
@@ -27,12 +26,12 @@ export function planStream(
   now: number,
 ): StreamPlan {
   const name = streamName(stream);
-  const { ofLaterSync, ofSameSync } = keptRepetitions(stream);
-  const input: StatelessInput = { settings, appends: ofLaterSync, now };
+  const { appends, keepsRepetition } = repetitionsIn(stream);
+  const input: StatelessInput = { settings, appends, now };
   const state = withoutTransientKeys(saved);
   const isRefresh = stream.syncMode === 'full_refresh';
   const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
-  return { name, plan, keepsRepetition: ofSameSync };
+  return { ...plan, name, keepsRepetition };
 }
 
 function streamName({ descriptor, syncMode }: ConfiguredStream): StreamName {
@@ -54,22 +53,20 @@ function streamName({ descriptor, syncMode }: ConfiguredStream): StreamName {
  * refresh of an incremental stream empties it once, and later syncs add to it. PyAirbyte asks for `overwrite` of
  * incremental streams, too, and merges them by key.
  *
- *   destination mode                            in a later sync   in the same sync
+ *                                               in a later sync   in the same sync
+ *   destination mode                            (`appends`)       (`keepsRepetition`)
  *   append                                      kept              kept
  *   append of a full refresh that empties       replaced          kept
  *   overwrite of a full refresh                 replaced          kept
  *   any other                                   merged by key     merged by key
  */
-function keptRepetitions({ syncMode, destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream): {
-  readonly ofLaterSync: boolean;
-  readonly ofSameSync: boolean;
-} {
+function repetitionsIn({ syncMode, destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream) {
   const isRefresh = syncMode === 'full_refresh';
   const empties = isRefresh && generationId > 0 && minimumGenerationId === generationId;
-  const appends = destinationSyncMode === 'append';
+  const isAppend = destinationSyncMode === 'append';
   return {
-    ofLaterSync: appends && !empties,
-    ofSameSync: appends || (isRefresh && destinationSyncMode === 'overwrite'),
+    appends: isAppend && !empties,
+    keepsRepetition: isAppend || (isRefresh && destinationSyncMode === 'overwrite'),
   };
 }
 
@@ -112,7 +109,8 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, in
   const { refreshed_through: through, start_date: start = wholePlan.start } = state;
   const next = typeof through === 'string' ? addDays(through, 1) : wholePlan.start;
   const days = wholePlan.days.filter((day) => day >= next);
-  return { ...wholePlan, state, receipts: receiptsIn(state), days, start };
+  const includesEnd = includesEndOf(input.settings, state);
+  return { ...wholePlan, state, receipts: receiptsIn(state), days, start, includesEnd };
 }
 
 /**

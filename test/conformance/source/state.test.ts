@@ -146,6 +146,11 @@ describe('a saved state', () => {
     expect(middle).toMatchObject({ from_date: '2026-01-17', sync_id: 41 });
     const again = await refresh(41, savedStates(middle, 'events'));
     expect([...again.asked].sort()).toEqual(['2026-01-17', '2026-01-18', '2026-01-19', '2026-01-20']);
+    // A day that is not over proves nothing of the end of an export: the earlier attempt has.
+    const beforeOpen = first.output.states('events').find((state) => state.refreshed_through === '2026-01-19');
+    const lastDay = await refresh(41, savedStates(beforeOpen ?? {}, 'events'));
+    expect(lastDay.asked).toEqual(['2026-01-20']);
+    expect(lastDay.output.statuses('events').at(-1)).toBe('COMPLETE');
     // What was read while it was not over is not read twice either: the destination keeps both.
     const open = await refresh(41, savedStates(first.output.states('events').at(-1) ?? {}, 'events'));
     expect(open.asked).toEqual([]);

@@ -151,16 +151,16 @@ export async function runInProcess(
       setImmediate(done);
     },
   });
-  const failure = new AbortController();
+  const ending = new AbortController();
   const code = await runConnector(connector, {
     words,
-    writer: new MessageWriter(out, (error) => failure.abort(error)),
+    writer: new MessageWriter(out, (error) => ending.abort(error)),
     input: Readable.from(input.map((line) => (typeof line === 'string' ? Buffer.from(`${line}\n`) : line))),
     clock,
     env,
     random: () => 0.5,
     signal,
-    failure,
+    ending,
   });
   return new Output(Buffer.concat(parts).toString(), code);
 }

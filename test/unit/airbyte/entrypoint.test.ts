@@ -29,21 +29,21 @@ async function check(
     },
   });
   out.on('error', () => {});
-  const failure = new AbortController();
+  const ending = new AbortController();
   const verb: Verb = async (context) =>
-    connectionStatus('SUCCEEDED', await work(context, (error) => failure.abort(error)));
+    connectionStatus('SUCCEEDED', await work(context, (error) => ending.abort(error)));
   const load = async () => verb;
   const code = await runConnector(
     { spec: load, check: load, discover: load },
     {
       words,
-      writer: new MessageWriter(out, (error) => failure.abort(error)),
+      writer: new MessageWriter(out, (error) => ending.abort(error)),
       input: Writable.prototype as never,
       clock: systemClock,
       env: {},
       random: systemRandom,
       signal: new AbortController().signal,
-      failure,
+      ending,
     },
   );
   const messages = said.join('').split('\n').filter(Boolean);

@@ -89,17 +89,17 @@ describe('a trace', () => {
 
   it('has a message for the user and one for maintainers, both masked', () => {
     const cause = new Error('not taken: hush');
-    const where = { stream: 'events', row: 3 };
+    const where = { day: '2026-01-15', row: 3 };
     const error = configError('Wrong token hush.', { technical: 'got hush', where, cause });
-    const text = JSON.stringify(errorTrace(error, 1_700_000_000_000, mask));
+    const text = JSON.stringify(errorTrace(error, 1_700_000_000_000, mask, { name: 'events', namespace: 'shop' }));
     expect(JSON.parse(text).trace).toMatchObject({
       type: 'ERROR',
       emitted_at: 1_700_000_000_000,
       error: {
         message: 'Wrong token ******.',
-        internal_message: 'got ****** (stream events, row 3)',
+        internal_message: 'got ****** (day 2026-01-15, row 3)',
         failure_type: 'config_error',
-        stream_descriptor: { name: 'events' },
+        stream_descriptor: { name: 'events', namespace: 'shop' },
       },
     });
     expect(text).toContain('caused by Error: not taken: ******');
