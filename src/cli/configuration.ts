@@ -26,6 +26,7 @@ export const CONFIG_SCHEMAS: Readonly<Record<'source' | 'local' | 'erasure', Con
 };
 
 const VARIABLES = variablesOf(...Object.values(CONFIG_SCHEMAS));
+const SECRET_KEYS = VARIABLES.filter(({ property }) => property.airbyte_secret).map(({ key }) => key);
 
 /** The keys of the file. Those of `erasure` in it lack the service, which is that of the file. */
 const KEYS = Object.keys({ ...SOURCE.schema.properties, ...LOCAL.schema.properties });
@@ -46,7 +47,9 @@ export function readConfiguration(
   const { erasure: erasureInFile = {}, ...keysInFile } = inFile;
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
   const { values: inEnvironment, names, problems } = readVariables(VARIABLES, env);
-  for (const secret of secretsIn([keysInFile, erasureInFile, inEnvironment])) context.redactor.add(secret);
+  // No message may show a secret, whatever else is wrong with it.
+  for (const part of [keysInFile, erasureInFile, inEnvironment])
+    for (const key of SECRET_KEYS) if (typeof part[key] === 'string') context.redactor.add(new Secret(part[key]));
   throwProblems('the environment is not usable', problems);
   const unknown = [
     ...unknownKeys(KEYS, keysInFile),
@@ -74,7 +77,7 @@ export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 export function requireKeys<K extends RequiredKey | KeyBeside>(config: CommandConfig, ...keys: readonly K[]) {
   const problems = keys.flatMap((key) => config.missingKeys.find((problem) => problem.key === key) ?? []);
   if (problems.length === 0) return config as ConfigHaving<CommandConfig, Exclude<K, KeyBeside>>;
-  const names = problems.map(({ key }) => `${variableOf(key)}${/_(token|key)$/.test(key) ? ' (or …_FILE)' : ''}`);
+  const names = problems.map(({ key }) => `${variableOf(key)}${SECRET_KEYS.includes(key) ? ' (or …_FILE)' : ''}`);
   const isInErasure = problems.some(({ key }) => ERASURE_KEYS.includes(key));
   const file = `${isInErasure ? 'the object erasure of ' : ''}${config.shownFile}`;
   const them = problems.length === 1 ? 'it' : 'them';
@@ -95,12 +98,6 @@ function inputOf(pathOrObject: string | object | undefined, env: Env) {
   return { folder: dirname(file), shownFile: file, env, values };
 }
 
-/** The secrets among the values, of which no message may show one, whatever else is wrong with them. */
-const secretsIn = (parts: readonly JsonObject[]): Secret[] =>
-  VARIABLES.filter(({ property }) => property.airbyte_secret)
-    .flatMap(({ key }) => parts.map((values) => values[key]))
-    .flatMap((value) => (typeof value === 'string' ? [new Secret(value)] : []));
-
 /** An address of the web may have an @ in its path. */
 const WITH_CREDENTIALS = /^(-.*=)?(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i;
 
@@ -116,7 +113,7 @@ const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 function refuseCredentials(values: JsonObject, originOf: (key: string) => string): void {
   const pathsOf = (key: string) => {
     const value = values[key];
-    return Array.isArray(value) ? value.map((named) => (isObject(named) ? named.place : undefined)) : [value];
+    return Array.isArray(value) ? value.map((entry) => (isObject(entry) ? entry.place : undefined)) : [value];
   };
   const key = [...PATH_KEYS, 'places'].find((key) => pathsOf(key).some(hasCredentials));
   if (key !== undefined) throw addressWithCredentials(originOf(key));
@@ -130,7 +127,7 @@ function withPaths(values: JsonObject, folder: string): JsonObject {
       : path;
   const paths = Object.fromEntries(PATH_KEYS.filter((key) => key in values).map((key) => [key, inFolder(values[key])]));
   if (!Array.isArray(values.places)) return { ...values, ...paths };
-  const places = values.places.map((named) => (isObject(named) ? { ...named, place: inFolder(named.place) } : named));
+  const places = values.places.map((entry) => (isObject(entry) ? { ...entry, place: inFolder(entry.place) } : entry));
   return { ...values, ...paths, places };
 }
 

@@ -42,7 +42,7 @@ export interface Terminal {
   status(line?: string): void;
   /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
   readonly stdout?: Writable | undefined;
-  readonly interactive: boolean;
+  readonly isInteractive: boolean;
   /** The width of the results; infinite where they go to no terminal. */
   readonly columns: number;
 }
@@ -50,7 +50,7 @@ export interface Terminal {
 /** Makes each text one printable line, whatever characters from outside it contains. */
 export const printableTerminal = (terminal: Terminal): Terminal => ({
   stdout: terminal.stdout,
-  interactive: terminal.interactive,
+  isInteractive: terminal.isInteractive,
   get columns() {
     return terminal.columns;
   },

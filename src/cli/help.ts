@@ -14,7 +14,7 @@ const MAX_COLUMNS = 110;
 function placesLine({ target }: OptionTable): string {
   const targets = TARGETS.filter(({ name }) => target?.choices?.includes(name));
   if (targets.length === 0) return '';
-  const forms = targets.map((named) => placeUsage([named])).join(', ');
+  const forms = targets.map((target) => placeUsage([target])).join(', ');
   return `TARGET PLACE: ${forms}.\nDefault: target and place of dfinery.json.\n`;
 }
 

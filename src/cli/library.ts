@@ -104,8 +104,8 @@ export async function sync(options: SyncOptions): Promise<Summary> {
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
   const { config, context } = open(options);
-  const named = optionalPlaceOf('plan', options, TARGETS, config);
-  return (await planSync(named, options, config, context)).result;
+  const namedPlace = optionalPlaceOf('plan', options, TARGETS, config);
+  return (await planSync(namedPlace, options, config, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */
@@ -128,7 +128,7 @@ function open({ config: keys, log = () => {}, signal = new AbortController().sig
     random: systemRandom,
     signal,
     redactor,
-    terminal: { result() {}, note() {}, status() {}, interactive: false, columns: Number.POSITIVE_INFINITY },
+    terminal: { result() {}, note() {}, status() {}, isInteractive: false, columns: Number.POSITIVE_INFINITY },
     logger: createLogger(log, 'debug', redactor.mask),
   };
   return { config: readConfiguration(keys, context), context };

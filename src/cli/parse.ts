@@ -116,12 +116,12 @@ async function split(argv: readonly string[], table: OptionTable): Promise<Split
   } catch (error) {
     // yargs tells the name of the option after which words are missing.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
-    const written = error.message.replace(/^.*: /, '');
+    const writtenName = error.message.replace(/^.*: /, '');
     // The other options say how to tell of the failure.
-    const others = argv.filter((word) => word !== `--${written}` && word !== `-${written}`);
+    const others = argv.filter((word) => word !== `--${writtenName}` && word !== `-${writtenName}`);
     const isLeftOut = others.length < argv.length;
     const line = isLeftOut ? await split(others, table) : { options: { json: argv.includes('--json') }, words: [] };
-    return { ...line, problem: missingWord(written, table) };
+    return { ...line, problem: missingWord(writtenName, table) };
   }
 }
 
@@ -131,9 +131,9 @@ function argumentKeys(table: OptionTable, words: number): string[] {
   return keys[0] === 'target' && words <= keys.length - 2 ? keys.slice(2) : keys;
 }
 
-function missingWord(written: string, table: OptionTable): UserError {
-  const entry = Object.entries(table).find(([key, { short }]) => kebab(key) === written || short === written);
-  const [key, option] = entry ?? [written];
+function missingWord(writtenName: string, table: OptionTable): UserError {
+  const entry = Object.entries(table).find(([key, { short }]) => kebab(key) === writtenName || short === writtenName);
+  const [key, option] = entry ?? [writtenName];
   return configError(`--${kebab(key)} ${option?.wordCount === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
 }
 
@@ -144,13 +144,13 @@ function readOption(option: Option<unknown>, name: string, raw: unknown) {
   // Messages, logs and notifications repeat addresses.
   if (isExternalId !== true && words.some(hasCredentials))
     return { value: undefined, problem: addressWithCredentials(name) };
-  const filled = words.filter((word) => word !== '');
+  const filledWords = words.filter((word) => word !== '');
   // Of words that were given twice, which is a failure, the first is read; of a flag the last.
-  const used = wordCount === 0 ? filled.slice(-1) : isList === true ? filled : filled.slice(0, 1);
+  const wordsRead = wordCount === 0 ? filledWords.slice(-1) : isList === true ? filledWords : filledWords.slice(0, 1);
   const wrong = (what: string) => configError(`${name} ${what}.`);
   try {
-    const value = option.read(used.length === 0 && fallback !== undefined ? [fallback] : used, name);
-    if (filled.length < words.length) return { value, problem: wrong('is empty') };
+    const value = option.read(wordsRead.length === 0 && fallback !== undefined ? [fallback] : wordsRead, name);
+    if (filledWords.length < words.length) return { value, problem: wrong('is empty') };
     if (wordCount > 0 && isList !== true && words.length > 1)
       return { value, problem: wrong('is given more than once') };
     return { value, problem: isRequired && words.length === 0 ? wrong('is missing') : undefined };

@@ -20,7 +20,8 @@ export interface NamedPlace<T extends Target = Target> {
 }
 
 /** True where the data of a run go to stdout, so that nothing else may. */
-export const isStdout = (named: NamedPlace | undefined): boolean => named?.target.isStdout?.(named.place) === true;
+export const isStdout = (namedPlace: NamedPlace | undefined): boolean =>
+  namedPlace?.target.isStdout?.(namedPlace.place) === true;
 
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
 export const placeUsage = (targets: readonly Target[]): string =>
@@ -44,9 +45,9 @@ export function placeOf<T extends Target>(
   targets: readonly T[],
   config: CommandConfig,
 ): NamedPlace<T> {
-  const named = optionalPlaceOf(command, values, targets, config);
-  if (named === undefined) throw missingPlace(command, targets, config);
-  return named;
+  const namedPlace = optionalPlaceOf(command, values, targets, config);
+  if (namedPlace === undefined) throw missingPlace(command, targets, config);
+  return namedPlace;
 }
 
 /** The same for a command that may do without; undefined where nothing names them. */

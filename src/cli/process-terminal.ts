@@ -55,7 +55,7 @@ export class StatusLine {
 /** Both streams of this process. A result comes after the notes before it, in case both are the same stream. */
 export class ProcessTerminal implements Terminal {
   readonly stdout = openOutputStream(1);
-  readonly interactive: boolean;
+  readonly isInteractive: boolean;
   readonly #hasColours: boolean;
   readonly #clock: Clock;
   readonly #status = new StatusLine(() => terminalColumns(process.stderr));
@@ -68,8 +68,8 @@ export class ProcessTerminal implements Terminal {
 
   constructor(clock: Clock, env: Env) {
     this.#clock = clock;
-    this.interactive = isatty(2) && env.TERM !== 'dumb';
-    this.#hasColours = this.interactive && !env.NO_COLOR;
+    this.isInteractive = isatty(2) && env.TERM !== 'dumb';
+    this.#hasColours = this.isInteractive && !env.NO_COLOR;
   }
 
   get columns(): number {
@@ -94,7 +94,7 @@ export class ProcessTerminal implements Terminal {
   }
 
   status(line = ''): void {
-    if (this.interactive) this.#notes.add(this.#status.replace(line));
+    if (this.isInteractive) this.#notes.add(this.#status.replace(line));
   }
 
   /**

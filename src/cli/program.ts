@@ -48,7 +48,7 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
 
 async function runCommand({ command, values, problem }: CommandLine, io: Io): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat = 'text' } = values;
-  const terminal = quiet === true ? { ...io.terminal, interactive: false, status() {} } : io.terminal;
+  const terminal = quiet === true ? { ...io.terminal, isInteractive: false, status() {} } : io.terminal;
   const context = contextOf({ ...io, terminal }, logLevel, logFormat);
   let outcome: CommandResult | ExitCode;
   try {

@@ -23,7 +23,7 @@ export async function withProgress<T>(
   const ticker = setInterval(() => {
     const { text, bar, lineEveryMs } = progress();
     terminal.status(bar === undefined ? text : `${bar} ${text}`);
-    if (terminal.interactive || clock.now() - lastLineAt < lineEveryMs) return;
+    if (terminal.isInteractive || clock.now() - lastLineAt < lineEveryMs) return;
     logger.info('run.progress', text);
     lastLineAt = clock.now();
   }, TICK_MS);

@@ -88,7 +88,7 @@ export class PrivacyFixture {
         result: (line) => void results.push(line),
         note: (line) => void notes.push(line),
         status() {},
-        interactive: false,
+        isInteractive: false,
         columns: 200,
         stdout: new Writable({ write: (_chunk, _encoding, done) => done() }),
       },

@@ -111,14 +111,14 @@ async function askErasure(prompts: Prompts) {
 }
 
 function nextSteps(path: string, isErasing: boolean): string[] {
-  const named = path === CONFIG_FILE ? '' : ` --config ${path}`;
+  const configOption = path === CONFIG_FILE ? '' : ` --config ${path}`;
   return [
     `${path} has all but the secrets. Each run takes those from its environment:`,
     '  export DFINERY_EXPORT_TOKEN=…   # or DFINERY_EXPORT_TOKEN_FILE=FILE',
     ...(isErasing ? ['  export DFINERY_IMPORT_TOKEN=…   # for forget'] : []),
     'How to go on',
-    `  npx dfinery-elt plan${named}             # days and exports`,
-    `  npx dfinery-elt sync${named}             # as often as you like`,
-    ...(isErasing ? [`  npx dfinery-elt forget --id ID${named}   # the plan; nothing is erased`] : []),
+    `  npx dfinery-elt plan${configOption}             # days and exports`,
+    `  npx dfinery-elt sync${configOption}             # as often as you like`,
+    ...(isErasing ? [`  npx dfinery-elt forget --id ID${configOption}   # the plan; nothing is erased`] : []),
   ];
 }

@@ -20,8 +20,8 @@ export const command = defineCommand({
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { config, ...named } = configuredPlace('status', values, STATEFUL_TARGETS, context);
-    const result = await readStatus(named, config, context);
+    const { config, ...namedPlace } = configuredPlace('status', values, STATEFUL_TARGETS, context);
+    const result = await readStatus(namedPlace, config, context);
     return { result, lines: linesOf(result) };
   },
 });
@@ -71,8 +71,8 @@ function lastRunOf({ lastRun }: PlaceState): Status['last_run'] {
 
 function linesOf(status: Status): string[] {
   const { place, days, rows, first_day, last_day, cursor, days_until_loss: daysLeft, last_run: run } = status;
-  const daysLine = (what: string, named: readonly string[]) =>
-    named.length === 0 ? [] : [`${what}: ${nameDays(named)}`];
+  const daysLine = (what: string, names: readonly string[]) =>
+    names.length === 0 ? [] : [`${what}: ${nameDays(names)}`];
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
   return [
     `${place}: ${count(rows, 'row')} in ${count(days, 'day')}${span}`,

@@ -25,25 +25,25 @@ export const command = defineCommand({
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'targets.md',
   async run(values, context) {
-    const { config: configuration, ...named } = configuredPlace('sync', values, TARGETS, context);
-    if (values.dryRun) return await planSync(named, values, configuration, context);
+    const { config: configuration, ...namedPlace } = configuredPlace('sync', values, TARGETS, context);
+    if (values.dryRun) return await planSync(namedPlace, values, configuration, context);
     const url = notifyAddress(values.notify, context);
     const config = requireKeys(configuration, ...EXPORT_KEYS);
     const pinned = pinnedTypes(values.schema);
-    const sink = await named.target.open(named.place, { ...openOptions(config, context), pinned });
+    const sink = await namedPlace.target.open(namedPlace.place, { ...openOptions(config, context), pinned });
     const summary = await runSync({ config, days: values, maxWaitMs: values.maxWait }, sink, context);
-    context.logger.info('run.summary', describeSummary(summary, named));
-    return await notifyAndAnswer(url, { summary, named, historyDays: config.historyDays }, context);
+    context.logger.info('run.summary', describeSummary(summary, namedPlace));
+    return await notifyAndAnswer(url, { summary, namedPlace, historyDays: config.historyDays }, context);
   },
   async failed(error, context, values) {
     const { summary } = error instanceof RunFailed ? error : new RunFailed(EMPTY_SUMMARY, error, context);
     const config = ifReadable(() => readConfiguration(values.config, context));
-    const named = ifReadable(() => optionalPlaceOf('sync', values, TARGETS, config));
+    const namedPlace = ifReadable(() => optionalPlaceOf('sync', values, TARGETS, config));
     const url = values.dryRun ? undefined : ifReadable(() => notifyAddress(values.notify, context));
-    if (summary.days > 0) context.logger.info('run.summary', describeSummary(summary, named));
+    if (summary.days > 0) context.logger.info('run.summary', describeSummary(summary, namedPlace));
     failureOf(error, context).log();
     const { historyDays = DEFAULT_HISTORY_DAYS } = config ?? {};
-    return await notifyAndAnswer(url, { summary, named, historyDays }, context);
+    return await notifyAndAnswer(url, { summary, namedPlace, historyDays }, context);
   },
 });
 
@@ -59,6 +59,6 @@ function ifReadable<T>(read: () => T): T | undefined {
 /** Notifies of a run. Its result goes to stderr where stdout carries the data. */
 async function notifyAndAnswer(url: Secret | undefined, run: FinishedRun, context: Context): Promise<CommandResult> {
   if (url !== undefined) await notify(url, run, context);
-  const { summary, named } = run;
-  return { result: summary, lines: [], exit: summary.exit, stream: isStdout(named) ? 'stderr' : 'stdout' };
+  const { summary, namedPlace } = run;
+  return { result: summary, lines: [], exit: summary.exit, stream: isStdout(namedPlace) ? 'stderr' : 'stdout' };
 }

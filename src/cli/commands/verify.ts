@@ -13,9 +13,9 @@ export const command = defineCommand({
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { config, ...named } = configuredPlace('verify', values, STATEFUL_TARGETS, context);
-    const { place } = named;
-    const result = await during(`Verifying ${place}`, () => verificationOf(named, config, context), context);
+    const { config, ...namedPlace } = configuredPlace('verify', values, STATEFUL_TARGETS, context);
+    const { place } = namedPlace;
+    const result = await during(`Verifying ${place}`, () => verificationOf(namedPlace, config, context), context);
     const { differences, warnings } = result;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const agrees = differences.length === 0;

@@ -19,7 +19,7 @@ import { describeSummary } from './summary.ts';
 /** A run that is over, or a command line that was refused, whose place may not be known. */
 export interface FinishedRun {
   readonly summary: Summary;
-  readonly named: NamedPlace | undefined;
+  readonly namedPlace: NamedPlace | undefined;
   readonly historyDays: number;
 }
 
@@ -82,15 +82,15 @@ const firstNames = (names: readonly string[]): string =>
 /** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
 export async function notify(
   url: Secret,
-  { summary, named, historyDays }: FinishedRun,
+  { summary, namedPlace, historyDays }: FinishedRun,
   context: Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>,
 ): Promise<void> {
   const { clock, logger, signal } = context;
   const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
   // Whoever pressed Ctrl-C knows.
   if (reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
-  const command = named === undefined ? 'sync' : printable(`sync ${named.target.name} ${named.place}`);
-  const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, named))].join('\n');
+  const command = namedPlace === undefined ? 'sync' : printable(`sync ${namedPlace.target.name} ${namedPlace.place}`);
+  const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, namedPlace))].join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
   // A process that is told to end has seconds left, and makes one attempt.
   const limits = signal.aborted

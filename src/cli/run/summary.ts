@@ -31,8 +31,8 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
   };
 }
 
-export function describeSummary(summary: Summary, named: NamedPlace | undefined): string {
-  const place = isStdout(named) ? 'the stream' : (named?.place ?? 'any place');
+export function describeSummary(summary: Summary, namedPlace: NamedPlace | undefined): string {
+  const place = isStdout(namedPlace) ? 'the stream' : (namedPlace?.place ?? 'any place');
   const daysText = summary.days === 0 ? nothingStoredText(summary, place) : storedText(summary, place);
   return summary.profiles === null ? daysText : `${daysText} ${count(summary.profiles, 'user profile')} stored.`;
 }

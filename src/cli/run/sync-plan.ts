@@ -18,18 +18,20 @@ const EXPORTS_PER_HOUR = 100;
 
 /** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
 export async function planSync(
-  named: NamedPlace | undefined,
+  namedPlace: NamedPlace | undefined,
   days: SyncRun['days'],
   configuration: CommandConfig,
   context: Context,
 ) {
   const config = requireKeys(configuration, ...PLAN_KEYS);
-  const target = STATEFUL_TARGETS.find((stateful) => stateful === named?.target);
+  const target = STATEFUL_TARGETS.find((stateful) => stateful === namedPlace?.target);
   const state =
-    named && target && (await (await target.maintenance()).readState(named.place, placeOptions(config, context)));
+    namedPlace &&
+    target &&
+    (await (await target.maintenance()).readState(namedPlace.place, placeOptions(config, context)));
   const now = context.clock.now();
   const planned = planRun({ ...days, settings: config, prior: priorLoadsOf(state), now });
-  const hasProfiles = config.userProfiles && (named === undefined || target !== undefined);
+  const hasProfiles = config.userProfiles && (namedPlace === undefined || target !== undefined);
   const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFilters(config), now);
   logNotes(planned, context.logger);
   const result: PlanResult = {

@@ -39,7 +39,7 @@ export async function runHere(
     },
     note,
     status() {},
-    interactive: false,
+    isInteractive: false,
     columns,
   };
   const code = await runCommandLine(argv, { terminal, clock, env, signal, prompts });

@@ -46,7 +46,7 @@ async function reported(
   const env = { DFINERY_NOTIFY_URL: url, ...variables };
   const notification = notifyAddress(undefined, { env, redactor: new Redactor() });
   if (notification === undefined) throw new Error('no notification');
-  const run = { summary: { ...EMPTY_SUMMARY, ...more }, named: { target: duckdb, place: 'x' }, historyDays };
+  const run = { summary: { ...EMPTY_SUMMARY, ...more }, namedPlace: { target: duckdb, place: 'x' }, historyDays };
   try {
     await notify(notification, run, { clock, env, logger, signal: stop.signal });
   } finally {

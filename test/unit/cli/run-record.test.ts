@@ -5,7 +5,7 @@ import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { recorded } from '../../../src/cli/run/run.ts';
 
-const terminal = { result() {}, note() {}, status() {}, interactive: false, columns: 80 };
+const terminal = { result() {}, note() {}, status() {}, isInteractive: false, columns: 80 };
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
   const full = new Error('the disk is full');
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
