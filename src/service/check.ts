@@ -101,7 +101,7 @@ async function refusalInBody(body: ExportBody, host: string): Promise<ExportRefu
     if (code === 'empty_body') return { kind: 'empty', code, clause: `${host} answered with no byte`, status };
     return notAnExport(code, clause);
   } finally {
-    await body.close();
+    body.close();
   }
 }
 

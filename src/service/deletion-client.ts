@@ -95,9 +95,9 @@ export class DeletionClient {
       const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
       const about = { host: this.#transport.host, isAddressProven: isAddressProven() };
       const traits = deletionTraits(status, body.toString(), about);
-      const { kind, code = traits.code ?? `http_${status}`, message } = firstMatch(DELETION_OUTCOMES, traits);
+      const { kind, code = traits.code ?? `http_${status}`, text } = firstMatch(DELETION_OUTCOMES, traits);
       const limits = readLimits(headers, this.#options.clock.now());
-      return { kind, code, status, message: message(traits), limits };
+      return { kind, code, status, message: text, limits };
     } finally {
       answer.disconnect();
     }

@@ -24,11 +24,6 @@ export interface DeletionTraits {
   readonly host: string;
 }
 
-interface DeletionRow extends OutcomeRow<DeletionTraits, DeletionKind> {
-  /** A sentence. */
-  readonly message: (answer: DeletionTraits) => string;
-}
-
 const hasCode =
   (...codes: string[]) =>
   ({ code }: DeletionTraits) =>
@@ -42,84 +37,84 @@ export const MAYBE_DELETED = 'it may or may not be deleted.';
 
 /**
  * A code outweighs the HTTP status, since failures come as 200. But an answer about the token, the address or the
- * state of the service decides nothing about one id.
+ * state of the service decides nothing about one id. A text is a sentence.
  */
-export const DELETION_OUTCOMES: readonly DeletionRow[] = [
+export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind>[] = [
   {
     when: ({ isFullSuccess }) => isFullSuccess,
     kind: 'done',
-    message: () => 'The service says that the profile is deleted.',
+    text: () => 'The service says that the profile is deleted.',
   },
   {
     when: hasCode('40101'),
     kind: 'stop',
-    message: ({ host }) => `${host} does not know the service_id (40101): ${CHECK_TOKEN}`,
+    text: ({ host }) => `${host} does not know the service_id (40101): ${CHECK_TOKEN}`,
   },
   {
     when: hasCode('40201'),
     kind: 'stop',
-    message: ({ host }) => `${host} does not accept the import token (40201): ${CHECK_TOKEN}`,
+    text: ({ host }) => `${host} does not accept the import token (40201): ${CHECK_TOKEN}`,
   },
   {
     when: (answer) => answer.code === '40401' || answer.status === 429,
     kind: 'wait',
-    message: ({ host, code, status }) => `${host} says that the limit of requests is reached (${code ?? status}).`,
+    text: ({ host, code, status }) => `${host} says that the limit of requests is reached (${code ?? status}).`,
   },
   {
     when: ({ code }) => code !== undefined && Number(code) >= 50_000,
     kind: 'retry',
-    message: ({ host, code }) => `${host} failed inside (${code}).`,
+    text: ({ host, code }) => `${host} failed inside (${code}).`,
   },
   {
     when: hasStatusBetween(300, 399),
     kind: 'stop',
     code: 'redirect',
-    message: (answer) =>
+    text: (answer) =>
       `${answer.host} answered with a redirect (${answer.status}), which is not followed: ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatus(401, 403),
     kind: 'stop',
-    message: (answer) => `${answer.host} does not allow the deletion (${answer.status}): ${CHECK_TOKEN}`,
+    text: (answer) => `${answer.host} does not allow the deletion (${answer.status}): ${CHECK_TOKEN}`,
   },
-  { when: hasStatusBetween(500, 599), kind: 'retry', message: failed },
+  { when: hasStatusBetween(500, 599), kind: 'retry', text: failed },
   {
     // A service may answer so for a profile that it does not know; to ask again would never end.
     when: ({ code, deletedNothing }) => code !== undefined && deletedNothing,
     kind: 'rejected',
-    message: ({ host, code }) => `${host} deleted nothing for this id (${code}).`,
+    text: ({ host, code }) => `${host} deleted nothing for this id (${code}).`,
   },
   {
     when: (answer) => answer.code === '20000' || answer.claimsSuccess,
     kind: 'undecided',
-    message: ({ host }) => `${host} did not say success in all of status, code, message and data: ${MAYBE_DELETED}`,
+    text: ({ host }) => `${host} did not say success in all of status, code, message and data: ${MAYBE_DELETED}`,
   },
   {
     when: ({ code }) => code !== undefined,
     kind: 'rejected',
-    message: ({ host, code }) => `${host} does not delete this id (${code}).`,
+    text: ({ host, code }) => `${host} does not delete this id (${code}).`,
   },
   {
     when: ({ status, isAddressProven }) => status === 404 && isAddressProven,
     kind: 'rejected',
-    message: ({ host }) => `${host} does not know this id (404).`,
+    text: ({ host }) => `${host} does not know this id (404).`,
   },
   {
     when: hasStatus(404, 405, 410),
     kind: 'stop',
-    message: (answer) => `${answer.host} knows no deletion under base_url (${answer.status}): ${CHECK_BASE_URL}`,
+    text: (answer) => `${answer.host} knows no deletion under base_url (${answer.status}): ${CHECK_BASE_URL}`,
   },
   {
     when: hasStatusBetween(200, 299),
     kind: 'retry',
     code: 'odd_body',
-    message: (answer) => `${answer.host} answered ${answer.status} with something that is no answer to a deletion.`,
+    text: (answer) => `${answer.host} answered ${answer.status} with something that is no answer to a deletion.`,
   },
-  { when: hasPassingStatus, kind: 'retry', message: failed },
+  { when: hasPassingStatus, kind: 'retry', text: failed },
   {
     when: () => true,
     kind: 'undecided',
-    message: (answer) => `${answer.host} answered ${answer.status}: ${MAYBE_DELETED}`,
+    text: (answer) => `${answer.host} answered ${answer.status}: ${MAYBE_DELETED}`,
   },
 ];
 

@@ -7,6 +7,8 @@ export interface OutcomeRow<Answer, Kind> {
   readonly kind: Kind;
   /** Stable code for logs and tests. Without one it is the code that the body contains, if any. */
   readonly code?: string;
+  /** What happened and what to do, for people. */
+  readonly text: (answer: Answer) => string;
 }
 
 interface HasStatus {
@@ -28,8 +30,8 @@ export const hasStatusBetween =
   ({ status }: HasStatus): boolean =>
     status >= first && status <= last;
 
-/** The first row that matches applies; the last one of a table matches everything. */
-export const firstMatch = <Answer, Row extends OutcomeRow<Answer, unknown>>(
-  rows: readonly Row[],
-  answer: Answer,
-): Row => rows.find(({ when }) => when(answer)) ?? rows[rows.length - 1];
+/** What the first row that matches says of an answer; the last one of a table matches everything. */
+export function firstMatch<Answer, Kind>(rows: readonly OutcomeRow<Answer, Kind>[], answer: Answer) {
+  const { kind, code, text } = rows.find(({ when }) => when(answer)) ?? rows[rows.length - 1];
+  return { kind, code, text: text(answer) };
+}

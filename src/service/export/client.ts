@@ -82,7 +82,7 @@ export class ExportClient implements ExportService {
     const permit = await quota?.enter(signal);
     const idleTimeout = new IdleTimeout(clock, STALL_MS, signal);
     let answer: HttpAnswer | undefined;
-    const close = async () => {
+    const close = () => {
       answer?.disconnect();
       idleTimeout.end();
       permit?.release();
@@ -90,30 +90,32 @@ export class ExportClient implements ExportService {
     try {
       answer = await idleTimeout.waitFor(this.#transport.send(request, idleTimeout.signal));
       const { status } = answer;
-      const outcome = await this.#outcome(answer, answer.bytes(idleTimeout)).catch((error: unknown) =>
-        this.#failedExchange(error, status),
-      );
+      const outcome = await this.#outcome(answer, idleTimeout).catch((error) => this.#brokenBody(error, status));
       const limits = readLimits(answer.headers, clock.now());
       permit?.recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
       const head = { limits, serverTime: readDate(answer.headers) };
       if (outcome.kind === 'data')
         return { kind: 'data', bytes: this.#data(outcome.bytes, signal, close), close, ...head };
-      await close();
+      close();
       return { ...outcome, ...head };
     } catch (error) {
-      await close();
+      close();
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      return { ...this.#failedExchange(error), limits: NO_LIMITS, serverTime: undefined };
+      const noHead = { limits: NO_LIMITS, serverTime: undefined };
+      if (error instanceof TimeLimitReached) return { ...this.#brokenBody(error), ...noHead };
+      const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
+      return { kind: isConfig ? 'config' : 'retry', code, clause, ...noHead };
     }
   }
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
   async #outcome(
     answer: HttpAnswer,
-    bytes: AsyncIterable<Uint8Array>,
+    idleTimeout: IdleTimeout,
   ): Promise<Pick<ExportBody, 'kind' | 'bytes'> | ExportRefusal> {
+    const bytes = answer.bytes(idleTimeout);
     // What came before a failure may name its reason.
     const keepPart = { keepsPart: true };
     if (answer.status !== 200) return this.#classify(answer, await firstBytes(bytes, keepPart));
@@ -132,15 +134,15 @@ export class ExportClient implements ExportService {
       host: this.#transport.host,
       location: originOf(answer.headers.location, baseUrl),
     };
-    const { kind, code = reason ?? 'no_reason', clause } = firstMatch(EXPORT_OUTCOMES, traits);
-    return { kind, code, clause: clause(traits), status: answer.status };
+    const { kind, code = reason ?? 'no_reason', text } = firstMatch(EXPORT_OUTCOMES, traits);
+    return { kind, code, clause: text, status: answer.status };
   }
 
   /** The bytes of a body, whose errors become an InterruptedBody. Closes at the end. */
   async *#data(
     bytes: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
-    close: () => Promise<void>,
+    close: () => void,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       yield* bytes;
@@ -148,15 +150,8 @@ export class ExportClient implements ExportService {
       signal.throwIfAborted();
       throw new InterruptedBody(this.#brokenBody(error), error);
     } finally {
-      await close();
+      close();
     }
-  }
-
-  /** A failure before the first byte of data; without a status, before the head of the answer. */
-  #failedExchange(error: unknown, status?: number): ExportRefusal {
-    if (status !== undefined || error instanceof TimeLimitReached) return this.#brokenBody(error, status);
-    const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
-    return { kind: isConfig ? 'config' : 'retry', code, clause, status };
   }
 
   #brokenBody(error: unknown, status?: number): ExportRefusal {

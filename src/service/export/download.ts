@@ -1,7 +1,7 @@
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
-import { type Coordinates, configError, transientError, type UserError } from '../../base/errors.ts';
+import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
-import { type Backoff, jitteredPauses } from '../../base/retry.ts';
+import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
 import type { RunContext, Runtime } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
@@ -37,16 +37,12 @@ export interface DownloadCounts {
 }
 
 /** Why an export gave no checked body, after all attempts. */
-export interface DownloadFailure {
+export interface DownloadFailure extends Pick<ExportRefusal, 'code' | 'clause' | 'where'> {
   /**
    * `empty`, `config`, `gone`, `invalid`, `unsupported`: as in an `ExportRefusal`. `too_large`: fewer events must be
    * requested. `failed`: the next run may succeed.
    */
   readonly kind: Exclude<ExportRefusal['kind'], 'retry' | 'retry_or_split' | 'wait'> | 'too_large' | 'failed';
-  readonly code: string;
-  readonly clause: string;
-  /** Row and byte of a body that came to its end and is broken. */
-  readonly where?: Coordinates | undefined;
 }
 
 const BACKOFF: Backoff = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
@@ -75,9 +71,6 @@ export const downloadChecked = <Output extends CheckedOutput>(
   request: DownloadRequest<Output>,
 ): Promise<CheckedBody<Output> | DownloadFailure> => new Download(request).run();
 
-/** An answer that is not data, or a body that is none when it was read; `where` it is broken. */
-type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'clause'> & Pick<DownloadFailure, 'where'>;
-
 /**
  * The attempts at one export.
  *
@@ -92,7 +85,9 @@ type Refusal = Pick<ExportRefusal, 'kind' | 'code' | 'clause'> & Pick<DownloadFa
 class Download<Output extends CheckedOutput> {
   readonly #request: DownloadRequest<Output>;
   /** What came of the attempts so far. */
-  readonly #refusals: Refusal[] = [];
+  readonly #refusals: ExportRefusal[] = [];
+  /** Number of refusals for the quota: they are no attempts. */
+  #waits = 0;
   /** Lengths of the bodies whose last line may be cut, in bytes. */
   readonly #cutLengths = new Set<number>();
 
@@ -102,51 +97,50 @@ class Download<Output extends CheckedOutput> {
 
   async run(): Promise<CheckedBody<Output> | DownloadFailure> {
     const { label, clock, random, signal } = this.#request;
-    const pauses = jitteredPauses(BACKOFF, random);
-    for (let waits = 1; ; ) {
-      const answer = await this.#ask();
-      switch (answer.kind) {
-        case 'checked':
-          warnOfInvalidUtf8(answer, this.#request);
-          return answer;
-        case 'wait':
-          if (waits === MAX_QUOTA_REFUSALS) return failed(answer, `${label}: ${answer.clause}. Asked ${waits} times`);
-          waits++;
-          break;
-        case 'retry':
-        case 'retry_or_split': {
-          const pause: number | undefined = pauses.next().value;
-          const failure = this.#failureAfter(answer, pause);
-          if (failure !== undefined) return failure;
-          await clock.sleep(pause ?? 0, signal);
-          break;
-        }
-        default:
-          return { ...answer, kind: answer.kind };
+    const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
+    const result = await retry(policy, (attempt) => this.#attempt(attempt));
+    if (result !== undefined) return result;
+    const last = this.#refusals[BACKOFF.attempts - 1];
+    const times = `the export of ${label} failed ${BACKOFF.attempts} times`;
+    return failed(last, `${times}, at last because ${withCode(last)}; nothing of it was stored`);
+  }
+
+  /** The result, or undefined if it is to be attempted again. */
+  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | DownloadFailure | undefined> {
+    const { label } = this.#request;
+    let answer = await this.#ask();
+    while (answer.kind === 'wait' && ++this.#waits < MAX_QUOTA_REFUSALS) answer = await this.#ask();
+    switch (answer.kind) {
+      case 'checked':
+        warnOfInvalidUtf8(answer, this.#request);
+        return answer;
+      case 'wait':
+        return failed(answer, `${label}: ${answer.clause}. Asked ${MAX_QUOTA_REFUSALS} times`);
+      case 'retry':
+      case 'retry_or_split':
+        return this.#failureAfter(answer, number, pause);
+      default: {
+        const { kind, code, clause } = answer;
+        return { kind, code, clause };
       }
     }
   }
 
-  /** Why no further attempt is made after a refusal; undefined if one is, after `pause` (ms). */
-  #failureAfter(refusal: Refusal, pause: number | undefined): DownloadFailure | undefined {
+  /** Why another attempt would fail as well. Undefined if it may succeed: it is made after `pause` (ms), if any. */
+  #failureAfter(refusal: ExportRefusal, attempt: number, pause: number | undefined): DownloadFailure | undefined {
     const { label, logger } = this.#request;
     const { kind, code, clause, where } = refusal;
-    const isSame = (before: Refusal) => before.code === code && before.where?.row === where?.row;
+    const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && (REPEATED_FAULTS.has(code) || this.#refusals.some(isSame)))
       return failed(
         refusal,
         `the export of ${label} is broken, and would be again: ${clause}. Nothing of it was stored`,
       );
-    const attempt = this.#refusals.push(refusal);
+    this.#refusals.push(refusal);
     const maybeTooLarge = this.#refusals.filter((before) => before.kind === 'retry_or_split').length;
-    if (kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER) return { ...refusal, kind: 'too_large' };
-    // The code is there to search for.
-    const why = clause.endsWith(')') ? clause : `${clause} (${code})`;
-    if (pause === undefined) {
-      const times = `the export of ${label} failed ${attempt} times`;
-      return failed(refusal, `${times}, at last because ${why}; nothing of it was stored`);
-    }
-    const message = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${why}; again in ${formatDuration(pause)}.`;
+    if (kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER) return { kind: 'too_large', code, clause };
+    if (pause === undefined) return undefined;
+    const message = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(refusal)}; again in ${formatDuration(pause)}.`;
     // A service that never ends its files with a line end needs no warning each time.
     const level = code === LAST_LINE && this.#cutLengths.size === 1 ? 'info' : 'warn';
     logger[level]('export.retry', message, { attempt, cause: code, pause_ms: pause });
@@ -154,7 +148,7 @@ class Download<Output extends CheckedOutput> {
   }
 
   /** Sends the request once and checks its body. A body that is broken or has no byte is a refusal. */
-  async #ask(): Promise<CheckedBody<Output> | Refusal> {
+  async #ask(): Promise<CheckedBody<Output> | ExportRefusal> {
     const { send, open, signal, counts } = this.#request;
     signal.throwIfAborted();
     const answer = await send(signal);
@@ -170,7 +164,7 @@ class Download<Output extends CheckedOutput> {
       signal.throwIfAborted();
       return refusalOf(error);
     } finally {
-      if (answer.kind === 'data') await answer.close();
+      if (answer.kind === 'data') answer.close();
     }
   }
 
@@ -179,7 +173,7 @@ class Download<Output extends CheckedOutput> {
    * many bytes. Rows may come in another order. Where rows may be added, it is whole if another one ended without a
    * line end.
    */
-  async #withWholeEnd(body: CheckedBody<Output>): Promise<CheckedBody<Output> | Refusal> {
+  async #withWholeEnd(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {
     const { finalNewline = true, mayGrow = false } = this.#request;
     const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
     if (body.scan.finalNewline === finalNewline || isConfirmed) return body;
@@ -191,7 +185,15 @@ class Download<Output extends CheckedOutput> {
   }
 }
 
-const failed = ({ code, where }: Refusal, clause: string): DownloadFailure => ({ kind: 'failed', code, clause, where });
+/** The clause of a refusal with its code, to search for. */
+const withCode = ({ clause, code }: ExportRefusal): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
+
+const failed = ({ code, where }: ExportRefusal, clause: string): DownloadFailure => ({
+  kind: 'failed',
+  code,
+  clause,
+  where,
+});
 
 /**
  * Compares the service's clock (ms) with that of this machine. Warns of the first difference of more than an hour. Above
@@ -224,7 +226,7 @@ function warnOfInvalidUtf8(
 }
 
 /** The refusal that a body stands for, which could not be checked to its end. Throws any other error. */
-function refusalOf(error: unknown): Refusal {
+function refusalOf(error: unknown): ExportRefusal {
   if (error instanceof MalformedCsv) {
     const { reason: code, where, clause } = error;
     if (code === 'empty_body') return { kind: 'empty', code, clause: 'the service answered with no byte' };

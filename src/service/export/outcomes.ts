@@ -25,10 +25,6 @@ const hasReason =
     return canOutweigh && answer.reason !== undefined && reasons.includes(answer.reason);
   };
 
-interface ExportRow extends OutcomeRow<AnswerTraits, ExportRefusal['kind']> {
-  readonly clause: (answer: AnswerTraits) => string;
-}
-
 const has200With =
   (expected: Content) =>
   ({ status, content }: AnswerTraits): boolean =>
@@ -47,58 +43,58 @@ export const HTML_PAGE = 'html_200';
 export const NOT_FOUND = 'not_here';
 
 /**
- * Every answer but a 200 that begins like CSV or has no byte: that is for the scan to check. The clause of
+ * Every answer but a 200 that begins like CSV or has no byte: that is for the scan to check. A text is a clause. That of
  * `retry` and `retry_or_split` can follow "because". `retry_or_split`, such as 500, 504 and 524, may mean that the export
  * is too large. After a few such answers smaller exports are requested.
  */
-export const EXPORT_OUTCOMES: readonly ExportRow[] = [
+export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerTraits, ExportRefusal['kind']>[] = [
   {
     when: hasReason('unauthorized_token', 'invalid_token', 'invalid_service_id'),
     kind: 'config',
-    clause: (answer) => `${answer.host} does not accept the export token (${reasonOf(answer)}): ${CHECK_TOKEN}`,
+    text: (answer) => `${answer.host} does not accept the export token (${reasonOf(answer)}): ${CHECK_TOKEN}`,
   },
   {
     when: hasReason('exceed_date_range_limit'),
     kind: 'gone',
-    clause: (answer) => `${answer.host} no longer exports days as old as this (exceed_date_range_limit)`,
+    text: (answer) => `${answer.host} no longer exports days as old as this (exceed_date_range_limit)`,
   },
   {
     when: hasReason('invalid_parameter'),
     kind: 'invalid',
-    clause: (answer) =>
+    text: (answer) =>
       `${answer.host} refuses the request (invalid_parameter): a service_id, a day, an event or a property it does not take`,
   },
   {
     when: hasReason('too_many_api_requests', 'too_many_request', 'too_many_requests'),
     kind: 'wait',
-    clause: (answer) => `${answer.host} says that the limit of exports is reached (${reasonOf(answer)})`,
+    text: (answer) => `${answer.host} says that the limit of exports is reached (${reasonOf(answer)})`,
   },
-  { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', clause: failed },
-  { when: hasReason('client_connection_closed'), kind: 'retry', clause: failed },
+  { when: hasReason('unknown_error', 'query_error'), kind: 'retry_or_split', text: failed },
+  { when: hasReason('client_connection_closed'), kind: 'retry', text: failed },
   {
     when: has200With('empty_list'),
     kind: 'empty',
     code: 'empty_list',
-    clause: ({ host }) => `${host} answered with an empty list`,
+    text: ({ host }) => `${host} answered with an empty list`,
   },
   {
     when: has200With('json'),
     kind: 'retry',
     code: 'json_200',
-    clause: (answer) => `${failed(answer)} in place of CSV`,
+    text: (answer) => `${failed(answer)} in place of CSV`,
   },
   {
     when: has200With('html'),
     kind: 'retry',
     code: HTML_PAGE,
-    clause: (answer) => `${answer.host} answered with an HTML page in place of CSV`,
+    text: (answer) => `${answer.host} answered with an HTML page in place of CSV`,
   },
-  { when: hasStatus(204), kind: 'empty', code: 'no_content', clause: ({ host }) => `${host} answered with 204` },
+  { when: hasStatus(204), kind: 'empty', code: 'no_content', text: ({ host }) => `${host} answered with 204` },
   {
     when: hasStatusBetween(300, 399),
     kind: 'config',
     code: 'redirect',
-    clause: ({ host, status, location }) =>
+    text: ({ host, status, location }) =>
       `${host} answered ${status} and points to ${location ?? 'nowhere'}, which is not followed, ` +
       `since the token is for ${host} alone: ${CHECK_BASE_URL}`,
   },
@@ -106,33 +102,33 @@ export const EXPORT_OUTCOMES: readonly ExportRow[] = [
     when: hasStatus(400, 422),
     kind: 'invalid',
     code: 'bad_request',
-    clause: (answer) => `${answer.host} refuses the request (${answer.status}, ${reasonOf(answer)})`,
+    text: (answer) => `${answer.host} refuses the request (${answer.status}, ${reasonOf(answer)})`,
   },
   {
     when: hasStatus(401, 403),
     kind: 'config',
     code: 'unauthorized',
-    clause: (answer) =>
+    text: (answer) =>
       `${answer.host} does not accept the export token (${answer.status}, ${reasonOf(answer)}): ${CHECK_TOKEN}`,
   },
-  { when: hasStatus(404), kind: 'empty', code: NOT_FOUND, clause: ({ host }) => `${host} answered with 404` },
-  { when: hasPassingStatus, kind: 'retry', code: 'busy', clause: failed },
+  { when: hasStatus(404), kind: 'empty', code: NOT_FOUND, text: ({ host }) => `${host} answered with 404` },
+  { when: hasPassingStatus, kind: 'retry', code: 'busy', text: failed },
   // 504 and 524: a gateway gave up waiting for the service.
-  { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', clause: failed },
+  { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', text: failed },
   {
     when: hasStatus(429),
     kind: 'wait',
     code: 'too_many_api_requests',
-    clause: (answer) => `${answer.host} says that the limit of exports is reached (429)`,
+    text: (answer) => `${answer.host} says that the limit of exports is reached (429)`,
   },
   {
     when: hasStatusBetween(402, 499),
     kind: 'config',
     code: 'refused_request',
-    clause: ({ host, status }) => `${host} does not take the request at all (${status}): ${CHECK_BASE_URL}`,
+    text: ({ host, status }) => `${host} does not take the request at all (${status}): ${CHECK_BASE_URL}`,
   },
-  { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', clause: failed },
-  { when: () => true, kind: 'retry', code: 'odd_status', clause: failed },
+  { when: hasStatusBetween(500, 599), kind: 'retry', code: 'unavailable', text: failed },
+  { when: () => true, kind: 'retry', code: 'odd_status', text: failed },
 ];
 
 /** What a body stands for that could not be read to its end. */

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { UserError } from '../../base/errors.ts';
+import { type Coordinates, UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { LimitHeaders } from '../../http/headers.ts';
@@ -23,7 +23,7 @@ export interface ExportBody {
   /** The CSV after content decoding. Throws an InterruptedBody. An early end without an error shows in the rows alone. */
   readonly bytes: AsyncIterable<Uint8Array>;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
-  close(): Promise<void>;
+  close(): void;
 }
 
 /** An answer that is not data, classified by the outcome table; `clause` is for people, `code` for logs and tests. */
@@ -39,7 +39,10 @@ export interface ExportRefusal {
   readonly code: string;
   /** What happened and what to do, without a capital and a period. `sentenceOf` makes a sentence of it. */
   readonly clause: string;
-  readonly status: number | undefined;
+  /** Undefined if no answer came. */
+  readonly status?: number | undefined;
+  /** Row and byte of a body that came to its end and is broken. */
+  readonly where?: Coordinates | undefined;
 }
 
 export type ExportAnswer = (ExportBody | ExportRefusal) & {
