@@ -34,10 +34,10 @@ export function withUnchanged(receipts: Receipts, unchanged: readonly DayDownloa
   return receiptsOf([...receipts.values(), ...renewed]);
 }
 
-/** Days that should have rows and have none: somebody removed them. `rowsByDay` has a key for each day with rows. */
-export function removedDays(receipts: Receipts, rowsByDay: ReadonlyMap<Day, unknown>): Day[] {
+/** Days that should have rows and have none: somebody removed them. `daysWithRows`: the days that have some. */
+export function removedDays(receipts: Receipts, daysWithRows: { has(day: Day): boolean }): Day[] {
   return [...receipts.values()]
-    .filter(({ day, rows_stored: rows }) => rows > 0 && !rowsByDay.has(day))
+    .filter(({ day, rows_stored: rows }) => rows > 0 && !daysWithRows.has(day))
     .map(({ day }) => day);
 }
 

@@ -4,7 +4,8 @@ import { isDatabase } from '../fs/named-file.ts';
 import { arrow } from './arrow/arrow-target.ts';
 import type { StatefulTarget, Target } from './contract.ts';
 import { duckdb } from './duckdb/duckdb-target.ts';
-import { type FilesFormat, STATE_FILE } from './files/format.ts';
+import type { FilesFormat } from './files/format.ts';
+import { STATE_FILE } from './files/parquet/folder-state.ts';
 
 /** Makes a target of one Parquet file a day. */
 function filesTarget(

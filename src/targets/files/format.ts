@@ -12,12 +12,9 @@ import type { OpenOptions } from '../contract.ts';
 import type { PlaceOptions } from '../place-options.ts';
 import type { DayFile, FileLayout, LocalFiles, NewFile } from './local-files.ts';
 
-/** What a Parquet folder holds, beside its files; from the root of the storage. A Delta table has a log. */
-export const STATE_FILE = '_dfinery.json';
-
 /** The tables of a place, in the order in which a change reaches them. */
 export const TABLE_NAMES: readonly Table['name'][] = ['events', 'user_profiles'];
-type ByTable<T> = Readonly<Record<Table['name'], T>>;
+export type ByTable<T> = Readonly<Record<Table['name'], T>>;
 
 /** A place at one moment. */
 export interface PlaceVersion {
@@ -28,7 +25,7 @@ export interface PlaceVersion {
   readonly damage: readonly string[];
 }
 
-export const liveFiles = ({ files }: PlaceVersion): DayFile[] =>
+export const liveFiles = <F extends DayFile>({ files }: { readonly files: ByTable<ReadonlyMap<Day, F>> }): F[] =>
   TABLE_NAMES.flatMap((table) => [...files[table].values()]);
 
 /** The size of all live files. */

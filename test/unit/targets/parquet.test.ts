@@ -74,7 +74,7 @@ describe('a Parquet folder', () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
     writeFileSync(join(place.place, '_dfinery.json'), JSON.stringify({ ...state(), columns: after.columns }));
     expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining('2 files')] });
-    expect(await place.find(['m1'])).toMatchObject({ rows: 2 });
+    expect(await place.find(['m1'])).toMatchObject({ rowCount: 2 });
     expect(await place.report()).toMatchObject({ rows: 2 });
     await place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
@@ -294,6 +294,22 @@ describe('a Parquet folder', () => {
       rmSync(lock);
     }
     expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it('counts no day as removed whose last rows a killed purge took', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }]), place.of(D2, [{ id: 'b' }])]]);
+    const lock = join(place.place, '_dfinery/lock');
+    const unlink = async (real: (...all: unknown[]) => unknown, path: unknown) => {
+      await real(path);
+      if (path === fileOf(D1)) writeFileSync(lock, ownerText());
+    };
+    const purging = withCall(fs.promises, 'unlink', unlink, () => place.purge(['m1']));
+    await expect(purging).rejects.toMatchObject({ exitCode: 3 });
+    rmSync(lock);
+    await place.load([[place.of(D3, [{ id: 'c' }])]]);
+    expect(place.log.filter(({ event }) => event === 'days.removed')).toEqual([]);
+    expect(state().days[0]).toMatchObject({ day: D1, rows_stored: 0 });
+    expect(state().days[0]).not.toHaveProperty('pruned');
   });
 
   it('is locked only while a batch is committed', async () => {

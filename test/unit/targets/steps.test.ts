@@ -72,11 +72,11 @@ const STEPS: Record<TargetName, Record<keyof typeof CHANGES, readonly string[]>>
     'a purge': [
       'the people are written down',
       'store _dfinery.json',
-      `store ${D2}/data.parquet`,
       `remove ${D1}/data.parquet`,
+      `store ${D2}/data.parquet`,
       'store _dfinery.json',
     ],
-    'a prune': [`remove ${D1}/data.parquet`, 'store _dfinery.json'],
+    'a prune': ['store _dfinery.json', `remove ${D1}/data.parquet`, 'store _dfinery.json'],
   },
   delta: {
     'a first load': [`store ${D1}/part.parquet`, 'store _delta_log/0.json'],

@@ -1,10 +1,10 @@
 // This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
 // `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so no journal is
-// needed. `folder-files.ts` finds what a kill left half-way, and `folder-writer.ts` mends it.
+// needed. `read-folder.ts` finds what a kill left half-way, and `folder-writer.ts` mends it.
 
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join, relative, resolve, sep } from 'node:path';
+import { join, relative, sep } from 'node:path';
 import { nameDays } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { doublingPauses, retry } from '../../../base/retry.ts';
@@ -21,15 +21,15 @@ import {
   type FilesLog,
   type FilesOptions,
   foreignError,
+  liveFiles,
   type OpenMode,
   type PlannedChange,
-  STATE_FILE,
 } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
 import { parquetColumns } from '../parquet-file.ts';
-import { type FolderVersion, readFolder, sizeAndTime } from './folder-files.ts';
-import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
+import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
+import { type FolderVersion, ifNoFolder, readFolder, sizeAndTime } from './read-folder.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
 const LOCK_PAUSES = { pauseMs: 20, maxPauseMs: 200 };
@@ -61,26 +61,29 @@ class FolderLog implements FilesLog {
   readonly #localFiles: LocalFiles;
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
-  readonly #root: string;
+  /** The text of `_dfinery.json` when it was read last. */
+  #text: string | undefined;
 
   constructor(localFiles: LocalFiles, options: FilesOptions, mode: OpenMode) {
     this.#localFiles = localFiles;
     this.#options = options;
     this.#mode = mode;
-    this.#root = resolve(options.address);
   }
 
   async read(): Promise<boolean> {
     const before = this.version;
+    const textBefore = this.#text;
     if (before !== undefined) await this.#awaitWriter();
     if (this.#mode === 'read') this.version = await this.#readVersion();
     else await this.#locked(async () => {});
-    const loadsProfiles = this.#mode === 'load' && this.#options.userProfiles === true;
+    if (this.#mode === 'load' && this.#options.userProfiles === true) await this.#refuseForeignProfiles();
+    return textBefore !== this.#text || this.#areReplaced(before);
+  }
+
+  async #refuseForeignProfiles(): Promise<void> {
     const { storage } = this.#localFiles;
-    if (loadsProfiles && !this.#hasProfiles && (await hasObjects(storage, USER_PROFILES.name))) {
-      throw foreignError(storage.address, USER_PROFILES.name);
-    }
-    return before?.text !== this.version?.text || this.#areReplaced(before);
+    if (this.#hasProfiles || !(await hasObjects(storage, USER_PROFILES.name))) return;
+    throw foreignError(storage.address, USER_PROFILES.name);
   }
 
   hasReplacedFiles(): boolean {
@@ -98,16 +101,18 @@ class FolderLog implements FilesLog {
   recordRun(run: RunRecord): Promise<void> {
     return this.#locked(async (writer) => {
       if (this.version === undefined) return;
-      this.version = await writer.store({ ...this.version, state: { ...this.version.state, lastRun: run } });
+      this.version = { ...this.version, state: { ...this.version.state, lastRun: run } };
+      await writer.store(this.version);
     });
   }
 
   async foreign(): Promise<string[]> {
+    const root = this.#path('');
     const paths: string[] = [];
     for (const { name } of [EVENTS, USER_PROFILES]) {
-      const entries = await readdir(this.#path(name), { recursive: true, withFileTypes: true }).catch(() => []);
+      const entries = await readdir(this.#path(name), { recursive: true, withFileTypes: true }).catch(ifNoFolder);
       const files = entries.filter((entry) => !entry.isDirectory());
-      paths.push(...files.map((file) => relative(this.#root, join(file.parentPath, file.name)).replaceAll(sep, '/')));
+      paths.push(...files.map((file) => relative(root, join(file.parentPath, file.name)).replaceAll(sep, '/')));
     }
     const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && this.#hasProfiles);
     return paths.filter((path) => !isOwn(path)).sort();
@@ -123,11 +128,11 @@ class FolderLog implements FilesLog {
 
   /** True if the file of profiles is one of this program, also if it is damaged. */
   get #hasProfiles(): boolean {
-    return this.version?.state.profiles !== undefined || this.version?.entries.has(PROFILES_FILE) === true;
+    return this.version?.state.profiles !== undefined || this.version?.damaged.has(PROFILES_FILE) === true;
   }
 
   #path(path: string): string {
-    return join(this.#root, path);
+    return join(this.#localFiles.storage.address, path);
   }
 
   /** Runs work under the lock, on a folder that is read anew and mended. */
@@ -136,17 +141,17 @@ class FolderLog implements FilesLog {
     makeFolders(this.#path(OWN_FOLDER));
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
-      const writer = new FolderWriter(this.#localFiles, this.#root, checkHeld);
       const version = await this.#readVersion();
+      const writer = new FolderWriter(this.#localFiles, this.#text, checkHeld);
       this.version = version && (await writer.mend(version));
       return work(writer);
     });
   }
 
   async #readVersion(): Promise<FolderVersion | undefined> {
-    const text = await readStateText(this.#localFiles.storage);
-    if (text === undefined) return undefined;
-    const { version, daysRemoved } = await readFolder(this.#localFiles.engine, this.#root, text);
+    this.#text = await readStateText(this.#localFiles.storage);
+    if (this.#text === undefined) return undefined;
+    const { version, daysRemoved } = await readFolder(this.#localFiles, this.#text);
     if (daysRemoved.length > 0 && this.#mode !== 'read') {
       const { address, logger } = this.#options;
       const message = `${address}: the files of ${plainCount(daysRemoved.length, 'day')} were removed (${nameDays(daysRemoved)}): they count as pruned.`;
@@ -164,9 +169,10 @@ class FolderLog implements FilesLog {
 
   /** True if a live file of a version is no longer on the disk as it was. */
   #areReplaced(version: FolderVersion | undefined): boolean {
-    return [...(version?.entries ?? [])].some(([path, { isDamaged, file }]) => {
-      const onDisk = sizeAndTime(this.#path(path));
-      return !isDamaged && (onDisk?.bytes !== file.bytes || onDisk.modified !== file.modified);
+    if (version === undefined) return false;
+    return liveFiles(version).some((file) => {
+      const onDisk = sizeAndTime(this.#path(file.path));
+      return onDisk?.bytes !== file.bytes || onDisk.modified !== file.modified;
     });
   }
 }

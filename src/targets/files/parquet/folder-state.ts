@@ -21,6 +21,8 @@ import {
 } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
+/** What the folder holds, beside its files. */
+export const STATE_FILE = '_dfinery.json';
 export const LOCK_FILE = `${OWN_FOLDER}/lock`;
 const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
@@ -62,18 +64,18 @@ export const schemaOf = (columns: ColumnTypes): string =>
     .digest('hex')
     .slice(0, 16);
 
-interface StoredFile extends Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'> {
+interface FileJson extends Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'> {
   readonly written_at: string;
 }
 
-interface StoredFolder extends StoredState {
+interface FolderJson extends StoredState {
   readonly last_run?: RunRecord;
-  readonly profiles?: StoredProfiles & { readonly file?: StoredFile };
-  readonly days: readonly (StoredReceipt & { readonly file?: StoredFile })[];
+  readonly profiles?: StoredProfiles & { readonly file?: FileJson };
+  readonly days: readonly (StoredReceipt & { readonly file?: FileJson })[];
 }
 
 /** The member `file` of a day, or of the profiles. */
-const fileMember = (file: RecordedFile | undefined): { readonly file?: StoredFile } => {
+const fileMember = (file: RecordedFile | undefined): { readonly file?: FileJson } => {
   if (file === undefined) return {};
   const { rows, bytes, modified, writtenAt: written_at, sha256, schema } = file;
   return { file: { rows, bytes, modified, written_at, sha256, schema } };
@@ -82,7 +84,7 @@ const fileMember = (file: RecordedFile | undefined): { readonly file?: StoredFil
 /** The text of `_dfinery.json`. */
 export function serializeState({ state, files }: StateFile): string {
   const { receipts, lastRun, profiles } = state;
-  const stored: StoredFolder & { readonly v: number; readonly writer: string } = {
+  const stored: FolderJson & { readonly v: number; readonly writer: string } = {
     ...{ v: FORMAT_VERSION, writer: VERSION, ...toStored(state) },
     ...(lastRun !== undefined && { last_run: lastRun }),
     ...(profiles !== undefined && { profiles: { ...profiles, ...fileMember(files.get(PROFILES_FILE)) } }),
@@ -97,13 +99,13 @@ export function serializeState({ state, files }: StateFile): string {
 export function parseStateFile(text: string, where: string): StateFile {
   const value = parseJson(text, where);
   refuseNewer(value, FORMAT_VERSION, where);
-  const stored = checked<StoredFolder>(validFolder, value, where);
+  const stored = checked<FolderJson>(validFolder, value, where);
   const receipts = stored.days.map(({ file: _file, ...receipt }) => receiptOf(receipt, where));
   const profiles = storedProfilesOf(stored.profiles, where);
   const state = { ...fromStored(stored, receipts, where), profiles, lastRun: stored.last_run };
 
   const files = new Map<string, RecordedFile>();
-  const record = (table: Table['name'], day: Day, file: StoredFile | undefined) => {
+  const record = (table: Table['name'], day: Day, file: FileJson | undefined) => {
     if (file === undefined) return;
     const { written_at: writtenAt, ...facts } = file;
     const path = filePath(day, table);

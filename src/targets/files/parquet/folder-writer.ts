@@ -1,16 +1,28 @@
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import { newState, type PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
-import { type Change, STATE_FILE, TABLE_NAMES } from '../format.ts';
+import { type Change, liveFiles, TABLE_NAMES } from '../format.ts';
 import type { LocalFiles, NewFile } from '../local-files.ts';
-import { type FolderEntry, type FolderVersion, folderVersion, sizeAndTime } from './folder-files.ts';
-import { filePath, PROFILES_FILE, type RecordedFile, schemaOf, serializeState } from './folder-state.ts';
+import {
+  type FolderFile,
+  filePath,
+  PROFILES_FILE,
+  type RecordedFile,
+  STATE_FILE,
+  schemaOf,
+  serializeState,
+} from './folder-state.ts';
+import { damageIn, type FolderVersion, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
+
+/** The files of a change by path; undefined what is to be removed. */
+type NewFiles = ReadonlyMap<string, NewFile | undefined>;
 
 /**
  * Changes a folder while its lock is held. Each step is on the disk before the next, and leaves a folder that
@@ -20,101 +32,106 @@ const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXI
  */
 export class FolderWriter {
   readonly #localFiles: LocalFiles;
-  readonly #root: string;
+  /** The text of `_dfinery.json`; undefined before the first commit. */
+  #text: string | undefined;
   /** Asked before each step that others see: this process may have been suspended for long. */
   readonly #checkHeld: () => void;
 
-  constructor(localFiles: LocalFiles, root: string, checkHeld: () => void) {
+  constructor(localFiles: LocalFiles, text: string | undefined, checkHeld: () => void) {
     this.#localFiles = localFiles;
-    this.#root = root;
+    this.#text = text;
     this.#checkHeld = checkHeld;
   }
 
   /** Finishes what a killed run left half-way, and stores what differs from the state. */
-  async mend(version: FolderVersion): Promise<FolderVersion> {
-    return this.store(await this.#conform(version, new Set()));
+  async mend(before: FolderVersion): Promise<FolderVersion> {
+    const version = { ...before, files: { ...before.files, events: await this.#conform(before, new Map()) } };
+    await this.store(version);
+    return version;
   }
 
   /** Makes a change of a version; `before` is undefined for the first commit. */
-  async commit(before: FolderVersion | undefined, { state, files }: Change): Promise<FolderVersion> {
-    const current = before ?? folderVersion(undefined, newState(state.timezone), new Map());
-    const newFiles = new Map<string, NewFile | undefined>();
-    for (const table of TABLE_NAMES) {
-      for (const [day, file] of files[table] ?? []) newFiles.set(filePath(day, table), file);
-    }
-    const paths = new Set(newFiles.keys());
+  async commit(before: FolderVersion | undefined, { state, files: changed }: Change): Promise<FolderVersion> {
+    const current = before ?? {
+      state: newState(state.timezone),
+      files: { events: new Map(), user_profiles: new Map() },
+      damaged: new Map(),
+      damage: [],
+    };
+    const newFiles: NewFiles = new Map(
+      TABLE_NAMES.flatMap((table) => [...(changed[table] ?? [])].map(([day, file]) => [filePath(day, table), file])),
+    );
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-    const announced = await this.store({ ...current, state: announcedState(current, state, paths) });
+    const announced = { ...current, state: announcedState(current.state, state, newFiles) };
+    await this.store(announced);
     // 2. The other files get the new columns.
-    const { text, entries: conformed } = await this.#conform(announced, paths);
-    // 3. The files of the change replace the others. Days without rows lose theirs.
-    const entries = new Map([...conformed].filter(([path]) => !paths.has(path)));
-    for (const [path, file] of newFiles) if (file !== undefined) entries.set(path, await this.#put(file));
-    await this.#remove([...paths].filter((path) => !entries.has(path)));
-    // 4. The state says what is there now.
-    return this.store(folderVersion(text, state, entries));
-  }
-
-  /** Stores the state of a version, if `_dfinery.json` has another one. */
-  async store({ text: before, state, entries }: FolderVersion): Promise<FolderVersion> {
-    const text = stateText(state, entries);
-    if (text !== before) {
-      this.#checkHeld();
-      await this.#localFiles.storage.write(STATE_FILE, text);
+    const events = await this.#conform(announced, newFiles);
+    // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
+    const files = { events, user_profiles: new Map(current.files.user_profiles) };
+    const damaged = new Map(current.damaged);
+    for (const table of TABLE_NAMES) for (const day of changed[table]?.keys() ?? []) files[table].delete(day);
+    for (const [path, file] of newFiles) {
+      damaged.delete(path);
+      if (file === undefined) await this.#remove(path);
+      else files[file.table].set(file.day, await this.#put(file));
     }
-    return folderVersion(text, state, entries);
+    // 4. The state says what is there now.
+    const version = { state, files, damaged, damage: damageIn(damaged) };
+    await this.store(version);
+    return version;
   }
 
-  /** Writes the files anew that have other columns than the state, but for those at `paths`. */
-  async #conform({ text, state, entries: before, files }: FolderVersion, paths: ReadonlySet<string>) {
-    const entries = new Map(before);
-    const otherFiles = [...files.events.values()].filter(({ path }) => !paths.has(path));
-    for await (const file of this.#localFiles.conform(otherFiles, state)) entries.set(file.path, await this.#put(file));
-    return folderVersion(text, state, entries);
+  /** Stores a version if `_dfinery.json` has another one. Of damaged files it keeps what is known. */
+  async store({ state, files: live, damaged }: FolderVersion): Promise<void> {
+    const files = new Map<string, RecordedFile>(liveFiles({ files: live }).map((file) => [file.path, file]));
+    for (const [path, { file }] of damaged) if (file !== undefined) files.set(path, file);
+    const profiles = state.profiles ?? damaged.get(PROFILES_FILE)?.profiles;
+    const text = serializeState({ state: { ...state, profiles }, files });
+    if (text === this.#text) return;
+    this.#checkHeld();
+    await this.#localFiles.storage.write(STATE_FILE, text);
+    this.#text = text;
+  }
+
+  /** Writes the files of days anew that have other columns than the state, but for those that a change replaces. */
+  async #conform({ state, files }: FolderVersion, newFiles: NewFiles): Promise<Map<Day, FolderFile>> {
+    const events = new Map(files.events);
+    const otherFiles = [...events.values()].filter(({ path }) => !newFiles.has(path));
+    for await (const file of this.#localFiles.conform(otherFiles, state)) events.set(file.day, await this.#put(file));
+    return events;
   }
 
   /** Moves a new file into its place. */
-  async #put({ local, statistics: _statistics, ...file }: NewFile): Promise<FolderEntry> {
+  async #put({ local, statistics: _statistics, ...file }: NewFile): Promise<FolderFile> {
     this.#checkHeld();
     await this.#localFiles.storage.putFile(local, file.path);
-    const onDisk = sizeAndTime(join(this.#root, file.path));
+    const onDisk = sizeAndTime(join(this.#localFiles.storage.address, file.path));
     if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
-    return { isDamaged: false, file: { ...file, ...onDisk, schema: schemaOf(file.columns) } };
+    return { ...file, ...onDisk, schema: schemaOf(file.columns) };
   }
 
-  /** Removes files, and their folders unless these hold files of others. */
-  async #remove(paths: readonly string[]): Promise<void> {
+  /** Removes a file, and its folder unless that holds files of others. */
+  async #remove(path: string): Promise<void> {
     this.#checkHeld();
-    await this.#localFiles.storage.remove(paths);
-    for (const path of paths) {
-      await rmdir(dirname(join(this.#root, path))).catch((error) => {
-        if (!FOLDER_STAYS.has(codeOf(error))) throw error;
-      });
-    }
+    const { storage } = this.#localFiles;
+    await storage.remove([path]);
+    await rmdir(dirname(join(storage.address, path))).catch((error) => {
+      if (!FOLDER_STAYS.has(codeOf(error))) throw error;
+    });
   }
 }
 
 /**
- * The state before a change, with what must be known before its files are there: its columns, the receipts of the files
- * that will get these, and the length of the suppression list. `paths`: the files that it replaces.
+ * The state before a change, with what must be known before its files change: its columns, the receipts of all days
+ * that get no new file, and the length of the suppression list. So a day whose file is gone has no rows by its receipt.
  */
-function announcedState({ state: before, files }: FolderVersion, after: PlaceState, paths: ReadonlySet<string>) {
+function announcedState(before: PlaceState, after: PlaceState, newFiles: NewFiles): PlaceState {
   const { columns, timezone, suppressionLength } = after;
-  const receiptsOfOthers = [...after.receipts.values()].filter(({ day }) => {
-    return files.events.has(day) && !paths.has(filePath(day, EVENTS.name));
-  });
+  const receipts = [...after.receipts.values()].filter(({ day }) => !newFiles.get(filePath(day, EVENTS.name)));
   return {
     ...before,
     ...{ columns, timezone, suppressionLength },
-    receipts: receiptsOf([...before.receipts.values(), ...receiptsOfOthers]),
+    receipts: receiptsOf([...before.receipts.values(), ...receipts]),
+    profiles: newFiles.get(PROFILES_FILE) ? before.profiles : after.profiles,
   };
-}
-
-/** The text of a state. Of damaged files it keeps what is known: the right file may come back from a copy. */
-function stateText(state: PlaceState, entries: FolderVersion['entries']): string {
-  const files = new Map<string, RecordedFile>();
-  for (const [path, { file }] of entries) if (file !== undefined) files.set(path, file);
-  const entry = entries.get(PROFILES_FILE);
-  const damagedProfiles = entry?.isDamaged ? entry.profiles : undefined;
-  return serializeState({ state: { ...state, profiles: state.profiles ?? damagedProfiles }, files });
 }

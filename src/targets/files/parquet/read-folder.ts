@@ -6,12 +6,12 @@ import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/faults.ts';
-import { type PlaceState, profilesAsTable, type StoredProfiles } from '../../../table/place-state.ts';
+import { profilesAsTable, type StoredProfiles } from '../../../table/place-state.ts';
 import { damagedWarning } from '../../../table/place-warnings.ts';
 import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
-import { type PlaceVersion, STATE_FILE } from '../format.ts';
-import type { DayFile } from '../local-files.ts';
+import type { ByTable, PlaceVersion } from '../format.ts';
+import type { LocalFiles } from '../local-files.ts';
 import {
   type ColumnTypes,
   columnTypes,
@@ -30,83 +30,70 @@ import {
   PROFILES_FILE,
   parseStateFile,
   type RecordedFile,
+  STATE_FILE,
   schemaOf,
 } from './folder-state.ts';
 
-/** A file of the folder. One is damaged if it is neither the file of the state nor one that was written later. */
-export type FolderEntry =
-  | { readonly isDamaged: false; readonly file: FolderFile }
-  | {
-      readonly isDamaged: true;
-      /** The right file, as far as the state knows it: it may come back from a copy. */
-      readonly file: RecordedFile | undefined;
-      /** Of the file of profiles: what the place held of them. */
-      readonly profiles?: StoredProfiles | undefined;
-    };
-
-/** The files of a folder by their paths. */
-export type FolderEntries = ReadonlyMap<string, FolderEntry>;
-
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
-  /** The text of `_dfinery.json`; undefined before the first commit. */
-  readonly text: string | undefined;
-  readonly entries: FolderEntries;
+  readonly files: ByTable<ReadonlyMap<Day, FolderFile>>;
+  /** By path: files that are neither those of the state nor written later. */
+  readonly damaged: ReadonlyMap<string, DamagedFile>;
 }
 
-export function folderVersion(text: string | undefined, state: PlaceState, entries: FolderEntries): FolderVersion {
-  const files = { events: new Map<Day, DayFile>(), user_profiles: new Map<Day, DayFile>() };
-  for (const { isDamaged, file } of entries.values()) {
-    if (!isDamaged) files[file.table].set(file.day, file);
-  }
-  return { text, state, entries, files, damage: damageIn(entries) };
+/** What the state knows of a damaged file: the right one may come back from a copy. */
+interface DamagedFile {
+  readonly file: RecordedFile | undefined;
+  /** Of the file of profiles: what the place held of them. */
+  readonly profiles: StoredProfiles | undefined;
 }
 
-function damageIn(entries: FolderEntries): string[] {
-  const paths = [...entries].filter(([, { isDamaged }]) => isDamaged).map(([path]) => path);
-  const days = paths.flatMap((path) => dayOfPath(path) ?? []);
+export function damageIn(damaged: FolderVersion['damaged']): string[] {
+  const days = [...damaged.keys()].flatMap((path) => dayOfPath(path) ?? []);
   const profilesWarning =
     'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
     'user_profiles set to true.';
   return [
     ...(days.length === 0 ? [] : [damagedWarning(days)]),
-    ...(paths.includes(PROFILES_FILE) ? [profilesWarning] : []),
+    ...(damaged.has(PROFILES_FILE) ? [profilesWarning] : []),
   ];
 }
 
 /** Reads a folder. `text`: that of its `_dfinery.json`. `daysRemoved`: those whose file somebody removed since. */
 export async function readFolder(
-  engine: Engine,
-  root: string,
+  { engine, storage: { address: root } }: LocalFiles,
   text: string,
 ): Promise<{ readonly version: FolderVersion; readonly daysRemoved: readonly Day[] }> {
-  const { state, files } = parseStateFile(text, join(root, STATE_FILE));
-  const entries = new Map<string, FolderEntry>();
-  const adoptedReceipts: StoredReceipt[] = [];
+  const { state, files: recorded } = parseStateFile(text, join(root, STATE_FILE));
+  const files = { events: new Map<Day, FolderFile>(), user_profiles: new Map<Day, FolderFile>() };
+  const damaged = new Map<string, DamagedFile>();
+  const adopted: FileContents[] = [];
   const tables = [state, profilesAsTable(state)].filter((table) => table !== undefined);
   const columnsOfTables = tables.map((table) => columnTypes(parquetColumns(table)));
   // A file with other columns is looked into.
   const columnsBySchema = new Map(columnsOfTables.map((columns) => [schemaOf(columns), columns]));
-  // Without a row there is no file.
-  let profiles = state.profiles?.receipt.rows_stored === 0 ? state.profiles : undefined;
-  for (const [path, onDisk] of await listFiles(root)) {
-    const day = dayOfPath(path);
+  const filesOnDisk = await listFiles(root);
+  for (const { path, day, ...onDisk } of filesOnDisk) {
     const receipt = day === undefined ? state.profiles?.receipt : state.receipts.get(day);
-    const stored = { path, file: files.get(path), receipt, columnsBySchema };
+    const stored = { path, file: recorded.get(path), receipt, columnsBySchema };
     const compared = await compareFile(engine, join(root, path), onDisk, stored);
     if (compared !== undefined) {
-      entries.set(path, { isDamaged: false, file: compared.file });
-      if (day === undefined) profiles = compared.contents?.profiles ?? state.profiles;
-      else if (compared.contents !== undefined) adoptedReceipts.push(compared.contents.receipt);
+      files[compared.file.table].set(compared.file.day, compared.file);
+      if (compared.contents !== undefined) adopted.push(compared.contents);
     } else if (receipt !== undefined || day !== undefined) {
-      entries.set(path, { isDamaged: true, file: files.get(path), profiles: state.profiles });
+      damaged.set(path, { file: recorded.get(path), profiles: state.profiles });
     }
   }
-  const receipts = receiptsOf([...state.receipts.values(), ...adoptedReceipts]);
-  const daysRemoved = removedDays(receipts, new Map([...entries.keys()].map((path) => [dayOfPath(path) ?? '', path])));
+  const adoptedProfiles = adopted.find(({ profiles }) => profiles !== undefined)?.profiles;
+  // Without a row there is no file.
+  const hasProfiles = files.user_profiles.size > 0 || state.profiles?.receipt.rows_stored === 0;
+  const profiles = hasProfiles ? (adoptedProfiles ?? state.profiles) : undefined;
+  const adoptedDays = adopted.filter((contents) => contents.profiles === undefined);
+  const receipts = receiptsOf([...state.receipts.values(), ...adoptedDays.map(({ receipt }) => receipt)]);
+  const daysRemoved = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));
   const changedAt = nextChangedAt(receipts, engine.options.clock.now());
   const stateNow = { ...state, receipts: withPruned(receipts, daysRemoved, changedAt), profiles };
-  return { version: folderVersion(text, stateNow, entries), daysRemoved };
+  return { version: { state: stateNow, files, damaged, damage: damageIn(damaged) }, daysRemoved };
 }
 
 type OnDisk = Pick<FolderFile, 'bytes' | 'modified'>;
@@ -117,27 +104,24 @@ export function sizeAndTime(path: string): OnDisk | undefined {
   return stat && { bytes: stat.size, modified: stat.mtimeMs };
 }
 
-/** The files of days and of profiles, by path. An awaited call for each file would take 20 times as long. */
-async function listFiles(root: string): Promise<Map<string, OnDisk>> {
-  const names = await readdir(join(root, EVENTS.name)).catch((error) => {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw error;
-  });
+/** The files of days, and that of profiles without a day. An awaited call for each file would take 20 times as long. */
+async function listFiles(root: string) {
+  const names = await readdir(join(root, EVENTS.name)).catch(ifNoFolder);
   const days = names.sort().flatMap((name) => dayOfFolder(`${EVENTS.name}/${name}`) ?? []);
-  const files = new Map<string, OnDisk>();
-  for (const path of [...days.map((day) => filePath(day, EVENTS.name)), PROFILES_FILE]) {
+  const paths = [
+    ...days.map((day) => ({ day, path: filePath(day, EVENTS.name) })),
+    { day: undefined, path: PROFILES_FILE },
+  ];
+  return paths.flatMap(({ day, path }) => {
     const onDisk = sizeAndTime(join(root, path));
-    if (onDisk !== undefined) files.set(path, onDisk);
-  }
-  return files;
+    return onDisk === undefined ? [] : [{ day, path, ...onDisk }];
+  });
 }
 
-/** What the state says of the file at a path, and the columns of its tables by their hash. */
-interface StoredFile {
-  readonly path: string;
-  readonly file: RecordedFile | undefined;
-  readonly receipt: StoredReceipt | undefined;
-  readonly columnsBySchema: ReadonlyMap<string, ColumnTypes>;
+/** Nothing, for a folder that is not there. */
+export function ifNoFolder(error: unknown): [] {
+  if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return [];
+  throw error;
 }
 
 /**
@@ -147,18 +131,36 @@ interface StoredFile {
  *   is the same               was copied: the state's receipt holds
  *   is another   later        was left by a killed run: the receipt of its own contents holds
  *   is another   before       is damaged or older: undefined
+ *
+ * A killed run may also have left a file that it was to remove: the state has its receipt without rows. Then, too, the
+ * receipt of its own contents holds. `columnsBySchema`: the columns of the tables by their hash.
  */
-async function compareFile(engine: Engine, local: string, onDisk: OnDisk, stored: StoredFile) {
+async function compareFile(
+  engine: Engine,
+  local: string,
+  onDisk: OnDisk,
+  stored: {
+    readonly path: string;
+    readonly file: RecordedFile | undefined;
+    readonly receipt: StoredReceipt | undefined;
+    readonly columnsBySchema: ReadonlyMap<string, ColumnTypes>;
+  },
+): Promise<{ readonly file: FolderFile; readonly contents?: FileContents } | undefined> {
   const { path, file, receipt, columnsBySchema } = stored;
   const isUnchanged = file?.bytes === onDisk.bytes && file.modified === onDisk.modified;
   const sha256 = isUnchanged ? file.sha256 : await fingerprint(local);
-  if (file?.sha256 === sha256) {
+  const isRecorded = file?.sha256 === sha256;
+  if (isRecorded && receipt?.rows_stored !== 0) {
     const columns = columnsBySchema.get(file.schema) ?? (await describeFile(engine, local));
     return { file: { ...file, ...onDisk, columns } };
   }
   const contents = await readContents(engine, local);
-  const writtenBefore = file?.writtenAt ?? receipt?.changed_at ?? '';
-  if (contents === undefined || contents.writtenAt <= writtenBefore) return undefined;
+  if (contents === undefined) return undefined;
+  const changedBefore = receipt?.changed_at ?? '';
+  // After the clock was set back, the receipt alone is later.
+  const isLater =
+    contents.writtenAt > (file?.writtenAt ?? changedBefore) || contents.receipt.changed_at > changedBefore;
+  if (!isRecorded && !isLater) return undefined;
   const { day, rows_stored: rows } = contents.receipt;
   const { name: table } = contents.profiles === undefined ? EVENTS : USER_PROFILES;
   if (path !== filePath(day, table)) return undefined;
@@ -166,6 +168,8 @@ async function compareFile(engine: Engine, local: string, onDisk: OnDisk, stored
   const schema = schemaOf(columns);
   return { file: { table, day, path, rows, sha256, writtenAt, ...onDisk, columns, schema }, contents };
 }
+
+type FileContents = NonNullable<Awaited<ReturnType<typeof readContents>>>;
 
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it. */
 async function readContents(engine: Engine, path: string) {
