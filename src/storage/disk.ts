@@ -34,14 +34,15 @@ export class DiskStorage implements Storage {
     const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
     for (const path of paths.sort(compareBytes)) {
       const stat = await this.#guard(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
-      if (stat?.isFile()) yield { path, bytes: stat.size, modified: stat.mtimeMs };
+      if (stat?.isFile()) yield { path, modified: stat.mtimeMs };
     }
   }
 
   create(path: string, text: string): Promise<boolean> {
     return this.#guard(async () => {
       try {
-        return await createFile(this.#makeParents(path), text, { mode: this.#fileMode(path) });
+        const { file, mode } = this.#prepare(path);
+        return await createFile(file, text, { mode });
       } catch (error) {
         if (!hasNoLinks(error)) throw error;
         throw configError(
@@ -53,14 +54,17 @@ export class DiskStorage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#guard(() => replaceFile(this.#makeParents(path), text, this.#fileMode(path)));
+    return this.#guard(() => {
+      const { file, mode } = this.#prepare(path);
+      return replaceFile(file, text, mode);
+    });
   }
 
-  putFile(file: string, path: string): Promise<void> {
+  putFile(local: string, path: string): Promise<void> {
     return this.#guard(async () => {
-      const stored = this.#makeParents(path);
-      setMode(file, this.#fileMode(path));
-      await moveFile(file, stored);
+      const { file, mode } = this.#prepare(path);
+      setMode(local, mode);
+      await moveFile(local, file);
     });
   }
 
@@ -98,24 +102,16 @@ export class DiskStorage implements Storage {
     return join(this.address, path);
   }
 
-  /** Makes the folders of a path; gives the full path. */
-  #makeParents(path: string): string {
+  /** Makes the folders of a path. Gives the full path, and the mode of a new file there. */
+  #prepare(path: string): { readonly file: string; readonly mode: number } {
     const file = this.#fullPath(path);
     makeFolders(this.address);
-    const readBits = this.#readBits(path);
+    // Whoever may read the folder of the place may read its files, except those in `_dfinery`.
+    const readBits = path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.address).mode & OTHERS_MAY_READ;
     // Who may read a folder may also enter it.
     const searchBits = readBits >> 2;
     makeFolders(dirname(file), OWNER_FOLDER_MODE | readBits | searchBits);
-    return file;
-  }
-
-  #fileMode(path: string): number {
-    return OWNER_FILE_MODE | this.#readBits(path);
-  }
-
-  /** Whoever may read the folder of the place may read its files, except those in `_dfinery`. */
-  #readBits(path: string): number {
-    return path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.address).mode & OTHERS_MAY_READ;
+    return { file, mode: OWNER_FILE_MODE | readBits };
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {

@@ -9,7 +9,7 @@ import { PROBE_FOLDER, type Storage } from './storage.ts';
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
 /** Parses `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other address. */
-function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
+function bucketOf(text: string): BucketFolder | undefined {
   if (schemeOf(text) !== 's3') {
     checkLocalPath(text);
     return undefined;
@@ -25,7 +25,8 @@ function bucketOf(text: string): Omit<BucketFolder, 'address'> | undefined {
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
     throw configError(`${text} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);
   }
-  return { bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
+  const address = ['s3:/', bucket, ...segments].join('/');
+  return { address, bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
 }
 
 interface StorageOptions {
@@ -35,9 +36,8 @@ interface StorageOptions {
 
 /** Opens the storage of an address. Throws UserError for an address of another kind, or a bucket that is not there. */
 export async function openStorage(text: string, { env, signal }: StorageOptions): Promise<Storage> {
-  const bucket = bucketOf(text);
-  if (bucket === undefined) return new DiskStorage(text);
-  return await openS3Storage({ ...bucket, address: text.replace(/\/+$/, '') }, env, signal);
+  const folder = bucketOf(text);
+  return folder === undefined ? new DiskStorage(text) : await openS3Storage(folder, env, signal);
 }
 
 /** Throws UserError for a store that creates an object which exists: commits would overwrite each other. */

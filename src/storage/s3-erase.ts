@@ -9,22 +9,27 @@ import { S3_STATUS, s3NameOf, s3StatusOf } from './s3-failures.ts';
 
 const DELETED_AT_ONCE = 16;
 
-/** Thrown for a right that the credentials lack; the message is its name, such as `s3:DeleteObject`. */
-export class PermissionDenied extends Error {}
+/** Thrown for a right that the credentials lack, such as `s3:DeleteObject`. */
+export class PermissionDenied extends Error {
+  readonly permission: string;
+
+  constructor(permission: string, cause: unknown) {
+    super(permission, { cause });
+    this.permission = permission;
+  }
+}
 
 /**
  * Deletes objects, or versions; those that are gone are no error. Each is a request: for many at once the SDK sends a
- * checksum that several stores refuse. `permission`: what the key lacks if the store refuses.
+ * checksum that several stores refuse.
  */
-export async function deleteObjects(
-  { client, bucket, options }: BucketAccess,
-  objects: readonly ObjectIdentifier[],
-  permission: string,
-): Promise<void> {
+export async function deleteObjects(access: BucketAccess, objects: readonly ObjectIdentifier[]): Promise<void> {
+  const { client, bucket, options } = access;
   const limit = pLimit(DELETED_AT_ONCE);
   const remove = (object: ObjectIdentifier) =>
     client.deleteObject({ Bucket: bucket, ...object }, options).catch((error) => {
-      if (s3StatusOf(error) === S3_STATUS.forbidden) throw new PermissionDenied(permission, { cause: error });
+      const permission = object.VersionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
+      if (s3StatusOf(error) === S3_STATUS.forbidden) throw new PermissionDenied(permission, error);
       if (s3StatusOf(error) !== S3_STATUS.notFound) throw error;
     });
   try {
@@ -34,12 +39,11 @@ export async function deleteObjects(
   }
 }
 
+/** True for a key that stays. `date`: that of its object, or of the begin of its upload. */
+type IsKeptKey = (key: string, date: Date | undefined) => boolean;
+
 /** Removes all versions and delete markers below a prefix, except the latest versions of the keys to keep. */
-export async function eraseVersions(
-  access: BucketAccess,
-  prefix: string,
-  isKept: (key: string, modified: number) => boolean,
-): Promise<void> {
+export async function eraseVersions(access: BucketAccess, prefix: string, isKept: IsKeptKey): Promise<void> {
   const { client, bucket, options } = access;
   const list = (after?: ListObjectVersionsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
@@ -49,14 +53,14 @@ export async function eraseVersions(
   await removePages(list, async ({ Versions = [], DeleteMarkers = [] }) => {
     const versions = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
       if (Key === undefined || VersionId === undefined) return [];
-      return IsLatest === true && isKept(Key, LastModified?.getTime() ?? 0) ? [] : [{ Key, VersionId }];
+      return IsLatest === true && isKept(Key, LastModified) ? [] : [{ Key, VersionId }];
     });
-    await deleteObjects(access, versions, 's3:DeleteObjectVersion');
+    await deleteObjects(access, versions);
   });
 }
 
-/** Aborts the unfinished uploads below a prefix that began before a time (ms). */
-export async function abortUploads(access: BucketAccess, prefix: string, begunBefore: number): Promise<void> {
+/** Aborts the unfinished uploads below a prefix, except those of the keys to keep. */
+export async function abortUploads(access: BucketAccess, prefix: string, isKept: IsKeptKey): Promise<void> {
   const { client, bucket, options } = access;
   const list = (after?: ListMultipartUploadsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
@@ -65,8 +69,7 @@ export async function abortUploads(access: BucketAccess, prefix: string, begunBe
   };
   await removePages(list, async ({ Uploads = [] }) => {
     for (const { Key, UploadId, Initiated } of Uploads) {
-      if ((Initiated?.getTime() ?? 0) >= begunBefore) continue;
-      await abortUpload(access, { Key, UploadId });
+      if (Key !== undefined && !isKept(Key, Initiated)) await abortUpload(access, Key, UploadId);
     }
   });
 }
@@ -77,18 +80,14 @@ export async function tryAbort(access: BucketAccess, key: string): Promise<void>
   const begun = await client
     .createMultipartUpload({ Bucket: bucket, Key: key }, options)
     .catch((error) => undefinedIfUnsupported(error, 's3:PutObject'));
-  if (begun !== undefined) await abortUpload(access, { Key: key, UploadId: begun.UploadId });
+  if (begun !== undefined) await abortUpload(access, key, begun.UploadId);
 }
 
-async function abortUpload(
-  { client, bucket, options }: BucketAccess,
-  upload: { readonly Key: string | undefined; readonly UploadId: string | undefined },
-): Promise<void> {
+async function abortUpload({ client, bucket, options }: BucketAccess, Key: string, UploadId?: string): Promise<void> {
   try {
-    await client.abortMultipartUpload({ Bucket: bucket, ...upload }, options);
+    await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, options);
   } catch (error) {
-    if (s3StatusOf(error) === S3_STATUS.forbidden)
-      throw new PermissionDenied('s3:AbortMultipartUpload', { cause: error });
+    if (s3StatusOf(error) === S3_STATUS.forbidden) throw new PermissionDenied('s3:AbortMultipartUpload', error);
     // Its writer completed it first, or the answer to this very request was lost.
     if (s3NameOf(error) !== 'NoSuchUpload') throw error;
   }
@@ -113,5 +112,5 @@ async function removePages<P extends { readonly IsTruncated?: boolean | undefine
 /** Undefined for a request that the store does not know; else it throws. */
 function undefinedIfUnsupported(error: unknown, permission: string): undefined {
   if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
-  throw s3StatusOf(error) === S3_STATUS.forbidden ? new PermissionDenied(permission, { cause: error }) : error;
+  throw s3StatusOf(error) === S3_STATUS.forbidden ? new PermissionDenied(permission, error) : error;
 }

@@ -3,7 +3,8 @@ import { printable, sentenceOf } from '../base/visible-text.ts';
 import { isDiskFull } from '../fs/disk-failure.ts';
 import { networkProblem } from '../http/failures.ts';
 
-const CREDENTIALS = new Set([
+// Names of errors of S3 and of the SDK.
+const CREDENTIALS_NAMES = new Set([
   'CredentialsProviderError',
   'InvalidAccessKeyId',
   'SignatureDoesNotMatch',
@@ -15,10 +16,8 @@ const CREDENTIALS = new Set([
   'AuthorizationHeaderMalformed',
 ]);
 /** Answers of a store about a bucket of another region. */
-const OTHER_REGION = new Set(['AuthorizationHeaderMalformed', 'PermanentRedirect', 'IncorrectEndpoint', '301']);
-/** Characters of a store's own message that are shown. */
-const MAX_MESSAGE = 300;
-const TRANSIENT = new Set([
+const OTHER_REGION_NAMES = new Set(['AuthorizationHeaderMalformed', 'PermanentRedirect', 'IncorrectEndpoint', '301']);
+const TRANSIENT_NAMES = new Set([
   'SlowDown',
   'RequestTimeout',
   'TimeoutError',
@@ -29,6 +28,9 @@ const TRANSIENT = new Set([
   'ConditionalRequestConflict',
   'OperationAborted',
 ]);
+
+/** Characters of a store's own message that are shown. */
+const MAX_MESSAGE = 300;
 
 /** Statuses of answers that the storage decides by. */
 export const S3_STATUS = {
@@ -86,12 +88,12 @@ function failureOf(thrown: unknown, address: string): { readonly kind: ErrorKind
   if (network.code === 'proxy') {
     return transient(`${address} was not reached, because ${network.clause}: try again later.`);
   }
-  const region = OTHER_REGION.has(name) ? regionOf(thrown) : undefined;
+  const region = OTHER_REGION_NAMES.has(name) ? regionOf(thrown) : undefined;
   if (region !== undefined) return config(`${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`);
   if (name === 'RequestTimeTooSkewed') {
     return config(`${address} refused a request (${said}): set the clock of this machine right.`);
   }
-  if (name === 'AccessDenied' || status === 401 || status === S3_STATUS.forbidden || CREDENTIALS.has(name)) {
+  if (name === 'AccessDenied' || status === 401 || status === S3_STATUS.forbidden || CREDENTIALS_NAMES.has(name)) {
     return config(
       `${address} refused a request (${said}): give the SDK's credential chain a valid key with the rights that ` +
         'docs/targets.md lists, and AWS_REGION.',
@@ -113,7 +115,7 @@ function failureOf(thrown: unknown, address: string): { readonly kind: ErrorKind
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
 export function isTransient(thrown: unknown): boolean {
   const [name, status] = [s3NameOf(thrown), s3StatusOf(thrown)];
-  if (TRANSIENT.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
+  if (TRANSIENT_NAMES.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
     return status !== S3_STATUS.notImplemented;
   return (status === undefined || status < 300) && codeOf(thrown) !== undefined;
 }

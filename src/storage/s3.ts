@@ -5,7 +5,7 @@ import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
+import type { GetObjectCommandOutput, ObjectIdentifier } from '@aws-sdk/client-s3';
 import type { Env } from '../base/env.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { retryAtOnce } from '../base/retry.ts';
@@ -19,9 +19,6 @@ import { type IsKept, PROBE_FOLDER, type Storage, type StoredObject } from './st
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
-
-/** Makes the failure for a right that the credentials lack. */
-type DeniedError = (error: PermissionDenied) => UserError;
 
 export interface BucketFolder {
   readonly address: string;
@@ -84,10 +81,9 @@ class S3Storage implements Storage {
     const input = after === '' ? below : { ...below, StartAfter: this.#key(after) };
     try {
       for await (const { Contents = [] } of paginateListObjectsV2({ client }, input, options)) {
-        for (const { Key, Size, LastModified } of Contents) {
+        for (const { Key, LastModified } of Contents) {
           if (Key === undefined || Key.endsWith('/') || !Key.startsWith(this.#prefix)) continue;
-          const path = Key.slice(this.#prefix.length);
-          yield { path, bytes: Size ?? 0, modified: LastModified?.getTime() ?? 0 };
+          yield this.#objectOf(Key, LastModified);
         }
       }
     } catch (error) {
@@ -139,32 +135,33 @@ class S3Storage implements Storage {
   }
 
   remove(paths: readonly string[]): Promise<void> {
-    const keys = paths.map((path) => ({ Key: this.#key(path) }));
-    return this.#guard(() => deleteObjects(this.#access, keys, 's3:DeleteObject'), this.#deleteDenied);
+    const objects = paths.map((path) => ({ Key: this.#key(path) }));
+    return this.#guard(() => deleteObjects(this.#access, objects), deleteDenied);
   }
 
-  eraseAllBut(folder: string, isKept: IsKept, uploadsBegunBefore: number): Promise<void> {
-    return this.#erase(folder, isKept, uploadsBegunBefore, this.#eraseDenied);
+  eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
+    return this.#guard(() => this.#erase(folder, isKept), eraseDenied);
   }
 
   async checkErasable(): Promise<void> {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/probe`, '');
-    await this.#guard(() => tryAbort(this.#access, this.#key(`${folder}/upload`)), this.#probeDenied);
-    await this.#erase(folder, () => false, 0, this.#probeDenied);
+    await this.#guard(async () => {
+      await this.#erase(folder, () => false);
+      // Last: without the right to abort, the upload stays.
+      await tryAbort(this.#access, this.#key(`${folder}/upload`));
+    }, probeDenied);
   }
 
-  #erase(folder: string, isKept: IsKept, uploadsBegunBefore: number, denied: DeniedError): Promise<void> {
-    return this.#guard(async () => {
-      const paths: string[] = [];
-      for await (const object of this.list(folder)) if (!isKept(object)) paths.push(object.path);
-      // A store without versions keeps no others; in a bucket with versions this adds a marker, which goes below.
-      await this.remove(paths);
-      const below = this.#key(`${folder}/`);
-      await abortUploads(this.#access, below, uploadsBegunBefore);
-      const isKeptKey = (key: string, modified: number) => isKept({ path: key.slice(this.#prefix.length), modified });
-      await eraseVersions(this.#access, below, isKeptKey);
-    }, denied);
+  async #erase(folder: string, isKept: IsKept): Promise<void> {
+    const objects: ObjectIdentifier[] = [];
+    for await (const object of this.list(folder)) if (!isKept(object)) objects.push({ Key: this.#key(object.path) });
+    // A store without versions keeps no others; in a bucket with versions this adds a marker, which goes below.
+    await deleteObjects(this.#access, objects);
+    const below = this.#key(`${folder}/`);
+    const isKeptKey = (key: string, date: Date | undefined) => isKept(this.#objectOf(key, date));
+    await abortUploads(this.#access, below, isKeptKey);
+    await eraseVersions(this.#access, below, isKeptKey);
   }
 
   close(): void {
@@ -173,6 +170,10 @@ class S3Storage implements Storage {
 
   #key(path: string): string {
     return `${this.#prefix}${path}`;
+  }
+
+  #objectOf(key: string, date: Date | undefined): StoredObject {
+    return { path: key.slice(this.#prefix.length), modified: date?.getTime() ?? 0 };
   }
 
   async #put(path: string, text: string, more: { readonly IfNoneMatch?: string } = {}): Promise<void> {
@@ -202,33 +203,12 @@ class S3Storage implements Storage {
     return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
 
-  readonly #deleteDenied: DeniedError = ({ message: permission, cause }) =>
-    configError(`${this.address}: an object could not be deleted (${s3NameOf(cause)}): the key needs ${permission}.`, {
-      cause,
-    });
-
-  /** The failure of a purge that removed the rows but not the earlier versions. */
-  readonly #eraseDenied: DeniedError = ({ message: permission, cause }) =>
-    transientError(
-      `${this.address}: the rows are out of the table, but their bytes may still be in the bucket as earlier versions or ` +
-        `unfinished uploads: give the key the right ${permission} and run the purge again.`,
-      { cause },
-    );
-
-  /** The failure of the check before a purge. */
-  readonly #probeDenied: DeniedError = ({ message: permission, cause }) =>
-    configError(
-      `${this.address}: earlier versions and unfinished uploads could not be removed by a purge: give the key the right ` +
-        `${permission}. Nothing was changed.`,
-      { cause },
-    );
-
-  /** Runs requests. `denied`: the failure for a right that the key lacks. */
-  async #guard<T>(work: () => Promise<T>, denied?: DeniedError): Promise<T> {
+  /** Runs requests. `denied`: makes the failure for a right that the key lacks. */
+  async #guard<T>(work: () => Promise<T>, denied?: typeof deleteDenied): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw this.#failure(error instanceof PermissionDenied && denied ? denied(error) : error);
+      throw this.#failure(error instanceof PermissionDenied && denied ? denied(this.address, error) : error);
     }
   }
 
@@ -239,3 +219,24 @@ class S3Storage implements Storage {
 
 /** True for a failure of a request, which the SDK has already attempted again; false for one of a body. */
 const isOfTheSdk = (error: unknown): boolean => (error as { readonly $metadata?: object }).$metadata !== undefined;
+
+const deleteDenied = (address: string, { permission, cause }: PermissionDenied): UserError =>
+  configError(`${address}: an object could not be deleted (${s3NameOf(cause)}): the key needs ${permission}.`, {
+    cause,
+  });
+
+/** The failure of a purge that removed the rows but not the earlier versions. */
+const eraseDenied = (address: string, { permission, cause }: PermissionDenied): UserError =>
+  transientError(
+    `${address}: the rows are out of the table, but their bytes may still be in the bucket as objects, earlier ` +
+      `versions or unfinished uploads: give the key the right ${permission} and run the purge again.`,
+    { cause },
+  );
+
+/** The failure of the check before a purge. */
+const probeDenied = (address: string, { permission, cause }: PermissionDenied): UserError =>
+  configError(
+    `${address}: objects, earlier versions and unfinished uploads could not be removed by a purge: give the key the ` +
+      `right ${permission}. Nothing was changed.`,
+    { cause },
+  );

@@ -3,19 +3,18 @@
 /** What a listing says of an object. */
 export interface StoredObject {
   readonly path: string;
-  readonly bytes: number;
   /** Time at which it was written, by the store's own clock (ms since 1970). */
   readonly modified: number;
 }
 
 /** True for an object that stays. */
-export type IsKept = (object: Pick<StoredObject, 'path' | 'modified'>) => boolean;
+export type IsKept = (object: StoredObject) => boolean;
 
 /**
  * Where the files of tables are. Paths are relative to the root and use `/`. An object is whole or not there. What else
  * a kill leaves lies in the folder of that object: `list` shows it, or `eraseAllBut` finds it. What is stored when a
  * method returns survives any crash. A failure of the store is a UserError that names the address. Its kind is `config`
- * if the user must act, and `transient` if a retry may succeed.
+ * if the user must act, `transient` if a retry may succeed, else `system`.
  */
 export interface Storage {
   /** The address, for messages: an absolute path, or `s3://BUCKET/PREFIX`. */
@@ -45,10 +44,10 @@ export interface Storage {
   /** Removes objects; missing objects are no failure. */
   remove(paths: readonly string[]): Promise<void>;
   /**
-   * Removes everything below a folder but the latest version of the objects to keep. Earlier versions go, too, and
-   * unfinished uploads that began before a time (ms, by the store's clock).
+   * Removes everything below a folder but the latest version of the objects to keep. Earlier versions go, too. An
+   * unfinished upload counts as an object that was written when it began.
    */
-  eraseAllBut(folder: string, isKept: IsKept, uploadsBegunBefore: number): Promise<void>;
+  eraseAllBut(folder: string, isKept: IsKept): Promise<void>;
   /**
    * Throws a configuration failure unless `eraseAllBut` would remove the last byte of these objects. In a bucket it
    * erases an object of its own in the `PROBE_FOLDER`. On a disk it looks whether the folders can be written.
@@ -60,7 +59,7 @@ export interface Storage {
 
 /** The folder of locks, notes and temporary files. On a disk they are for their owner alone. */
 export const OWN_FOLDER = '_dfinery';
-/** Folder of objects that a run makes to see what the store does, and removes. */
+/** Folder of objects that a run makes to see what the store does, and removes if the store allows it. */
 export const PROBE_FOLDER = `${OWN_FOLDER}/probe`;
 
 /** True if an object lies below a folder. */

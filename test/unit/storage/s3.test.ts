@@ -8,7 +8,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConditionalWrites, openStorage } from '../../../src/storage/open.ts';
 import { s3ClientOf } from '../../../src/storage/s3-client.ts';
-import type { Storage } from '../../../src/storage/storage.ts';
+import type { Storage, StoredObject } from '../../../src/storage/storage.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
@@ -252,7 +252,7 @@ describe('a large file', () => {
 });
 
 describe('what a purge erases', () => {
-  it('is also every older version, and unfinished uploads that were begun before', async () => {
+  it('is also every older version, and unfinished uploads of what is not kept', async () => {
     s3.versions = [];
     s3.pageSize = 2;
     await using(async (storage) => {
@@ -260,8 +260,9 @@ describe('what a purge erases', () => {
       for (const text of ['one', 'two']) await storage.write('events/gone', text);
       const began = new Date(1_000);
       for (const id of ['a', 'b', 'c']) s3.uploads.set(id, { key: `lake/events/${id}`, began, parts: new Map() });
-      s3.uploads.set('young', { key: 'lake/events/y', began: new Date(2_000), parts: new Map() });
-      await storage.eraseAllBut('events', ({ path }) => path === 'events/keep', 2_000);
+      s3.uploads.set('young', { key: 'lake/events/a', began: new Date(2_000), parts: new Map() });
+      const isKept = ({ path, modified }: StoredObject) => path === 'events/keep' || modified === 2_000;
+      await storage.eraseAllBut('events', isKept);
     });
     expect(s3.versions?.map(({ key, bytes }) => `${key} ${bytes}`)).toEqual(['lake/events/keep three']);
     expect([...s3.uploads.keys()]).toEqual(['young']);

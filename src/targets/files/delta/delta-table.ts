@@ -101,7 +101,7 @@ export class DeltaTable {
 
   /** Removes every byte of files and history that the version does not name. */
   async erase(): Promise<void> {
-    if (this.view === undefined) await eraseWithoutLog(this.#location, this.#options.clock.now());
+    if (this.view === undefined) await eraseWithoutLog(this.#location);
     else await eraseHistory(this.#nowOf(this.view.snapshot));
   }
 

@@ -64,18 +64,18 @@ export async function eraseHistory({ location, snapshot, now, retentionMs }: Tab
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
     return modified >= purgedAt && !snapshot.tombstones.has(path);
   };
-  await storage.eraseAllBut(table, isLive, purgedAt);
+  await storage.eraseAllBut(table, isLive);
   // No history comes before the first entry.
   if (snapshot.version === 0) return;
   await writeCheckpoint(location, snapshot.version, snapshot.actions(now - retentionMs));
   const isOfPurge: IsKept = ({ path }) =>
     path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
-  await storage.eraseAllBut(logFolder(table), isOfPurge, now);
+  await storage.eraseAllBut(logFolder(table), isOfPurge);
 }
 
 /** Removes the files of a table that has no log: its first load was killed, or the log was removed. */
-export const eraseWithoutLog = ({ storage, table }: TableLocation, now: number): Promise<void> =>
-  storage.eraseAllBut(table, ({ path }) => !isOurs(path), now);
+export const eraseWithoutLog = ({ storage, table }: TableLocation): Promise<void> =>
+  storage.eraseAllBut(table, ({ path }) => !isOurs(path));
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
 async function committedAt({ storage, table }: TableLocation, version: number): Promise<number> {
