@@ -11,7 +11,7 @@ import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
-import { recorded } from '../run/run.ts';
+import { withRunRecord } from '../run/run.ts';
 
 export const command = defineCommand({
   options: {
@@ -32,7 +32,7 @@ export const command = defineCommand({
       throw configError(`${place} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(place, openOptions(config, context));
     const loading = () => during(`Loading ${file}`, () => loadDay(sink, file, day, config, context), context);
-    const { rows, days_changed, next_from_date: cursor } = await recorded(sink, loading, context);
+    const { rows, days_changed, next_from_date: cursor } = await withRunRecord(sink, loading, context);
     const line = `${count(rows, 'row')} of ${day} are in ${place}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
     return { result: { v: 1, target: target.name, place, file, day, rows, cursor, days_changed }, lines: [line] };
   },

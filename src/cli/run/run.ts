@@ -22,14 +22,17 @@ export interface SyncRun {
   readonly maxWaitMs?: number | undefined;
 }
 
-/** Plans, and exports into an open place. One that keeps what it loads records the run, and is closed. Throws RunFailed. */
+/**
+ * Plans, and exports into an open place. One that keeps what it loads records the run, and is closed. Throws RunFailed;
+ * a stream throws what is wrong before the first request as it is.
+ */
 export async function runSync(run: SyncRun, sink: Sink | StreamSink, context: Context): Promise<Summary> {
   if (!('commit' in sink)) return await loadInto(sink, undefined, run, context);
-  return await recorded(sink, () => loadInto(sink, sink, run, context), context);
+  return await withRunRecord(sink, () => loadInto(sink, sink, run, context), context);
 }
 
 /** Does the work of a run on an open place, records there how it ended, and closes the place. Throws RunFailed. */
-export async function recorded(
+export async function withRunRecord(
   sink: Pick<Sink, 'recordRun' | 'close'>,
   work: () => Promise<Summary>,
   context: Context,
@@ -60,10 +63,7 @@ export async function recorded(
   return summary;
 }
 
-/**
- * Does the work of a run; `stateful`: the same place, if it keeps what it loads. Throws RunFailed; what is wrong before
- * the first request is thrown as it is.
- */
+/** Does the work of a run. `stateful`: the same place, if it keeps what it loads. */
 async function loadInto(
   sink: Sink | StreamSink,
   stateful: Sink | undefined,

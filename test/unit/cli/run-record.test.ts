@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { configError } from '../../../src/base/errors.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
-import { recorded } from '../../../src/cli/run/run.ts';
+import { withRunRecord } from '../../../src/cli/run/run.ts';
 
 const terminal = { result() {}, note() {}, status() {}, isInteractive: false, columns: 80 };
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
@@ -11,9 +11,9 @@ it('a record that cannot be written fails a run that was good, and never hides w
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
   const signal = new AbortController().signal;
   const context = contextOf({ terminal, clock: systemClock, env: {}, signal }, 'info', 'text');
-  await expect(recorded(sink, async () => EMPTY_SUMMARY, context)).rejects.toMatchObject({ cause: full });
+  await expect(withRunRecord(sink, async () => EMPTY_SUMMARY, context)).rejects.toMatchObject({ cause: full });
   const error = configError('The token is wrong.');
-  await expect(recorded(sink, () => Promise.reject(error), context)).rejects.toMatchObject({ cause: error });
+  await expect(withRunRecord(sink, () => Promise.reject(error), context)).rejects.toMatchObject({ cause: error });
 });
 
 it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
@@ -22,6 +22,6 @@ it('a place that cannot be closed is warned of: the run is committed and recorde
   const signal = new AbortController().signal;
   const context = contextOf({ terminal: noting, clock: systemClock, env: {}, signal }, 'info', 'text');
   const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
-  expect(await recorded(sink, async () => EMPTY_SUMMARY, context)).toBe(EMPTY_SUMMARY);
+  expect(await withRunRecord(sink, async () => EMPTY_SUMMARY, context)).toBe(EMPTY_SUMMARY);
   expect(notes).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);
 });
