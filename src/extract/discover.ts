@@ -62,10 +62,9 @@ function joinColumns(
   config: SourceConfig,
   edits: ColumnEdits,
 ): DiscoveredColumn[] {
-  const keptHeader = editHeader(header, edits).kept;
   const sampled = headerColumns(scans.map(({ name }) => name));
   const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
-  const columns = [...headerColumns(keptHeader), ...sampled, ...headerColumns(standardNames(config))];
+  const columns = [...editHeader(header, edits).kept, ...sampled, ...headerColumns(standardNames(config))];
   const byKey = new Map(columns.map((column): [string, HeaderColumn] => [column.key, column]));
   return [...byKey.values()]
     .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)

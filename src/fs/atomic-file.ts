@@ -37,13 +37,13 @@ export async function replaceFile(path: string, text: string, mode = OWNER_FILE_
   const temporary = temporaryPathOf(path);
   try {
     await writeNew(temporary, text, mode);
-    await moveFile(temporary, path);
+    await replaceFileFrom(path, temporary);
   } finally {
     await rm(temporary, { force: true });
   }
 }
 
-/** Creates a synced file with this text as `publishTemporary` does; false if a file of that name exists. */
+/** Creates a synced file with this text as `createFileFrom` does; false if a file of that name exists. */
 export async function createFile(
   path: string,
   text: string,
@@ -52,7 +52,7 @@ export async function createFile(
   const temporary = temporaryPathOf(path);
   try {
     await writeNew(temporary, text, mode);
-    return await publishTemporary(temporary, path, { mayRename });
+    return await createFileFrom(path, temporary, { mayRename });
   } finally {
     await rm(temporary, { force: true });
   }
@@ -64,28 +64,28 @@ async function writeNew(path: string, text: string, mode: number): Promise<void>
   if (mode !== OWNER_FILE_MODE) setMode(path, mode);
 }
 
-/** Renames a finished file, replacing `to`; the bytes and the name are synced to disk when this returns. */
-export async function moveFile(from: string, to: string): Promise<void> {
-  await syncFile(from);
-  await rename(from, to);
-  await syncFolder(dirname(to));
+/** Replaces a file by a finished one, which is renamed; its bytes and name are synced to disk when this returns. */
+export async function replaceFileFrom(path: string, finished: string): Promise<void> {
+  await syncFile(finished);
+  await rename(finished, path);
+  await syncFolder(dirname(path));
 }
 
 /**
- * Gives a finished file its final name, synced to disk; false if a file of that name exists. `mayRename`: works
+ * Creates a file from a finished one, as `replaceFileFrom`; false if a file of that name exists. `mayRename`: works
  * without hard links too; two processes that look at the same moment then both succeed. Throws the system's error.
  */
-export async function publishTemporary(temporary: string, path: string, { mayRename = false } = {}): Promise<boolean> {
-  await syncFile(temporary);
+export async function createFileFrom(path: string, finished: string, { mayRename = false } = {}): Promise<boolean> {
+  await syncFile(finished);
   try {
-    await link(temporary, path);
+    await link(finished, path);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
     if (!mayRename || !hasNoLinks(error)) throw error;
     if ((await lstat(path).catch(() => undefined)) !== undefined) return false;
-    await rename(temporary, path);
+    await rename(finished, path);
   }
-  await rm(temporary, { force: true });
+  await rm(finished, { force: true });
   await syncFolder(dirname(path));
   return true;
 }

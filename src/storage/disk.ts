@@ -2,7 +2,7 @@ import { lstatSync, statSync } from 'node:fs';
 import { readdir, readFile, unlink } from 'node:fs/promises';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
-import { createFile, hasNoLinks, moveFile, replaceFile } from '../fs/atomic-file.ts';
+import { createFile, hasNoLinks, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { OWNER_FILE_MODE, OWNER_FOLDER_MODE, setMode } from '../fs/permissions.ts';
@@ -64,7 +64,7 @@ export class DiskStorage implements Storage {
     return this.#guard(async () => {
       const { file, mode } = this.#prepare(path);
       setMode(local, mode);
-      await moveFile(local, file);
+      await replaceFileFrom(file, local);
     });
   }
 

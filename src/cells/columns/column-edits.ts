@@ -1,5 +1,5 @@
 import { DROP, HASH, KEEP } from '../csv/row-writer.ts';
-import { headerColumns, nfc } from './groups.ts';
+import { type HeaderColumn, headerColumns, nfc } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 
 /** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */
@@ -15,8 +15,8 @@ export const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), key: un
 export interface EditedHeader {
   /** For each column the action of the writer on its cells. */
   readonly actions: Uint8Array;
-  /** The names of the columns that stay. */
-  readonly kept: readonly string[];
+  /** The columns that stay. */
+  readonly kept: readonly HeaderColumn[];
   /** The names of the edits that the header has. */
   readonly foundNames: readonly string[];
 }
@@ -28,7 +28,8 @@ export function editHeader(header: readonly string[], edits: ColumnEdits): Edite
   const actions = Uint8Array.from(names, actionOf);
   return {
     actions,
-    kept: header.filter((_, i) => actions[i] !== DROP),
+    // As for all readers of the file, what is kept decides: without `df_event_name`, `event_name` is the event name.
+    kept: headerColumns(header.filter((_, i) => actions[i] !== DROP)),
     foundNames: [...new Set(names.filter((_, i) => actions[i] !== KEEP))],
   };
 }

@@ -6,14 +6,7 @@ import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STR
 import { formsOf, typeOf } from '../types/types.ts';
 import type { Zone } from '../types/zone.ts';
 import type { EditedHeader } from './column-edits.ts';
-import {
-  type ColumnGroup,
-  type DETAIL_LOG_ID,
-  EVENT_NAME,
-  type HeaderColumn,
-  headerColumns,
-  type UNIFIED_ID,
-} from './groups.ts';
+import { type ColumnGroup, type DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, type UNIFIED_ID } from './groups.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new form. */
@@ -109,8 +102,7 @@ export class ColumnCollector {
   readonly #eventNames = new Set<string>();
 
   constructor({ actions, kept }: Pick<EditedHeader, 'actions' | 'kept'>, idColumn: IdColumn, zone: Zone | undefined) {
-    // The kept header decides, as for all readers of the file: without `df_event_name`, `event_name` is the event name.
-    const keptColumns = headerColumns(kept).values();
+    const keptColumns = kept.values();
     this.#tallies = Array.from(actions, (action): Tally => {
       const isHashed = action === HASH;
       const keptColumn = action === DROP ? undefined : keptColumns.next().value;

@@ -123,7 +123,7 @@ export class Scanner {
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncodingError();
     const scan: ScanResult = {
-      header: edited.kept,
+      header: edited.kept.map(({ name }) => name),
       columns: collector.results(),
       rows,
       suppressed: this.#suppressed,

@@ -5,7 +5,7 @@ import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/durations.ts';
 import { codeOf, configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
-import { publishTemporary, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { OWNER_FILE_MODE, PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
 
 /** The path of the copy that replaces a file once it is complete. */
@@ -99,7 +99,7 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
     await connection.run(`ATTACH ${literal(temporary)} AS new_file (${newFileOptions(columns)})`);
     await connection.run('DETACH new_file');
     setMode(temporary, OWNER_FILE_MODE);
-    await publishTemporary(temporary, file, { mayRename: true });
+    await createFileFrom(file, temporary, { mayRename: true });
   } catch (error) {
     if (codeOf(error) !== undefined) throw error;
     throw new Error(messageOf(error).replaceAll(temporary, file), { cause: error });

@@ -13,7 +13,7 @@ import { VERSION } from '../../base/version.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import type { DayDownload, SpoolFile } from '../../extract/checked-day.ts';
-import { moveFile, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { removeTemporaries, replaceFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
@@ -90,7 +90,7 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
     if (stream.destroyed) return streamed;
     stream.end();
     await closed;
-    if (file !== undefined) await moveFile(writtenPath, file);
+    if (file !== undefined) await replaceFileFrom(file, writtenPath);
     return streamed;
   } finally {
     stream.destroy();

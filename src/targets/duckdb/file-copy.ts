@@ -5,7 +5,7 @@ import { copyOwner, copyPathOf, newFileOptions, removeDatabase } from '../../eng
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
-import { moveFile, removeTemporaries } from '../../fs/atomic-file.ts';
+import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { realPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
@@ -92,7 +92,7 @@ async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
     await engine.close();
     if (statSync(engine.file).mtimeMs !== mtimeMs) throw transientError(`${engine.file} was written to: run again.`);
   }
-  await moveFile(copy, engine.file);
+  await replaceFileFrom(engine.file, copy);
 }
 
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */

@@ -15,7 +15,13 @@ import fs, {
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createFile, moveFile, removeTemporaries, replaceFile, temporaryPathOf } from '../../../src/fs/atomic-file.ts';
+import {
+  createFile,
+  removeTemporaries,
+  replaceFile,
+  replaceFileFrom,
+  temporaryPathOf,
+} from '../../../src/fs/atomic-file.ts';
 import { writeNamedFile } from '../../../src/fs/named-file.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
@@ -37,7 +43,7 @@ describe('replacing a file', () => {
     expect([text(), readdirSync(dir)]).toEqual(['new', ['state.json']]);
     expectMode(path, 0o600);
     writeFileSync(join(dir, 'finished'), 'newer');
-    await moveFile(join(dir, 'finished'), path);
+    await replaceFileFrom(path, join(dir, 'finished'));
     expect([text(), readdirSync(dir)]).toEqual(['newer', ['state.json']]);
   });
 
