@@ -280,6 +280,21 @@ describe('a Delta table on a disk', () => {
     rmSync(first);
     expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining(D1)] });
   });
+
+  it('is read again if somebody removes a file under its reader', async () => {
+    const rows = (id: string) => [{ id, member: 'm1', df_unified_id: 'u1' }];
+    await place.load([[place.of(D1, rows('a')), place.of(D2, rows('b'))]]);
+    const { localFile } = DiskStorage.prototype;
+    const fetch = vi.spyOn(DiskStorage.prototype, 'localFile').mockImplementationOnce(function (
+      this: DiskStorage,
+      path,
+    ) {
+      rmSync(join(place.root, path));
+      return localFile.call(this, path);
+    });
+    expect(await place.find(['m1'])).toMatchObject({ rowCount: 1 });
+    fetch.mockRestore();
+  });
 });
 
 describe('a Delta table in a bucket', () => {
