@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { compareBytes, type HeaderColumn, ITEM_PREFIX } from '../../cells/columns/groups.ts';
 import { foldName, UNNAMED } from '../../table/names.ts';
 import { isItemGroup } from '../../table/tables.ts';
-import { KEY, RESCUED, STREAMS, type StreamName, type StreamRows } from './streams.ts';
+import { KEY, RESCUED, type RowSelection, STREAMS, type StreamName } from './streams.ts';
 
 // Names stay as the customer wrote them. Readers take names that differ only in case for one. Of those, the one in
 // lower case, else the first in byte order, keeps its name. The others get the hash of their name in the export.
@@ -11,7 +11,7 @@ const HASH_DIGITS = 6;
 
 /** The name of a column in a record. */
 export interface PropertyName {
-  name: string;
+  readonly name: string;
   /** The name before equal ones were made distinct. */
   readonly plainName: string;
   readonly column: HeaderColumn;
@@ -22,13 +22,13 @@ export function discoveredNames(
   stream: StreamName,
   header: readonly HeaderColumn[],
 ): readonly (PropertyName | undefined)[] {
-  const names = plainNames(stream, header);
   const taken = new Set(reservedNames(stream).map(foldName));
-  for (const property of byPrecedence(names)) {
-    while (taken.has(foldName(property.name))) property.name = nameWithHash(property.name, property.column);
-    taken.add(foldName(property.name));
-  }
-  return names;
+  return withNames(plainNames(stream, header), ({ plainName, column }) => {
+    let name = plainName;
+    while (taken.has(foldName(name))) name = nameWithHash(name, column);
+    taken.add(foldName(name));
+    return name;
+  });
 }
 
 /**
@@ -38,18 +38,17 @@ export function discoveredNames(
 export function configuredNames(
   stream: StreamName,
   header: readonly HeaderColumn[],
-  catalog: ReadonlySet<string>,
+  configuredProperties: ReadonlySet<string>,
 ): readonly (PropertyName | undefined)[] {
-  const names = discoveredNames(stream, header);
-  const taken = new Set([...reservedNames(stream), ...names.map((property) => property?.name)]);
-  for (const property of byPrecedence(names)) {
-    const { name, plainName, column } = property;
+  const properties = discoveredNames(stream, header);
+  const taken = new Set([...reservedNames(stream), ...properties.map((property) => property?.name)]);
+  return withNames(properties, ({ name, plainName, column }) => {
     taken.delete(name);
     const forms = [plainName, name, nameWithHash(plainName, column)];
-    property.name = forms.find((form) => catalog.has(form) && !taken.has(form)) ?? name;
-    taken.add(property.name);
-  }
-  return names;
+    const configuredName = forms.find((form) => configuredProperties.has(form) && !taken.has(form)) ?? name;
+    taken.add(configuredName);
+    return configuredName;
+  });
 }
 
 /** Names of properties that no column may have. */
@@ -60,20 +59,20 @@ const reservedNames = (stream: StreamName): readonly string[] => [
 ];
 
 /** How a stream shows a column: as it is, without the prefix of an item column, or not at all. */
-function shownAs({ group }: HeaderColumn, rows: StreamRows): 'whole' | 'bare' | 'hidden' {
-  if (rows === 'all') return 'whole';
-  if (rows === 'events') return isItemGroup(group) ? 'hidden' : 'whole';
+function shownAs({ group }: HeaderColumn, selection: RowSelection): 'whole' | 'bare' | 'hidden' {
+  if (selection === 'all') return 'whole';
+  if (selection === 'events') return isItemGroup(group) ? 'hidden' : 'whole';
   if (isItemGroup(group)) return 'bare';
   return group === 'unified_id' || group === 'system' ? 'whole' : 'hidden';
 }
 
 /** The names before equal ones are made distinct. An item column keeps its prefix where its bare name is taken. */
 function plainNames(stream: StreamName, header: readonly HeaderColumn[]): readonly (PropertyName | undefined)[] {
-  const { rows } = STREAMS[stream];
-  const wholeNames = header.flatMap((column) => (shownAs(column, rows) === 'whole' ? [column.source] : []));
+  const { selection } = STREAMS[stream];
+  const wholeNames = header.flatMap((column) => (shownAs(column, selection) === 'whole' ? [column.source] : []));
   const taken = new Set([...reservedNames(stream), ...wholeNames].map(foldName));
   return header.map((column) => {
-    const shown = shownAs(column, rows);
+    const shown = shownAs(column, selection);
     if (shown === 'hidden') return undefined;
     const bareName = column.source.slice(ITEM_PREFIX.length);
     const plainName = shown === 'bare' && !taken.has(foldName(bareName)) ? bareName : column.source || UNNAMED;
@@ -90,10 +89,15 @@ function nameWithHash(name: string, { source, occurrence }: HeaderColumn): strin
   return `${name}_${createHash('sha256').update(text).digest('hex').slice(0, HASH_DIGITS)}`;
 }
 
-/** The names that are shown, those in lower case first, then by bytes. */
-function byPrecedence(names: readonly (PropertyName | undefined)[]): PropertyName[] {
+/** Chooses the names anew, one after the other: those in lower case first, then by bytes. */
+function withNames(
+  properties: readonly (PropertyName | undefined)[],
+  choose: (property: PropertyName) => string,
+): readonly (PropertyName | undefined)[] {
   const rank = ({ plainName }: PropertyName) => (plainName === plainName.toLowerCase() ? 0 : 1);
-  return names
+  const byPrecedence = properties
     .filter((property) => property !== undefined)
     .sort((a, b) => rank(a) - rank(b) || compareBytes(a.plainName, b.plainName));
+  const named = new Map(byPrecedence.map((property) => [property, { ...property, name: choose(property) }]));
+  return properties.map((property) => property && named.get(property));
 }

@@ -3,7 +3,7 @@ import { CellText, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
 import { CivilTime } from '../../cells/types/civil-time.ts';
 import { copyBytes, writeString } from '../../cells/types/string.ts';
 import { fits, formsOf } from '../../cells/types/types.ts';
-import { CHECKED, COPY, type RecordColumn, type RecordPlan, TEXT } from './record-plan.ts';
+import type { RecordColumn, RecordPlan } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
@@ -111,8 +111,9 @@ export class RecordEncoder {
     const lines = this.#lines;
     const start = lines.at;
     lines.append(column.label);
-    if (column.encoding === COPY) lines.at = copyBytes(row.bytes, row.startOf(k), row.endOf(k), lines.bytes, lines.at);
-    else if (column.encoding === TEXT) this.#writeText(row, k);
+    if (column.encoding === 'copy')
+      lines.at = copyBytes(row.bytes, row.startOf(k), row.endOf(k), lines.bytes, lines.at);
+    else if (column.encoding === 'text') this.#writeText(row, k);
     else if (!this.#writeTyped(column, row, k)) lines.at = start;
   }
 
@@ -129,7 +130,7 @@ export class RecordEncoder {
     this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
     if (isNull(bytes, start, end)) return false;
-    if (codec !== undefined && (encoding !== CHECKED || fits(codec, formsOf(bytes, start, end, zone, this.#time)))) {
+    if (codec !== undefined && (encoding !== 'checked' || fits(codec, formsOf(bytes, start, end, zone, this.#time)))) {
       lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at);
     } else {
       this.#mismatches.push(k);

@@ -9,7 +9,7 @@ import type { SpoolFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { configuredNames, type PropertyName } from './property-names.ts';
-import { KEY, RESCUED, STREAMS, type StreamName, type StreamRows } from './streams.ts';
+import { KEY, RESCUED, type RowSelection, STREAMS, type StreamName } from './streams.ts';
 
 /** A stream of the configured catalog. */
 export interface RecordStream {
@@ -30,18 +30,15 @@ export const recordStream = (
   keys: primaryKey.flatMap((path) => (path.length === 1 ? path : [])),
 });
 
-// The ways in which a column's cells are written. One is chosen for a whole file, by the forms of all cells.
-
-/** Each cell is a text. */
-export const TEXT = 1;
-/** The bytes of each cell are its JSON. */
-export const COPY = 2;
-/** Cells of any other type that all fit or are absent: written without a check. */
-const FITTING = 3;
-/** Cells of which each must be checked. */
-export const CHECKED = 4;
-
-type Encoding = typeof TEXT | typeof COPY | typeof FITTING | typeof CHECKED;
+/**
+ * How a column's cells are written. Chosen for a whole file, by the forms of all cells.
+ *
+ *   text      each cell is a text
+ *   copy      the bytes of each cell are its JSON
+ *   fitting   cells of any other type that all fit or are absent: written without a check
+ *   checked   each cell must be checked
+ */
+type Encoding = 'text' | 'copy' | 'fitting' | 'checked';
 
 /** How the cells of one column become a property of the records. */
 export interface RecordColumn {
@@ -61,7 +58,7 @@ export interface RecordColumn {
 /** How the rows of one file become records of one stream. */
 export interface RecordPlan {
   readonly stream: StreamName;
-  readonly rows: StreamRows;
+  readonly selection: RowSelection;
   /** By column of the header; undefined for a column that is not sent. */
   readonly columns: readonly (RecordColumn | undefined)[];
   /** Whether the records have `_key`, `_rescued` and `item_position`. */
@@ -83,55 +80,40 @@ export function planRecords(
   { header, columns }: Pick<SpoolFile, 'header' | 'columns'>,
   timezone: string | undefined,
 ): RecordPlan {
-  const catalog = new Set([...Object.keys(stream.properties), ...stream.keys]);
-  const properties = configuredNames(stream.name, headerColumns(header), catalog);
+  const configuredProperties = new Set([...Object.keys(stream.properties), ...stream.keys]);
+  const properties = configuredNames(stream.name, headerColumns(header), configuredProperties);
   const zone = zoneOf(timezone);
   const recordColumn = (property: PropertyName | undefined, i: number): RecordColumn | undefined => {
-    if (property === undefined || !catalog.has(property.name)) return undefined;
+    if (property === undefined || !configuredProperties.has(property.name)) return undefined;
     const { name, column } = property;
     const field = JSON.stringify(name);
-    const { type, isInstant } = propertyType(stream.properties[name]);
-    const cellZone = isInstant ? (zone ?? zoneOf('UTC')) : undefined;
-    const codec = type && codecOf(type, cellZone);
-    // Without a zone only a cell with a UTC offset is an instant; the scan did not see its year in UTC.
-    const needsOffset = isInstant && zone === undefined;
     return {
-      encoding: needsOffset ? CHECKED : encodingOf(codec, columns[i].forms),
-      codec: codec && needsOffset ? { ...codec, forms: DATETIME_OFFSET } : codec,
-      zone: cellZone,
+      ...cellsOf(stream.properties[name], zone, columns[i].forms),
       label: Buffer.from(`,${field}:`),
       field,
       rescuedAs: column.occurrence === 1 ? JSON.stringify(column.name) : field,
     };
   };
-  const { rows, ownProperties } = STREAMS[stream.name];
-  const hasOwn = (name: string) => Object.hasOwn(ownProperties, name) && catalog.has(name);
+  const { selection, ownProperties } = STREAMS[stream.name];
+  const hasOwn = (name: string) => Object.hasOwn(ownProperties, name) && configuredProperties.has(name);
   return {
     stream: stream.name,
-    rows,
+    selection,
     columns: properties.map(recordColumn),
     hasKey: hasOwn(KEY),
     hasRescued: hasRescued(stream),
     hasPosition: hasOwn(ITEM_POSITION),
-    hasKeyAsLogId: rows === 'events' && catalog.has(LOG_ID),
+    hasKeyAsLogId: selection === 'events' && configuredProperties.has(LOG_ID),
     unsentColumns: properties.flatMap((property) =>
-      property === undefined || catalog.has(property.name) ? [] : [property.name],
+      property === undefined || configuredProperties.has(property.name) ? [] : [property.name],
     ),
   };
 }
 
-function encodingOf(codec: ColumnCodec | undefined, forms: CellForms): Encoding {
-  if (codec === undefined) return CHECKED;
-  if (codec.duckdb === 'VARCHAR') return TEXT;
-  if (!fits(codec, forms)) return CHECKED;
-  return (forms & NULL_TEXT) === 0 && codec.writeJson === copyBytes ? COPY : FITTING;
-}
-
-/** What a configured property asks for. `isInstant`: datetimes are instants in UTC, not wall-clock times. */
-interface PropertyType {
-  /** Undefined for a property that no cell can fill, such as an object or a time of day. */
-  readonly type: ColumnType | undefined;
-  readonly isInstant: boolean;
+function encodingOf(codec: ColumnCodec, forms: CellForms): Encoding {
+  if (codec.duckdb === 'VARCHAR') return 'text';
+  if (!fits(codec, forms)) return 'checked';
+  return (forms & NULL_TEXT) === 0 && codec.writeJson === copyBytes ? 'copy' : 'fitting';
 }
 
 interface PropertySchema {
@@ -141,23 +123,32 @@ interface PropertySchema {
   readonly items?: unknown;
 }
 
-/** The column type of a configured JSON schema; text if the schema names no type. */
-function propertyType(schema: unknown): PropertyType {
+/**
+ * How cells of these forms are written under a configured JSON schema: as text if it names no type. `zone`: that of
+ * datetimes that name none.
+ */
+function cellsOf(
+  schema: unknown,
+  zone: Zone | undefined,
+  forms: CellForms,
+): Pick<RecordColumn, 'codec' | 'zone' | 'encoding'> {
   const property: PropertySchema = isObject(schema) ? schema : {};
-  const kind = kindsOf(property).find((name) => TYPE_OF_KIND.has(name));
-  const type = kind === undefined ? undefined : TYPE_OF_KIND.get(kind);
-  return { type, isInstant: type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone' };
+  // No type is a time of day: a property that asks for one must not get any text.
+  const [type] = property.format === 'time' ? [] : kindsOf(property).flatMap((kind) => TYPE_OF_KIND.get(kind) ?? []);
+  if (type === undefined) return { codec: undefined, zone: undefined, encoding: 'checked' };
+  const isInstant = type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone';
+  const cellZone = isInstant ? (zone ?? zoneOf('UTC')) : undefined;
+  const codec = codecOf(type, cellZone);
+  if (!isInstant || zone !== undefined) return { codec, zone: cellZone, encoding: encodingOf(codec, forms) };
+  // Without a zone only a cell with a UTC offset is an instant; the scan did not see its year in UTC.
+  return { codec: { ...codec, forms: DATETIME_OFFSET }, zone: cellZone, encoding: 'checked' };
 }
 
 const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
-/**
- * Column types by the narrowest kind of their JSON schema. No type is a time of day: a property that asks for one must
- * not get any text.
- */
-const TYPE_OF_KIND = new Map<string, ColumnType | undefined>([
-  ['string time', undefined],
-  ...COLUMN_TYPES.map((type): [string, ColumnType] => [kindsOf(codecOf(type, undefined).jsonSchema)[0], type]),
-]);
+/** Column types by the narrowest kind of their JSON schema. */
+const TYPE_OF_KIND: ReadonlyMap<string, ColumnType> = new Map(
+  COLUMN_TYPES.map((type) => [kindsOf(codecOf(type, undefined).jsonSchema)[0], type]),
+);
 
 /** The kinds of a schema, the narrowest first: `string date`, `string`; `array of number`. */
 function kindsOf({ type, format, airbyte_type, items }: PropertySchema): string[] {

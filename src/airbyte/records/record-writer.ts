@@ -13,7 +13,7 @@ import { isItemGroup } from '../../table/tables.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';
 import { planRecords, type RecordStream } from './record-plan.ts';
 import { RowKey } from './row-key.ts';
-import { STREAMS, type StreamName } from './streams.ts';
+import { STREAMS } from './streams.ts';
 
 /** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
 const PIECE_BYTES = 256 * 1024;
@@ -25,12 +25,17 @@ interface RecordOptions {
   readonly signal: AbortSignal;
 }
 
+interface WrittenStream {
+  recordCount: number;
+  /** Columns that the stream would have but that its catalog lacks. */
+  readonly unsentColumns: Set<string>;
+}
+
 export interface WrittenRecords {
-  readonly recordCounts: Map<StreamName, number>;
+  /** In the order in which the streams were passed. */
+  readonly streams: readonly WrittenStream[];
   /** Number of cells that did not fit, by column of the export; one that several streams show counts once. */
   readonly rescuedCells: Map<string, number>;
-  /** Columns that a stream would have but that its catalog lacks. */
-  readonly unsentColumns: Map<StreamName, readonly string[]>;
 }
 
 /**
@@ -44,30 +49,28 @@ export async function writeRecords(
   { timezone, emittedAt, signal }: RecordOptions,
 ): Promise<WrittenRecords> {
   const written: WrittenRecords = {
-    recordCounts: new Map(streams.map(({ name }) => [name, 0])),
+    streams: streams.map(() => ({ recordCount: 0, unsentColumns: new Set() })),
     rescuedCells: new Map(),
-    unsentColumns: new Map(streams.map(({ name }) => [name, []])),
   };
   if (streams.length === 0) return written;
   const { idColumn } = STREAMS[streams[0].name];
-  const isEvent = streams.some(({ name }) => STREAMS[name].rows === 'events')
-    ? await eventRows(day, signal)
-    : undefined;
+  const hasEvents = streams.some(({ name }) => STREAMS[name].selection === 'events');
+  const eventRowFlags = hasEvents ? await flagEventRows(day, signal) : undefined;
   const rowsById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
   const lines = new Lines();
   let row = 0;
   for (const file of day.files) {
     const columns = headerColumns(file.header);
     const key = new RowKey(columns, idColumn, rowsById);
-    const isItemColumn = Uint8Array.from(columns, ({ group }) => (isItemGroup(group) ? 1 : 0));
+    const itemColumnFlags = Uint8Array.from(columns, ({ group }) => (isItemGroup(group) ? 1 : 0));
     const encoders = streams.map((stream) => new RecordEncoder(planRecords(stream, file, timezone), emittedAt, lines));
     for await (const source of piecesOf(file, signal)) {
       while (source.next()) {
         key.read(source.row);
         for (const encoder of encoders) {
-          const { rows } = encoder.plan;
-          if (rows === 'events' && isEvent?.[row] !== 1) continue;
-          if (rows === 'items' && !hasItem(source.row, isItemColumn)) continue;
+          const { selection } = encoder.plan;
+          if (selection === 'events' && eventRowFlags?.[row] !== 1) continue;
+          if (selection === 'items' && !hasItem(source.row, itemColumnFlags)) continue;
           encoder.write(source.row, key);
         }
         row++;
@@ -95,9 +98,9 @@ async function* piecesOf({ path }: SpoolFile, signal: AbortSignal): AsyncGenerat
  * For each row of a day 1 if it stands for its event: the first one of the lowest position. One that names no event is
  * an event of its own. Takes a pass over all files: which row it is does not show before the last one.
  */
-async function eventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSignal): Promise<Uint8Array> {
+async function flagEventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSignal): Promise<Uint8Array> {
   const rowCount = files.reduce((sum, { rows }) => sum + rows, 0);
-  const isEvent = new Uint8Array(rowCount);
+  const flags = new Uint8Array(rowCount);
   const positions = new Float64Array(rowCount);
   const rowOfEvent = new Map<string, number>();
   let row = 0;
@@ -109,32 +112,32 @@ async function eventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSig
         const id = key.event?.latin1;
         const before = id === undefined ? undefined : rowOfEvent.get(id);
         if (before !== undefined && key.position >= positions[before]) continue;
-        if (before !== undefined) isEvent[before] = 0;
+        if (before !== undefined) flags[before] = 0;
         if (id !== undefined) rowOfEvent.set(id, row);
         positions[row] = key.position;
-        isEvent[row] = 1;
+        flags[row] = 1;
       }
     }
   }
-  return isEvent;
+  return flags;
 }
 
-function hasItem(row: CsvRow, isItemColumn: Uint8Array): boolean {
+function hasItem(row: CsvRow, itemColumnFlags: Uint8Array): boolean {
   for (let k = 0; k < row.used; k += STRIDE) {
-    if (isItemColumn[row.columnOf(k)] === 1 && !isNull(row.bytes, row.startOf(k), row.endOf(k))) return true;
+    if (itemColumnFlags[row.columnOf(k)] === 1 && !isNull(row.bytes, row.startOf(k), row.endOf(k))) return true;
   }
   return false;
 }
 
 /** Adds what the encoders of one file have written. */
 function addCounts(
-  { recordCounts, rescuedCells, unsentColumns }: WrittenRecords,
+  { streams, rescuedCells }: WrittenRecords,
   header: readonly string[],
   encoders: readonly RecordEncoder[],
 ): void {
-  for (const { plan, recordCount } of encoders) {
-    recordCounts.set(plan.stream, (recordCounts.get(plan.stream) ?? 0) + recordCount);
-    unsentColumns.set(plan.stream, [...new Set([...(unsentColumns.get(plan.stream) ?? []), ...plan.unsentColumns])]);
+  for (const [i, { plan, recordCount }] of encoders.entries()) {
+    streams[i].recordCount += recordCount;
+    for (const name of plan.unsentColumns) streams[i].unsentColumns.add(name);
   }
   for (const [column, name] of header.entries()) {
     const cells = Math.max(...encoders.map((encoder) => encoder.rescuedCells[column]));

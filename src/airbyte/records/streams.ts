@@ -12,11 +12,11 @@ export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profile
  * The rows of the export that a stream has, and their columns: all; one row an event, without the columns of items; or
  * the rows with an item, with these columns and those of the system.
  */
-export type StreamRows = 'all' | 'events' | 'items';
+export type RowSelection = 'all' | 'events' | 'items';
 
 /** What a stream of this source is, whatever its configuration. */
 interface StreamDefinition {
-  readonly rows: StreamRows;
+  readonly selection: RowSelection;
   /** The column of the export whose cells are the keys of rows. */
   readonly idColumn: string;
   readonly primaryKey: string;
@@ -57,28 +57,28 @@ const BY_DAYS: StreamDefinition['sync'] = {
 /** The streams in the order in which `discover` lists them. */
 export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
   events: {
-    rows: 'all',
+    selection: 'all',
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY,
     ownProperties: keyAndRescued('detail log id'),
     sync: BY_DAYS,
   },
   event_logs: {
-    rows: 'events',
+    selection: 'events',
     idColumn: DETAIL_LOG_ID,
     primaryKey: LOG_ID,
     ownProperties: RESCUED_PROPERTY,
     sync: BY_DAYS,
   },
   event_items: {
-    rows: 'items',
+    selection: 'items',
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY,
     ownProperties: { ...keyAndRescued('detail log id'), [ITEM_POSITION]: POSITION_SCHEMA },
     sync: BY_DAYS,
   },
   user_profiles: {
-    rows: 'all',
+    selection: 'all',
     idColumn: UNIFIED_ID,
     primaryKey: UNIFIED_ID,
     ownProperties: keyAndRescued('unified id'),

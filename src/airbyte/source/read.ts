@@ -64,9 +64,9 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   const write = async (snapshot: DayDownload) => {
     await output.writeStatus('RUNNING');
     const stream = { output, recordStream: recordStream(PROFILE_STREAM, output.configured) };
-    const { recordCounts } = await writeDay(snapshot, [stream], deps);
+    const [{ recordCount }] = await writeDay(snapshot, [stream], deps);
     const { requested_at, filters } = snapshot.receipt;
-    await output.writeState({ version: 1, requested_at, filters }, recordCounts.get(PROFILE_STREAM) ?? 0);
+    await output.writeState({ version: 1, requested_at, filters }, recordCount);
   };
   await output.writeStatus('STARTED');
   try {
@@ -130,9 +130,9 @@ async function takeDay(
   for (const stream of streams) if (stream.wants(day) && (await stream.take(result, behaviour))) takers.push(stream);
   if ('download' in result) {
     const { download } = result;
-    const { recordCounts } = await writeDay(download, takers, deps);
-    for (const stream of takers) {
-      await stream.advance(download.receipt, behaviour, recordCounts.get(stream.recordStream.name) ?? 0);
+    const written = await writeDay(download, takers, deps);
+    for (const [i, stream] of takers.entries()) {
+      await stream.advance(download.receipt, behaviour, written[i].recordCount);
     }
     await removeFiles(download.files);
   }
@@ -144,7 +144,7 @@ async function writeDay(
   { files, receipt }: DayDownload,
   streams: readonly Pick<EventStream, 'output' | 'recordStream'>[],
   { config, writer, clock, signal, logger }: ReadDeps,
-): Promise<WrittenRecords> {
+): Promise<WrittenRecords['streams']> {
   const written = await writeRecords(
     { files },
     streams.map(({ recordStream }) => recordStream),
@@ -161,8 +161,8 @@ async function writeDay(
     const message = `${receipt.day}: cells that do not fit the configured types are null, ${whereTextIs}: ${counts}.`;
     logger.warn('cells.rescued', message);
   }
-  for (const { output, recordStream } of streams) output.logUnsent(written.unsentColumns.get(recordStream.name) ?? []);
-  return written;
+  for (const [i, { output }] of streams.entries()) output.logUnsent(written.streams[i].unsentColumns);
+  return written.streams;
 }
 
 /** Streams that read the same days warn of the same things: a logger that gives each message on once. */

@@ -47,8 +47,8 @@ export class StreamOutput {
   }
 
   /** Logs the columns that are not sent, once each. */
-  logUnsent(columns: readonly string[]): void {
-    const newColumns = columns.filter((name) => !this.#loggedColumns.has(name));
+  logUnsent(columns: ReadonlySet<string>): void {
+    const newColumns = [...columns].filter((name) => !this.#loggedColumns.has(name));
     if (newColumns.length === 0) return;
     for (const name of newColumns) this.#loggedColumns.add(name);
     const message = `${this.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`;
