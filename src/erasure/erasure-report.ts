@@ -43,10 +43,10 @@ export function reportOf(plan: ErasurePlan, now: number, executed?: Executed) {
     guard: plan.guard ?? null,
     purge_only: plan.isPurgeOnly,
     /** Null if the service was not asked. */
-    ids_with_profile: purge?.people.withProfile ?? null,
+    ids_with_profile: purge?.listedPeople.withProfile ?? null,
     hash: plan.hash,
     warnings: [...new Set([...plan.warnings, ...(executed?.purged?.warnings ?? [])])],
-    places: (executed?.purged ?? purge)?.places.map((place) => placeReport(place, purge?.ids ?? [])) ?? [],
+    places: (executed?.purged ?? purge)?.places.map((place) => placeReport(place, purge?.entries ?? [])) ?? [],
     seconds: Math.round(now - plan.began) / 1_000,
     ...sent,
     // Also those that were never requested.
@@ -57,12 +57,13 @@ export function reportOf(plan: ErasurePlan, now: number, executed?: Executed) {
 }
 
 /** What the purge found and removed in one place. */
-function placeReport({ stored, people, foreign, result, failure }: PlacePurge, ids: readonly ListedId[]) {
+function placeReport(place: PlacePurge, entries: readonly ListedId[]) {
+  const { target, path, people, foreign, result, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowsOf, suppressedOthers } = people;
-  const withoutRows = ids.filter(({ id }) => !rowsOf.has(id));
+  const withoutRows = entries.filter(({ id }) => !rowsOf.has(id));
   return {
-    target: stored.target.name,
-    place: stored.path,
+    target: target.name,
+    place: path,
     people: personCount,
     rows: rowCount,
     /** The people of the suppression list, who leave with those of the list. */

@@ -115,7 +115,7 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
   const ledger = await Ledger.open(settings, ledgerOptions);
   const isSuppressed = options.purge?.isSuppressed === true;
   const hasPurge = options.purge !== undefined && (ids.length > 0 || isSuppressed);
-  const purge = hasPurge ? await planPurge(options.purge, ids, settings) : undefined;
+  const purge = hasPurge ? await planPurge(options.purge, ids, settings, ledger) : undefined;
   const isDone = (entry: ListedId): boolean => !isAgain && isDoneBefore(entry, ledger);
   const toRequest = deleter === undefined ? [] : ids.filter((entry) => !isDone(entry));
   const doneBefore = deleter === undefined ? [] : ids.filter(isDone);
@@ -134,7 +134,6 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
       refusedSentence(counts) ?? [],
       list.warnings(),
       memorySentences(doneBefore, ledger, settings),
-      olderSuppressionSentences(ledger, purge),
       purge?.warnings ?? [],
     ].flat(),
   };
@@ -168,16 +167,6 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
   ];
 }
 
-/** A warning if list and places are from one backup: no place knows more people then, but the ledger does. */
-function olderSuppressionSentences({ suppressionLength: lastLength }: Ledger, purge: PurgePlan | undefined): string[] {
-  if (purge === undefined || purge.settings.isNewList || lastLength <= purge.suppressionLength) return [];
-  const length = count(purge.suppressionLength, 'person', 'people');
-  return [
-    `The suppression list has ${length}, and had ${withSeparators(lastLength)} at the last purge: ` +
-      'it is an older copy. Those who are missing return while the service exports them.',
-  ];
-}
-
 /** `2026-01-15`, `2026-01-15 to 2026-01-17` */
 function spanOf(days: readonly string[]): string {
   const sorted = days.toSorted();
@@ -208,7 +197,7 @@ function planFailure({ counts, guard }: ErasurePlan): UserError | undefined {
  */
 function consentHash(list: IdList, plan: PurgePlan | undefined, options: ErasureOptions): string {
   const { settings, purge, deleter, isAgain = false } = options;
-  const pairs = (plan?.people.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
+  const pairs = (plan?.listedPeople.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],

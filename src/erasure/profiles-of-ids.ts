@@ -25,6 +25,12 @@ export interface ProfilesOfIds {
   readonly peopleWithOtherIds: ReadonlySet<string>;
 }
 
+/** `whyNot`: the service exports no profiles with external ids, as a sentence. */
+export interface ProfilesAnswer {
+  readonly profiles?: ProfilesOfIds;
+  readonly whyNot?: string;
+}
+
 interface ProfileQuery {
   /** The external ids of the list. */
   readonly ids: ReadonlySet<string>;
@@ -37,15 +43,14 @@ const REMEDY =
   'Without it people could be missed. Or give --mapping FILE, or set erasure.profiles to false. Nothing was done.';
 
 /**
- * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. A sentence: the service
- * exports no profiles with external ids. Throws UserError where people could be missed: the service is busy, or refuses
- * the token.
+ * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. Throws UserError where people
+ * could be missed: the service is busy, or refuses the token.
  */
 export async function profilesOfIds(
   query: ProfileQuery,
   service: ProfileService,
   io: RunContext,
-): Promise<ProfilesOfIds | string> {
+): Promise<ProfilesAnswer> {
   const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
   if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);
@@ -56,12 +61,14 @@ export async function profilesOfIds(
       throw configError(`${result.message} Nothing was done.`);
     case 'unavailable':
     case 'invalid':
-      return `The service does not export profiles: ${result.message}`;
+      return { whyNot: `The service does not export profiles: ${result.message}` };
   }
   const { scan, output: reader } = result;
   reader.finish();
-  if (!scan.header.includes(EXTERNAL_ID)) return `The profiles of the service have no column ${EXTERNAL_ID}.`;
-  return reader.profileCount === 0 ? `No profile of the service has a ${EXTERNAL_ID}.` : reader;
+  if (!scan.header.includes(EXTERNAL_ID))
+    return { whyNot: `The profiles of the service have no column ${EXTERNAL_ID}.` };
+  if (reader.profileCount === 0) return { whyNot: `No profile of the service has a ${EXTERNAL_ID}.` };
+  return { profiles: reader };
 }
 
 /** A wait for the quota that is too long is an answer like a service that is busy. */

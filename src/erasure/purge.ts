@@ -1,6 +1,6 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { count, withSeparators } from '../base/quantities.ts';
-import { type PeopleFound, personOf, type UnifiedId } from '../engine/people/query.ts';
+import { type PeopleFound, personOf, type SuppressedPeople, type UnifiedId } from '../engine/people/query.ts';
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -10,11 +10,11 @@ import type { Ledger } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
 import {
   addPeople,
+  olderListSentences,
   readForPurge,
   requireSuppression,
   requireWritableList,
   type SuppressionFile,
-  type SuppressionList,
 } from './suppression.ts';
 import { findInAllWays, type ListedPeople, type PeopleSearch, placeName, type StoredPlace } from './ways.ts';
 
@@ -31,8 +31,7 @@ export interface PurgeSettings extends PeopleSearch {
 }
 
 /** One place: who was found there last, and what became of them. */
-export interface PlacePurge extends PurgePreview {
-  readonly stored: StoredPlace;
+export interface PlacePurge extends StoredPlace, PurgePreview {
   readonly name: string;
   /** Present once all rows that can be read are removed. */
   readonly result?: PurgeResult;
@@ -40,13 +39,16 @@ export interface PlacePurge extends PurgePreview {
   readonly failure?: UserError;
 }
 
-export interface PurgePlan {
+/** Who is to leave which places. */
+interface Purge {
   readonly settings: PurgeSettings;
-  readonly ids: readonly ListedId[];
-  readonly people: ListedPeople;
-  /** Number of people on the suppression list. */
-  readonly suppressionLength: number;
+  /** Empty to purge the people of the suppression list alone. */
+  readonly entries: readonly ListedId[];
+  readonly listedPeople: ListedPeople;
   readonly places: readonly PlacePurge[];
+}
+
+export interface PurgePlan extends Purge {
   /** The limit that the people exceed, as a sentence. */
   readonly guardProblem: string | undefined;
   /** What the officer should know before anybody is deleted. */
@@ -71,56 +73,63 @@ export const MAX_NAMED = 100;
  */
 export async function planPurge(
   settings: PurgeSettings,
-  ids: readonly ListedId[],
+  entries: readonly ListedId[],
   service: ServiceAddress,
+  ledger: Ledger,
 ): Promise<PurgePlan> {
-  const { suppression: file, isSuppressed, isNewList, options } = settings;
+  const { suppression: file, isNewList, options } = settings;
   await requireWritableList(file);
-  const people = await findInAllWays(ids, settings);
+  const listedPeople = await findInAllWays(entries, settings);
+  const query = { ...listedPeople.query, suppressed: readForPurge(file) };
   const places: PlacePurge[] = [];
-  const placeWarnings: string[] = [];
-  for (const [i, stored] of settings.places.entries()) {
-    const name = placeName(stored);
+  for (const [i, { target, path }] of settings.places.entries()) {
+    const name = placeName({ target, path });
     options.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
-    const { target, path } = stored;
-    const query = { ...people.query, suppressed: readForPurge(file) };
-    const place = { stored, name, ...(await (await target.people()).previewPurge(path, query, options)) };
+    const place = { target, path, name, ...(await (await target.people()).previewPurge(path, query, options)) };
     const { service: placeService } = place.people.place;
     if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
       throw configError(
         `${name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
       );
     }
-    placeWarnings.push(...placeSentences(place, listFor(place, settings)));
     places.push(place);
   }
-  const { length: suppressionLength } = readForPurge(file);
-  if (isSuppressed && suppressionLength === 0 && !isNewList) {
-    throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
+  // Anew: a purge that ended meanwhile has made list and places longer.
+  const list = readForPurge(file);
+  if (!isNewList) {
+    for (const { name, people } of places) requireSuppression(name, people.place.suppressionLength, list.hmacs);
+    if (entries.length === 0 && list.hmacs.length === 0) {
+      throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
+    }
   }
-  const plan = { settings, ids, people, suppressionLength, places };
-  const warnings = [...people.warnings, ...placeWarnings, ...missingSentences(plan)];
-  return { ...plan, guardProblem: guardProblem(plan, places), warnings };
+  const purge = { settings, entries, listedPeople, places };
+  const warnings = [
+    ...listedPeople.warnings,
+    ...(isNewList ? [] : olderListSentences('The ledger', ledger.suppressionLength, list)),
+    ...places.flatMap((place) => placeSentences(place, list)),
+    ...missingSentences(purge),
+  ];
+  return { ...purge, guardProblem: guardProblem(purge), warnings };
 }
 
 /**
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
- * failure in one place leaves the others to be purged. Rejects if it is stopped.
+ * failure in one place leaves the others to be purged. Rejects if it is stopped before or in a place.
  */
 export async function purgePlaces(plan: PurgePlan, ledger: Ledger): Promise<Purged> {
   const { options, suppression: file } = plan.settings;
   const places = [...plan.places];
   try {
-    await addPeople(unifiedIdsOf(plan.people, places), file, options);
+    await addPeople(unifiedIdsOf(plan), file, options);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
     if (failure instanceof UserError) return { places, failures: [failure], warnings: [] };
     throw failure;
   }
-  for (const [i, place] of plan.places.entries()) {
+  for (const [i, { name }] of places.entries()) {
     options.signal.throwIfAborted();
-    options.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
-    places[i] = await purgePlace(place, plan, places, ledger);
+    options.logger.info('purge.begin', `Purging ${name} (${i + 1} of ${places.length}) …`);
+    await purgePlace(i, { ...plan, places }, ledger);
   }
   const { unremovable, liveFolders } = await sweepRunFolders(options.spoolDir, options.clock.now());
   const stays = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
@@ -134,61 +143,49 @@ export async function purgePlaces(plan: PurgePlan, ledger: Ledger): Promise<Purg
   };
 }
 
-/** Removes the people from a place. `places`: all of them, as they were found last. */
-async function purgePlace(
-  place: PlacePurge,
-  plan: PurgePlan,
-  places: readonly PlacePurge[],
-  ledger: Ledger,
-): Promise<PlacePurge> {
-  const { settings, ids, people } = plan;
-  const { options, suppression: file } = settings;
-  let newest = place;
-  let listed = 0;
+/** Removes the people from the place `places[i]`, and puts there who was found and what became of them. */
+async function purgePlace(i: number, purge: Purge & { readonly places: PlacePurge[] }, ledger: Ledger): Promise<void> {
+  const { settings, entries, listedPeople, places } = purge;
+  const { options, suppression: file, isNewList } = settings;
+  const { target, path, name, foreign } = places[i];
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
-  const onFound = async (peopleFound: PeopleFound): Promise<number> => {
-    newest = { ...place, people: peopleFound };
-    const problem = guardProblem(
-      plan,
-      places.map((other) => (other === place ? newest : other)),
-    );
-    if (problem !== undefined) {
-      throw configError(`${place.name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    }
-    listFor(newest, settings);
-    await ledger.writeAll(purgeLines(newest, ids, ledger));
-    listed = (await addPeople(peopleFound.unifiedIds, file, options)).length;
-    return listed;
+  const onFound = async (people: PeopleFound): Promise<number> => {
+    places[i] = { ...places[i], people };
+    const problem = guardProblem(purge);
+    if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
+    if (!isNewList) requireSuppression(name, people.place.suppressionLength, readForPurge(file).hmacs);
+    await ledger.writeAll(purgeLines(places[i], entries, ledger));
+    return await addPeople(people.unifiedIds, file, options);
   };
   try {
-    const { target, path } = place.stored;
-    const query = { ...people.query, suppressed: readForPurge(file) };
+    const query = { ...listedPeople.query, suppressed: readForPurge(file) };
     const result = await (await target.people()).purge(path, query, { ...options, onFound });
-    newest = { ...place, people: result.people, result };
-    const { rowsRemoved: rows, unreached } = result;
-    const stays = place.foreign.slice(0, MAX_NAMED);
+    places[i] = { ...places[i], result };
+    const { rowsRemoved: rows, suppressionLength: listed, unreached } = result;
+    const stays = foreign.slice(0, MAX_NAMED);
     const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
-    await ledger.write({ kind: 'purged', place: place.name, rows, listed, ...remains });
-    return unreached.length === 0 ? newest : { ...newest, failure: transientError(unreached.join(' ')) };
+    await ledger.write({ kind: 'purged', place: name, rows, listed, ...remains });
+    if (unreached.length > 0) places[i] = { ...places[i], failure: transientError(unreached.join(' ')) };
   } catch (thrown) {
     options.signal.throwIfAborted();
     const error = diskErrorByItsPath(thrown);
-    if (error instanceof UserError) return { ...newest, failure: error };
+    if (error instanceof UserError) {
+      places[i] = { ...places[i], failure: error };
+      return;
+    }
     // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
-    options.logger.error('purge.defect', `${place.name}: ${defectText(error)}`);
-    const message = `${place.name} could not be purged by a defect of dfinery-elt: please report it.`;
-    return { ...newest, failure: systemError(message, { cause: error }) };
+    options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
+    const message = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
+    places[i] = { ...places[i], failure: systemError(message, { cause: error }) };
   }
 }
 
 /** The guard of the people, as a sentence; undefined if they exceed no limit. */
-function guardProblem(
-  { settings, ids, people }: Pick<PurgePlan, 'settings' | 'ids' | 'people'>,
-  places: readonly PlacePurge[],
-): string | undefined {
+function guardProblem(purge: Purge): string | undefined {
+  const { settings, entries, listedPeople, places } = purge;
   const { maxPeople, allowsShared, hashKey } = settings;
-  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * ids.length);
-  const personCount = new Set(unifiedIdsOf(people, places).map(({ text }) => personOf(text, hashKey))).size;
+  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * entries.length);
+  const personCount = new Set(unifiedIdsOf(purge).map(({ text }) => personOf(text, hashKey))).size;
   if (personCount > limit) {
     const whose = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -196,7 +193,7 @@ function guardProblem(
       `If that is meant, give --max-people ${personCount}.`
     );
   }
-  const lookups = [people, ...places.map((place) => place.people)];
+  const lookups = [listedPeople, ...places.map(({ people }) => people)];
   const withOtherIds = new Set(lookups.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
   if (withOtherIds.size === 0 || allowsShared) return undefined;
   return (
@@ -206,8 +203,8 @@ function guardProblem(
 }
 
 /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-function unifiedIdsOf({ query }: ListedPeople, places: readonly PlacePurge[]): UnifiedId[] {
-  const textsOfWays = [...(query.knownPeople?.values() ?? [])].flat();
+function unifiedIdsOf({ listedPeople, places }: Purge): UnifiedId[] {
+  const textsOfWays = [...(listedPeople.query.knownPeople?.values() ?? [])].flat();
   return [
     ...new Map([
       ...textsOfWays.map((text): [string, UnifiedId] => [text, { text, keyCheck: undefined }]),
@@ -217,39 +214,22 @@ function unifiedIdsOf({ query }: ListedPeople, places: readonly PlacePurge[]): U
   ];
 }
 
-/** The suppression list as it is now. Refuses a place that knows more people on it, unless a new list is begun. */
-function listFor({ name, people }: PlacePurge, { suppression, isNewList }: PurgeSettings): SuppressionList {
-  const list = readForPurge(suppression);
-  if (!isNewList) requireSuppression(name, people.place.suppressionLength, list);
-  return list;
-}
-
 /** What the officer should know of a place. */
-function placeSentences({ name, people, foreign }: PlacePurge, suppression: SuppressionList): string[] {
-  const { suppressionLength } = people.place;
-  const lostList =
-    `${name} knew ${count(suppressionLength, 'person', 'people')} on the suppression list, and the list has ` +
-    `${withSeparators(suppression.length)}: those who are missing return while the service exports them.`;
+function placeSentences({ name, people, foreign }: PlacePurge, list: SuppressedPeople): string[] {
   const more = foreign.length > MAX_NAMED ? ' and more' : '';
   const stays = `${name} also has ${shortened(foreign)}${more}, not made here: they stay, and may name the people.`;
   return [
     ...people.warnings,
-    ...(suppressionLength > suppression.length ? [lostList] : []),
+    ...olderListSentences(name, people.place.suppressionLength, list),
     ...(foreign.length > 0 ? [stays] : []),
   ];
 }
 
 /** Why people stay whom the officer may believe gone, as sentences. */
-function missingSentences({
-  settings,
-  ids,
-  people,
-  places,
-}: Pick<PurgePlan, 'settings' | 'ids' | 'people' | 'places'>) {
-  const { isSuppressed } = settings;
-  const nobody = isSuppressed ? 'No place holds anybody of the list.' : 'No place holds any of these IDs.';
-  const isEmpty = places.every((place) => place.people.rowCount + place.people.suppressedOthers.rowCount === 0);
-  const isAnyMissed = !isSuppressed && ids.some(({ id }) => !people.foundIds.has(id));
+function missingSentences({ entries, listedPeople, places }: Purge): string[] {
+  const nobody = entries.length === 0 ? 'No place holds anybody of the list.' : 'No place holds any of these IDs.';
+  const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
+  const isAnyMissed = entries.some(({ id }) => !listedPeople.foundIds.has(id));
   const missed =
     'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.';
   return [...(isEmpty ? [nobody] : []), ...(isAnyMissed ? [missed] : [])];
@@ -263,9 +243,9 @@ const runSentences = (folders: readonly string[]): string[] =>
 const shortened = (names: readonly string[]): string => names.slice(0, MAX_NAMED).join(', ');
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlacePurge, ids: readonly ListedId[], { key }: Ledger) {
+function purgeLines({ name: place, people }: PlacePurge, entries: readonly ListedId[], { key }: Ledger) {
   const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
-  const linesOfIds = ids.map(({ id }) => line(key.idHash(id), people.rowsOf.get(id) ?? 0));
+  const linesOfIds = entries.map(({ id }) => line(key.idHash(id), people.rowsOf.get(id) ?? 0));
   const { rowCount: otherRows } = people.suppressedOthers;
-  return otherRows > 0 || ids.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
+  return otherRows > 0 || entries.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
 }

@@ -5,6 +5,7 @@ import type { Clock } from '../base/clock.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
+import { count, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
@@ -50,21 +51,21 @@ export function suppressionOf(
 ): Suppression | undefined {
   const file = suppressionFileOf(config);
   if (file === undefined) return undefined;
-  const { key, lines, ...list } = readForLoad(file);
+  const { key, hmacs, hashChecks } = readForLoad(file);
   const isHashed = config.columnsHash.includes(UNIFIED_ID) && config.hashKey !== undefined;
   const hashKey = isHashed ? new HashKey(config.hashKey) : undefined;
-  if (lines.some(({ hash_key }) => hash_key !== undefined && hash_key !== hashKey?.check)) {
+  if ([...hashChecks].some((check) => check !== hashKey?.check)) {
     throw configError(
       `The suppression list ${file.path} names people by df_unified_id as it was hashed under another hash_key. Keep ` +
         'df_unified_id in columns_hash with that key, or their rows would come back.',
       { where: { file: file.path } },
     );
   }
-  const hmacs = new Set(list.hmacs);
-  const isListed = (id: Buffer): boolean => hmacs.has(key.hashOf(id));
+  const listed = new Set(hmacs);
+  const isListed = (id: Buffer): boolean => listed.has(key.hashOf(id));
   const has = (id: Buffer): boolean =>
-    hmacs.size > 0 && (isListed(id) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(id)))));
-  return { has, length: list.length };
+    listed.size > 0 && (isListed(id) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(id)))));
+  return { has, length: hmacs.length };
 }
 
 /**
@@ -83,26 +84,19 @@ export function requireSuppression(place: string, stored: number, list: { readon
   );
 }
 
-/** A list as it was read or written last. */
-export interface SuppressionList extends SuppressedPeople {
-  readonly lines: readonly SuppressedPerson[];
-  /** Number of people. */
-  readonly length: number;
+/** A warning if `who`, a place or the ledger, knows of more people than are on the list. */
+export function olderListSentences(who: string, stored: number, { hmacs: { length } }: SuppressedPeople): string[] {
+  if (stored <= length) return [];
+  return [
+    `${who} knew ${count(stored, 'person', 'people')} on the suppression list, and the list has ` +
+      `${withSeparators(length)}: it is an older copy, or another one. Those who are missing return while the service exports them.`,
+  ];
 }
 
-/** A line of the list. */
-interface SuppressedPerson {
-  readonly hmac: string;
-  /** Check value of the key under which the unified id is a hash itself; undefined for a plain one. */
-  readonly hash_key?: string | undefined;
+interface SuppressionList extends SuppressedPeople {
+  /** Check values of the keys under which unified ids are hashes themselves. */
+  readonly hashChecks: ReadonlySet<string>;
 }
-
-const listOf = (key: HashKey, lines: readonly SuppressedPerson[]): SuppressionList => ({
-  key,
-  lines,
-  hmacs: lines.map(({ hmac }) => hmac),
-  length: lines.length,
-});
 
 /**
  * Reads a list for a load. A list in the folder of the ledger begins with the first purge. A file that a configuration
@@ -111,7 +105,8 @@ const listOf = (key: HashKey, lines: readonly SuppressedPerson[]): SuppressionLi
 function readForLoad(file: SuppressionFile): SuppressionList {
   const { path } = file;
   try {
-    return listIn(file.key === undefined ? fileText(path) : readFileSync(path, 'utf8'), file);
+    const text = file.key === undefined ? fileText(path) : readFileSync(path, 'utf8');
+    return listIn(text, path, listKeyOf(file));
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -122,7 +117,8 @@ function readForLoad(file: SuppressionFile): SuppressionList {
 }
 
 /** Reads a list that a purge will append to. A missing file is empty. A last line that was cut does not count. */
-export const readForPurge = (file: SuppressionFile): SuppressionList => listIn(wholeLines(fileText(file.path)), file);
+export const readForPurge = (file: SuppressionFile): SuppressedPeople =>
+  listIn(wholeLines(fileText(file.path)), file.path, listKeyOf(file));
 
 /** Throws UserError if nobody could be put on the list. Changes nothing. */
 export async function requireWritableList({ path }: SuppressionFile): Promise<void> {
@@ -134,14 +130,14 @@ export async function requireWritableList({ path }: SuppressionFile): Promise<vo
 }
 
 /**
- * Appends people who are not on the list yet; a placeholder is nobody. Returns the list, which is on disk then. Throws
- * UserError, also if another purge holds the lock too long.
+ * Appends people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list, which
+ * is on disk then. Throws UserError, also if another purge holds the lock too long.
  */
 export async function addPeople(
   people: readonly UnifiedId[],
   { path: listPath, key: configured }: SuppressionFile,
   { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
-): Promise<SuppressionList> {
+): Promise<number> {
   const path = resolve(listPath);
   try {
     makeFolders(dirname(path));
@@ -149,50 +145,46 @@ export async function addPeople(
     return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
       const file = keyedList({ path, key: configured });
       const key = new HashKey(keyOf(file) ?? (await makeKey(file)), KEY_LABEL);
-      const lines = people
-        .filter(({ text }) => !isPlaceholder(text))
-        .map(({ text, keyCheck }): SuppressedPerson => ({ hmac: key.hashOf(text), hash_key: keyCheck }));
-      return append(path, key, lines, checkHeld);
+      return append(path, key, people, checkHeld);
     });
   } catch (error) {
     throw listError(error, path);
   }
 }
 
-/** Appends lines that are not on the list yet. Returns the list as it is then. */
 async function append(
   path: string,
   key: HashKey,
-  lines: readonly SuppressedPerson[],
+  people: readonly UnifiedId[],
   checkHeld: () => void,
-): Promise<SuppressionList> {
+): Promise<number> {
   const file = await open(path, 'a+', OWNER_FILE_MODE);
   try {
     const text = await file.readFile('utf8');
     const wholeText = wholeLines(text);
-    const oldLines = linesIn(wholeText, path, key);
-    const oldHmacs = new Set(oldLines.map(({ hmac }) => hmac));
-    const newLines = [...new Map(lines.map((line) => [line.hmac, line])).values()].filter(
-      ({ hmac }) => !oldHmacs.has(hmac),
+    const { hmacs } = listIn(wholeText, path, key);
+    const newLines = new Map(
+      people
+        .filter((person) => !isPlaceholder(person.text))
+        .map((person) => [key.hashOf(person.text), person.keyCheck] as const),
     );
-    const header = wholeText === '' ? [headerLine(key)] : [];
-    const newText = [...header, ...newLines.map((line) => JSON.stringify(line))].map((line) => `${line}\n`).join('');
+    for (const hmac of hmacs) newLines.delete(hmac);
+    const newText = [...newLines]
+      .map(([hmac, keyCheck]) => `${JSON.stringify({ hmac, hash_key: keyCheck })}\n`)
+      .join('');
+    const header = { v: 1, kind: 'suppression', key_check: key.check };
+    const headerText = wholeText === '' ? `${JSON.stringify(header)}\n` : '';
     // The end of the last line, if an editor has left it out; else empty.
     const missingEnd = wholeText.slice(text.length);
     checkHeld();
     if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
-    await file.writeFile(missingEnd + newText);
+    await file.writeFile(missingEnd + headerText + newText);
     await file.sync();
     await syncFolder(dirname(path));
-    return listOf(key, [...oldLines, ...newLines]);
+    return hmacs.length + newLines.size;
   } finally {
     await file.close();
   }
-}
-
-function listIn(text: string, file: SuppressionFile): SuppressionList {
-  const key = new HashKey(keyOf(keyedList(file)) ?? randomKey(), KEY_LABEL);
-  return listOf(key, linesIn(text, file.path, key));
 }
 
 const KEY_LABEL = 'dfinery-elt suppression key check v1';
@@ -206,21 +198,23 @@ const keyedList = ({ path, key }: SuppressionFile): KeyedFile => ({
   lostKey: `The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`,
 });
 
+const listKeyOf = (file: SuppressionFile): HashKey => new HashKey(keyOf(keyedList(file)) ?? randomKey(), KEY_LABEL);
+
 /** The text of a file; an empty one for a file that is not there. */
 const fileText = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
-const headerLine = ({ check }: HashKey): string => JSON.stringify({ v: 1, kind: 'suppression', key_check: check });
-
 /** Throws UserError unless every line is understood: half a list would let people through. */
-function linesIn(text: string, path: string, key: HashKey): SuppressedPerson[] {
-  return text.split(/\r?\n/).flatMap((line, i) => {
-    if (line.trim() === '') return [];
+function listIn(text: string, path: string, key: HashKey): SuppressionList {
+  const hmacs: string[] = [];
+  const hashChecks = new Set<string>();
+  for (const [i, line] of text.split(/\r?\n/).entries()) {
+    if (line.trim() === '') continue;
     const refused = (why: string) =>
       configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { file: path, row: i + 1 } });
     const { kind, key_check, hmac, hash_key } = objectIn(line);
     if (i === 0 && kind === 'suppression') {
-      if (key_check === key.check) return [];
+      if (key_check === key.check) continue;
       throw refused(`was written under another key: give that one. ${NEW_LIST}`);
     }
     if (typeof hmac !== 'string' || !isHash(hmac)) {
@@ -228,8 +222,10 @@ function linesIn(text: string, path: string, key: HashKey): SuppressedPerson[] {
         'is not {"hmac":"<64 hex digits>"}. Restore the file; the next purge removes a last line that was cut.',
       );
     }
-    return { hmac, hash_key: typeof hash_key === 'string' ? hash_key : undefined };
-  });
+    hmacs.push(hmac);
+    if (typeof hash_key === 'string') hashChecks.add(hash_key);
+  }
+  return { key, hmacs, hashChecks };
 }
 
 /** The text without a last line that a crash has cut. A whole line may lack its end, as an editor leaves it. */

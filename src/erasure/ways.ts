@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
-import { joinPeople, type PeopleById, type PeopleFound, type PeopleQuery, personOf } from '../engine/people/query.ts';
+import { joinPeople, type PeopleFound, type PeopleQuery, personOf } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
@@ -10,10 +10,11 @@ import type { StatefulTarget } from '../targets/contract.ts';
 import type { PlaceOptions } from '../targets/place-options.ts';
 import { type ListedId, rowsText } from './list.ts';
 import { readMapping } from './list-file.ts';
-import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
+import { type ProfilesAnswer, type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
 
-// The ways in which the people of a list are found. One is the profiles of the service, or a mapping in their place.
-// The other is the rows of places whose column holds an id. The union is meant.
+// The ways in which the people of a list are found. One is the profiles: of the service, else of the places
+// (`user_profiles`), or a mapping in place of both. The other is the rows of places whose column holds an id. The union
+// is meant.
 
 /** A place as a user names it. */
 export interface StoredPlace {
@@ -85,13 +86,14 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
   const query = { ids, column, hashKey };
   let searchesProfiles = service === undefined && mapping === undefined;
   let lookups = await searchRows({ ...query, searchesProfiles }, search);
-  const peopleInRows = new Set(lookups.flatMap(({ peopleOf }) => personsOf(peopleOf, hashKey)));
+  const textsInRows = lookups.flatMap((lookup) => [...lookup.peopleOf.values()].flat());
+  const peopleInRows = new Set(textsInRows.map((text) => personOf(text, hashKey)));
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   const isAsked = service !== undefined && mapping === undefined;
-  const answer = isAsked ? await profilesOfIds({ ids: idSet, peopleInRows, hashKey }, service, options) : undefined;
-  const profiles = typeof answer === 'string' ? undefined : answer;
-  const whyNot = typeof answer === 'string' ? answer : undefined;
+  const { profiles, whyNot }: ProfilesAnswer = isAsked
+    ? await profilesOfIds({ ids: idSet, peopleInRows, hashKey }, service, options)
+    : {};
   if (whyNot !== undefined) {
     searchesProfiles = true;
     lookups = await searchRows({ ...query, searchesProfiles }, search);
@@ -122,9 +124,6 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
     ],
   };
 }
-
-const personsOf = (peopleOf: PeopleById, hashKey: HashKey | undefined): string[] =>
-  [...peopleOf.values()].flat().map((text) => personOf(text, hashKey));
 
 const columnSentences = ({ name, place }: NamedLookup, column: string | undefined): string[] =>
   column === undefined || place.column !== undefined

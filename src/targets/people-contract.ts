@@ -45,7 +45,8 @@ export interface PurgeOptions extends PlaceOptions {
 }
 
 export interface PurgeResult {
-  readonly people: PeopleFound;
+  /** What `onFound` returned last. */
+  readonly suppressionLength: number;
   readonly rowsRemoved: number;
   readonly bytesBefore: number;
   readonly bytesAfter: number;

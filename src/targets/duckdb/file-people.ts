@@ -57,21 +57,21 @@ async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOpt
  * of them is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
  */
 async function purge(file: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult> {
-  const { people, rowsRemoved } = await withLoadedFile({ ...options, file }, async (engine, state) => {
-    const lookup = await findPeople(searchedPlace(engine, state), query);
-    const suppressionLength = await options.onFound(lookup.people);
-    const remove = () => removeRows(engine, { ...state, suppressionLength }, lookup.conditions);
-    return { people: lookup.people, rowsRemoved: await engine.transaction(remove) };
+  const removed = await withLoadedFile({ ...options, file }, async (engine, state) => {
+    const { people, conditions } = await findPeople(searchedPlace(engine, state), query);
+    const suppressionLength = await options.onFound(people);
+    const remove = () => removeRows(engine, { ...state, suppressionLength }, conditions);
+    return { suppressionLength, rowsRemoved: await engine.transaction(remove) };
   });
   try {
     const { bytesBefore, bytesAfter } = await compactDuckDb(file, options);
-    return { people, rowsRemoved, bytesBefore, bytesAfter, unreached: [] };
+    return { ...removed, bytesBefore, bytesAfter, unreached: [] };
   } catch (error) {
     options.signal?.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     const { size } = statSync(file);
     const unreached = [`${error.message} The rows are removed; bytes of them stay in ${file}: purge again.`];
-    return { people, rowsRemoved, bytesBefore: size, bytesAfter: size, unreached };
+    return { ...removed, bytesBefore: size, bytesAfter: size, unreached };
   }
 }
 

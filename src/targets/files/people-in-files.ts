@@ -76,18 +76,19 @@ const NOT_ERASED =
 function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const bytesBefore = bytesIn(place.version);
-    const people = await place.commit(async () => {
+    const { people, suppressionLength } = await place.commit(async () => {
       const { people, change } = await planRemoval(place, query);
       await checkErasable(place, change);
       const suppressionLength = await options.onFound(people);
-      return { change: { ...change, state: { ...change.state, suppressionLength } }, report: people };
+      const state = { ...change.state, suppressionLength };
+      return { change: { ...change, state }, report: { people, suppressionLength } };
     });
     const rowsRemoved = people.rowCount + people.suppressedOthers.rowCount;
     const unerased = await eraseBytes(place, options.signal);
     const { inUse, unswept } = await sweepRuns(place);
     const damaged = place.version.damage.map((message) => `They may hold the people: ${message}`);
     const unreached = [...unerased, ...damaged, ...unswept];
-    return { people, rowsRemoved, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
+    return { suppressionLength, rowsRemoved, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
   });
 }
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
-import type { PeopleQuery } from '../../../src/engine/people/query.ts';
+import type { PeopleFound, PeopleQuery } from '../../../src/engine/people/query.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
@@ -23,11 +23,16 @@ const find = async (column: string, ...ids: string[]) => {
   return { people: found.unifiedIds.map(({ text }) => text).sort(), rowsOf: Object.fromEntries(found.rowsOf) };
 };
 const purge = async (query: PeopleQuery) => {
-  const { rowsRemoved, people } = await (await place.target.people()).purge(place.place, query, {
+  let rowsFound = 0;
+  const onFound = async ({ rowCount, suppressedOthers }: PeopleFound) => {
+    rowsFound = rowCount + suppressedOthers.rowCount;
+    return 0;
+  };
+  const { rowsRemoved } = await (await place.target.people()).purge(place.place, query, {
     ...place.options(),
-    onFound: async () => 0,
+    onFound,
   });
-  expect(people.rowCount + people.suppressedOthers.rowCount).toBe(rowsRemoved);
+  expect(rowsFound).toBe(rowsRemoved);
   return { rowsRemoved, left: (await place.keys()).map((key) => key.slice(11)).sort() };
 };
 
