@@ -11,6 +11,12 @@ const CONNECT_MS = 10_000;
 /** Maximum time without a byte (ms). */
 const IDLE_MS = 60_000;
 
+export interface BucketAccess {
+  readonly client: S3;
+  readonly bucket: string;
+  readonly options: { readonly abortSignal?: AbortSignal };
+}
+
 /**
  * Makes a client with the SDK's own credential chain; a configured endpoint is addressed by path. A request ends after
  * `idleMs` without a byte.
@@ -88,10 +94,4 @@ function certificates(path: string): string {
   } catch (error) {
     throw configError(`the file that AWS_CA_BUNDLE names cannot be read: ${messageOf(error)}.`, { cause: error });
   }
-}
-
-export interface BucketAccess {
-  readonly client: S3;
-  readonly bucket: string;
-  readonly options: { readonly abortSignal?: AbortSignal };
 }

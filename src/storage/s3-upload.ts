@@ -10,8 +10,8 @@ const PART_CONCURRENCY = 2;
 /** Maximum number of parts, by the protocol of S3. */
 const MAX_PARTS = 10_000;
 
-interface UploadTarget extends BucketAccess {
-  readonly key: string;
+interface UploadTarget extends Pick<BucketAccess, 'client' | 'options'> {
+  readonly object: { readonly Bucket: string; readonly Key: string };
 }
 
 /** Uploads a file atomically: nothing of an incomplete upload is visible. */
@@ -20,18 +20,14 @@ export async function upload(target: UploadTarget, path: string): Promise<void> 
   try {
     const { size } = await file.stat();
     if (size > PART_BYTES) return await uploadParts(target, file, size);
-    await target.client.putObject(
-      { Bucket: target.bucket, Key: target.key, Body: await readAt(file, 0, size) },
-      target.options,
-    );
+    await target.client.putObject({ ...target.object, Body: await readAt(file, 0, size) }, target.options);
   } finally {
     await file.close();
   }
 }
 
 async function uploadParts(target: UploadTarget, file: FileHandle, size: number): Promise<void> {
-  const { client, options } = target;
-  const object = { Bucket: target.bucket, Key: target.key };
+  const { client, object, options } = target;
   const { UploadId } = await client.createMultipartUpload(object, options);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
   const limit = pLimit({ concurrency: PART_CONCURRENCY, rejectOnClear: true });
@@ -61,9 +57,7 @@ async function uploadParts(target: UploadTarget, file: FileHandle, size: number)
 /** Ignores an unknown upload if the object is stored: an earlier attempt completed it, and its answer was lost. */
 async function ignoreIfStored(error: unknown, target: UploadTarget, size: number): Promise<void> {
   if (s3NameOf(error) !== 'NoSuchUpload') throw error;
-  const stored = await target.client
-    .headObject({ Bucket: target.bucket, Key: target.key }, target.options)
-    .catch(() => undefined);
+  const stored = await target.client.headObject(target.object, target.options).catch(() => undefined);
   if (stored?.ContentLength !== size) throw error;
 }
 

@@ -116,7 +116,8 @@ class S3Storage implements Storage {
 
   putFile(file: string, path: string): Promise<void> {
     return this.#guard(async () => {
-      await upload({ ...this.#access, key: this.#key(path) }, file);
+      const { client, bucket, options } = this.#access;
+      await upload({ client, object: { Bucket: bucket, Key: this.#key(path) }, options }, file);
       await rm(file, { force: true });
     });
   }
