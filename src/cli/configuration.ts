@@ -99,7 +99,7 @@ function inputOf(pathOrObject: string | object | undefined, env: Env) {
 }
 
 /** An address of the web may have an @ in its path. */
-const WITH_CREDENTIALS = /^(-.*=)?(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i;
+const WITH_CREDENTIALS = /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i;
 
 /** True for an address with a user name or a key in it, which messages and notifications would repeat. */
 export const hasCredentials = (word: unknown): boolean => typeof word === 'string' && WITH_CREDENTIALS.test(word);
