@@ -13,7 +13,8 @@ const MARK_BYTES = 8;
 
 /**
  * Gives a local Parquet file of which only `columns` may be read. On a disk it is the stored file itself. From a bucket
- * it is `copy`, of the same size. Of that only these columns and the footer are downloaded; the rest is empty.
+ * it is `copy`, of the same size. Only the footer and the bytes from the first of these columns to the last are
+ * downloaded; the rest is empty.
  */
 export async function fetchColumns(
   { storage, engine }: { readonly storage: Storage; readonly engine: Engine },

@@ -5,37 +5,31 @@ import { identifier } from '../../base/sql.ts';
 import type { DescribedColumn } from '../../engine/conversions.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { type PlaceState, type TableState, tableState } from '../../table/place-state.ts';
+import { type PlaceState, tableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { fetchColumns } from './fetch-columns.ts';
 import {
-  type ColumnTypes,
+  type Columns,
   columnTypes,
-  describeFile,
   type FileContent,
   PARTITION_COLUMN,
+  type ParquetFile,
   selectConformed,
   type WrittenFile,
   writeParquet,
 } from './parquet-file.ts';
 
 /** The file with all rows of a day, or of the profiles. */
-export interface DayFile {
+export interface DayFile extends ParquetFile {
   readonly table: Table['name'];
   /** Of the profiles: the day of their receipt. */
   readonly day: Day;
   /** Path from the root of the storage, with `/`. */
   readonly path: string;
-  readonly rows: number;
-  readonly bytes: number;
-  /** SHA-256 of the whole file (hex). */
-  readonly sha256: string;
-  /** The columns in the file; other columns are NULL in all of its rows. */
-  readonly columns: ColumnTypes;
 }
 
 /** A file that is completely written, and not part of the table yet. */
-export type NewFile = DayFile & Pick<WrittenFile, 'local' | 'writtenAt' | 'statistics'>;
+export type NewFile = DayFile & WrittenFile;
 
 /** Where the files of a format are, and which columns they have. */
 export interface FileLayout {
@@ -44,7 +38,7 @@ export interface FileLayout {
   /** The path of a new file, from the root of the storage. */
   newPath(day: Day, table: Table['name']): string;
   /** All columns that a file can have, in their order, with their types. */
-  columnsOf(state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[];
+  columnsOf(columns: Columns): DescribedColumn[];
 }
 
 /** The files of a place on this machine: fetched, and written for a commit. */
@@ -82,8 +76,7 @@ export class LocalFiles {
   async write(table: Table['name'], content: FileContent): Promise<NewFile> {
     const written = await writeParquet(this.engine, content, this.#newPath());
     const { day } = content.receipt;
-    const columns = await describeFile(this.engine, written.local);
-    return { ...written, table, day, path: this.#layout.newPath(day, table), columns };
+    return { ...written, table, day, path: this.#layout.newPath(day, table) };
   }
 
   /**

@@ -30,11 +30,8 @@ const WRITTEN_KEY = 'dfinery.written_at';
 const PROFILES_KEY = 'dfinery.profiles';
 
 export const PARTITION_COLUMN = 'event_date';
-/** The columns of this program that a file has; `event_date` is its partition. */
-const FILE_COLUMNS = ['_key', '_rescued', '_loaded_at'] as const;
-
 /** What decides the columns of a file. */
-type Columns = Pick<TableState, 'columns' | 'timezone'>;
+export type Columns = Pick<TableState, 'columns' | 'timezone'>;
 
 /** The folder of a day, from the root of the storage. */
 export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;
@@ -45,7 +42,7 @@ export function dayOfFolder(path: string): Day | undefined {
   return isDay(day) && path === dayFolder(day) ? day : undefined;
 }
 
-/** All columns that a file can have, in their order, with their types. `loadedAt`: the type of `_loaded_at`. */
+/** All columns that a file can have, in their order, with their types; `event_date` is its partition. `loadedAt`: the type of `_loaded_at`. */
 export const parquetColumns = (
   { columns, timezone }: Columns,
   loadedAt: DuckDbType = 'TIMESTAMP',
@@ -75,12 +72,18 @@ interface ColumnStatistics {
   readonly greatest: string | null;
 }
 
-export interface WrittenFile {
-  readonly local: string;
+/** What is known of the contents of a file. */
+export interface ParquetFile {
   readonly rows: number;
   readonly bytes: number;
   /** SHA-256 of the whole file (hex). */
   readonly sha256: string;
+  /** The columns in the file; other columns are NULL in all of its rows. */
+  readonly columns: ColumnTypes;
+}
+
+export interface WrittenFile extends ParquetFile {
+  readonly local: string;
   /** Instant (ISO, UTC). */
   readonly writtenAt: string;
   /** By the name of the column. */
@@ -123,7 +126,8 @@ export async function writeParquet(
     statistics.set(name, { nulls, least: null, greatest: null });
   }
   const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
-  return { local: path, rows: count, bytes, statistics, writtenAt, sha256: await fingerprint(path) };
+  const columns = await describeFile(engine, path);
+  return { local: path, rows: count, bytes, statistics, writtenAt, columns, sha256: await fingerprint(path) };
 }
 
 /** A column in DuckDB's statistics: its name in double quotes, and for a list the name of its elements. */
@@ -162,13 +166,14 @@ async function countAbsent(engine: Engine, path: string, lists: readonly string[
  */
 export function selectConformed(path: string, inFile: ColumnTypes, { columns, timezone }: Columns): string {
   const zone = zoneOf(timezone);
+  const ownColumns = parquetColumns({ columns: [], timezone }).map(({ name }) => name);
   const stored = new Map([...inFile].map(([name, type]) => [name, columnTypeOf(type, zone)]));
   const values = typedColumns(columns).map(({ name, type }) => {
     const before = stored.get(name);
     const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
     return `${castToColumnSql(value, type, zone)} AS ${identifier(name)}`;
   });
-  return `SELECT ${[...FILE_COLUMNS, ...values].join(', ')} FROM ${readParquet([path])}`;
+  return `SELECT ${[...ownColumns, ...values].join(', ')} FROM ${readParquet([path])}`;
 }
 
 /** The type of a column by its type in a file. */

@@ -9,25 +9,21 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
-import { tableState, withoutRows } from '../../table/place-state.ts';
+import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../people-contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
-import {
-  bytesIn,
-  type Change,
-  type FilesFormat,
-  type FilesOptions,
-  liveFiles,
-  type NewFiles,
-  TABLE_NAMES,
-} from './format.ts';
+import { bytesIn, type Change, type FilesFormat, type FilesOptions, liveFiles, TABLE_NAMES } from './format.ts';
 import type { NewFile } from './local-files.ts';
 
 export const peopleIn = (format: FilesFormat): People => ({
   find: (address, query, options) =>
-    readPlace(format, { ...options, address }, async (place) => (await lookUp(place, query)).people),
+    readPlace(format, { ...options, address }, async (place) => {
+      const { people } = await lookUp(place, query);
+      place.warnOfDamage();
+      return people;
+    }),
   rows: (address, query, options) => streamRows(format, { ...options, address }, query),
   previewPurge: (address, query, options) => previewPurge(format, { ...options, address }, query),
   purge: (address, query, options) => purge(format, { ...options, address }, query),
@@ -56,11 +52,10 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
   for await (const row of rows) yield `${row}\n`;
 }
 
-/** Runs the steps of a purge before its commit. Like every run, it first finishes what a killed run left. */
+/** Runs the steps of a purge before it writes. Like every run, it first finishes what a killed run left. */
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
-    const { people, change } = await planRemoval(place, query);
-    await checkErasable(place, change);
+    const { people } = await place.engine.transaction(() => findRemoval(place, query));
     return { people, foreign: await place.log.foreign() };
   });
 }
@@ -77,8 +72,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
   return withPlace(format, options, 'rewrite', async (place) => {
     const bytesBefore = bytesIn(place.version);
     const { people, suppressionLength } = await place.commit(async () => {
-      const { people, change } = await planRemoval(place, query);
-      await checkErasable(place, change);
+      const { people, change } = await place.engine.transaction(() => planRemoval(place, query));
       const suppressionLength = await options.onFound(people);
       const state = { ...change.state, suppressionLength };
       return { change: { ...change, state }, report: { people, suppressionLength } };
@@ -90,14 +84,6 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
     const unreached = [...unerased, ...damaged, ...unswept];
     return { suppressionLength, rowsRemoved, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
   });
-}
-
-/** Throws unless every byte of the files that leave could be removed. Changes nothing. */
-function checkErasable({ localFiles: { storage }, version }: FilesPlace, change: Change): Promise<void> {
-  const paths = liveFiles(version)
-    .filter(({ table, day }) => change.files[table]?.has(day))
-    .map(({ path }) => path);
-  return storage.checkErasable(paths);
 }
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
@@ -134,36 +120,43 @@ async function lookUp(place: FilesPlace, query: PeopleQuery) {
   return { searched, ...(await findPeople(searched, query)) };
 }
 
+/** Looks the people up, and finds the files that hold rows of theirs. Throws unless every byte of these can be removed. */
+async function findRemoval(place: FilesPlace, query: PeopleQuery) {
+  const { searched, conditions, people } = await lookUp(place, query);
+  const rowsLost = {
+    events: await countByDay(place, searched, 'events', conditions.events),
+    user_profiles: await countByDay(place, searched, 'user_profiles', conditions.user_profiles),
+  };
+  const filesWithPeople = liveFiles(place.version).filter(({ table, day }) => rowsLost[table].has(day));
+  await place.localFiles.storage.checkErasable(filesWithPeople.map(({ path }) => path));
+  return { people, conditions, rowsLost, filesWithPeople };
+}
+
 /** Looks the people up, and writes every file anew that has rows of theirs. */
-function planRemoval(place: FilesPlace, query: PeopleQuery) {
-  const { engine, version } = place;
-  return engine.transaction(async () => {
-    const { searched, conditions, people } = await lookUp(place, query);
-    const changedAt = nextChangedAt(version.state.receipts, engine.options.clock.now());
-    let { state } = version;
-    const files: { [table in Table['name']]?: NewFiles } = {};
-    for (const table of TABLE_NAMES) {
-      if (tableState(state, table) === undefined) continue;
-      const rowsLost = await countByDay(searched, table, conditions[table]);
-      state = withoutRows(state, table, rowsLost, changedAt);
-      const rewritten = new Map<Day, NewFile | undefined>();
-      for (const file of version.files[table].values()) {
-        if (rowsLost.has(file.day))
-          rewritten.set(file.day, await place.localFiles.rewrite(file, state, conditions[table]));
-      }
-      files[table] = rewritten;
-    }
-    const change: Change = { kind: 'purge', state, files };
-    return { people, change };
-  });
+async function planRemoval(place: FilesPlace, query: PeopleQuery) {
+  const { engine, version, localFiles } = place;
+  const { people, conditions, rowsLost, filesWithPeople } = await findRemoval(place, query);
+  const changedAt = nextChangedAt(version.state.receipts, engine.options.clock.now());
+  let { state } = version;
+  for (const table of TABLE_NAMES) state = withoutRows(state, table, rowsLost[table], changedAt);
+  const files = { events: new Map<Day, NewFile | undefined>(), user_profiles: new Map<Day, NewFile | undefined>() };
+  for (const file of filesWithPeople) {
+    files[file.table].set(file.day, await localFiles.rewrite(file, state, conditions[file.table]));
+  }
+  const change: Change = { kind: 'purge', state, files };
+  return { people, change };
 }
 
 /** The rows of a table that meet a condition, by the day of their file. Profiles have one file. */
-async function countByDay({ engine, relations, state }: SearchedPlace, table: Table['name'], condition: string) {
+async function countByDay(
+  { engine, version }: FilesPlace,
+  { relations }: SearchedPlace,
+  table: Table['name'],
+  condition: string,
+): Promise<ReadonlyMap<Day, number>> {
   const relation = relations[table];
-  if (relation === undefined) return new Map<Day, number>();
+  if (relation === undefined) return new Map();
   if (table === EVENTS.name) return rowsByDay(engine, `${relation} WHERE ${condition}`);
   const rows = await engine.count(`${relation} WHERE ${condition}`);
-  const days = [...(tableState(state, table)?.receipts.keys() ?? [])];
-  return new Map(days.filter(() => rows > 0).map((day) => [day, rows]));
+  return new Map(rows === 0 ? [] : [...version.files.user_profiles.keys()].map((day) => [day, rows]));
 }
