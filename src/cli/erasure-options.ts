@@ -3,7 +3,7 @@ import { HashKey } from '../cells/columns/hash-key.ts';
 import { IdList } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { type PeopleSearch, placeName, type StoredPlace } from '../erasure/ways.ts';
-import { openExportClient } from '../extract/extract-deps.ts';
+import { openExportClient } from '../service/export/client.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, placeOptions, requireKeys } from './configuration.ts';

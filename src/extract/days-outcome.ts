@@ -2,11 +2,12 @@ import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type DayDownload, hasOtherFilters, type PriorReceipt, type Receipt } from './checked-day.ts';
+import { DaysReport } from './days-report.ts';
 import { implausible } from './doubtful-days.ts';
 import type { DayResult, ServiceBehaviour } from './download/day.ts';
 import { hashedColumnsOf } from './export-request.ts';
 import { type RunProgress, wasWanted } from './export-state.ts';
-import { type DaysReport, type ExtractDeps, newDaysReport } from './extract-deps.ts';
+import type { ExtractDeps } from './extract-deps.ts';
 import type { Plan } from './which-days.ts';
 
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
@@ -34,7 +35,7 @@ export class DaysOutcome {
   /** Why a day that is not over was not loaded. */
   #openError: UserError | undefined;
 
-  constructor(plan: Plan, deps: OutcomeDeps, report = newDaysReport()) {
+  constructor(plan: Plan, deps: OutcomeDeps, report = new DaysReport()) {
     this.#report = report;
     this.#plan = plan;
     this.#deps = deps;
@@ -132,8 +133,7 @@ export class DaysOutcome {
       appends,
       rewrites: mode !== 'sync',
       gaps: this.#failsAtGap ? [] : this.#report.gaps,
-      // What the plan knew comes from the state, or from the configuration, and is not to be stored.
-      includesEnd: this.#plan.includesEnd === undefined ? includesEnd : undefined,
+      includesEnd: settings.toDateInclusive === 'auto' ? includesEnd : undefined,
       finalNewline,
     };
   }

@@ -1,5 +1,6 @@
 import { addDays, type Day } from '../base/days.ts';
 import { sha256OfJson } from '../base/json.ts';
+import type { ColumnEdits } from '../cells/columns/column-edits.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
 import type { Filters } from '../service/export/protocol.ts';
@@ -21,6 +22,15 @@ export function hashedColumnsOf({
 }: Pick<RequestSettings, 'columnsHash' | 'hashKey'>): HashedColumns {
   if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
   return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).check };
+}
+
+/** The columns that a configuration drops or hashes. */
+export function editsOf({
+  columnsDrop,
+  columnsHash,
+  hashKey,
+}: Pick<RequestSettings, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits {
+  return { drop: new Set(columnsDrop), hash: new Set(columnsHash), key: hashKey && new HashKey(hashKey) };
 }
 
 /** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */

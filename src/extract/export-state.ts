@@ -88,7 +88,7 @@ export function stateAfter(
   };
 }
 
-/** True for a day at or after the cursor of an earlier run; a state without start and days is that of none. */
+/** True for a day at or after the cursor of an earlier run. A state without a start and with an empty `days` is of none. */
 export function wasWanted(day: Day, state: ExportState | undefined): boolean {
   if (state === undefined || day < state.from_date) return false;
   return state.start_date !== undefined || !isObject(state.days) || Object.keys(state.days).length > 0;

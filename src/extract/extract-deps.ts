@@ -1,25 +1,12 @@
-import type { Day } from '../base/days.ts';
+import { formatDuration, HOUR_MS } from '../base/durations.ts';
+import { configError } from '../base/errors.ts';
 import type { RunContext, Runtime } from '../base/runtime.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
-import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { defaultSpoolDir } from '../config/local.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { ExportClient } from '../service/export/client.ts';
-import type { DownloadCounts } from '../service/export/download.ts';
-import type { ExportService } from '../service/export/protocol.ts';
-import { ExportQuota, type ExportQuotaOptions } from '../service/export/quota.ts';
-import type { ImplausibleDay } from './doubtful-days.ts';
-
-/** The client of the service, with its quota, for one run. */
-export function openExportClient(
-  { baseUrl, serviceId, exportToken, maxConcurrentExports }: SourceConfig,
-  { clock, env, logger }: Runtime,
-  waits?: Pick<ExportQuotaOptions, 'maxWaitMs' | 'onWait'>,
-): ExportClient {
-  const quota = new ExportQuota({ maxConcurrentExports, clock, logger, ...waits });
-  return new ExportClient({ baseUrl, serviceId, exportToken, clock, env, quota });
-}
+import type { ExportAnswer, ExportService } from '../service/export/protocol.ts';
+import { editsOf } from './export-request.ts';
 
 export interface ExtractDeps extends RunContext, Pick<SourceConfig, 'maxConcurrentExports' | 'timezone'> {
   readonly service: ExportService;
@@ -31,7 +18,7 @@ export interface ExtractDeps extends RunContext, Pick<SourceConfig, 'maxConcurre
   /** Columns to drop or hash that no export of this run has had so far. At the end the run warns of them. */
   readonly unseenColumns: Set<string>;
   readonly counts: DownloadCounts;
-  readonly report: DaysReport;
+  readonly onAnswer: (answer: ExportAnswer) => void;
 }
 
 export function extractDeps(
@@ -50,36 +37,40 @@ export function extractDeps(
     suppression,
     edits: editsOf(config),
     unseenColumns: new Set([...config.columnsDrop, ...config.columnsHash]),
-    counts: newDownloadCounts(),
-    report: newDaysReport(),
+    ...observeAnswers(runtime),
   };
 }
 
-/** The columns that a configuration drops or hashes. */
-export function editsOf({
-  columnsDrop,
-  columnsHash,
-  hashKey,
-}: Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits {
-  return { drop: new Set(columnsDrop), hash: new Set(columnsHash), key: hashKey && new HashKey(hashKey) };
+/** What is counted, also of attempts that fail. */
+export interface DownloadCounts {
+  /** Number of exports that the service answered. */
+  exports: number;
+  /** Bytes of CSV received. */
+  bytes: number;
 }
 
-export const newDownloadCounts = (): DownloadCounts => ({ exports: 0, bytes: 0, clockWarnings: 0 });
+/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
+const CLOCK_WARNING_MS = HOUR_MS;
+const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 
-/** What the days of an extraction come to; it grows while they are delivered. */
-export interface DaysReport {
-  /** Whether an export contains its `to_date`, if that is known. */
-  includesEnd: boolean | undefined;
-  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
-  readonly gaps: Day[];
-  /** Days that the caller named, and that were not over when they were loaded. */
-  readonly openDays: Day[];
-  readonly implausibleDays: ImplausibleDay[];
+/**
+ * Counts the answers of a run, and compares the service's clock with that of this machine. It warns of the first
+ * difference of more than an hour. Above twelve hours the wrong days would be read: it throws a configuration failure.
+ */
+export function observeAnswers({ clock, logger }: Pick<Runtime, 'clock' | 'logger'>) {
+  const counts: DownloadCounts = { exports: 0, bytes: 0 };
+  let isWarned = false;
+  const onAnswer = (answer: ExportAnswer) => {
+    if (answer.kind === 'data' || answer.status !== undefined) counts.exports++;
+    const now = clock.now();
+    const { serverTime = now } = answer;
+    const apart = Math.abs(now - serverTime);
+    if (apart <= CLOCK_WARNING_MS) return;
+    const [here, there] = [now, serverTime].map((time) => new Date(time).toISOString());
+    const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
+    if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
+    if (!isWarned) logger.warn('clock.apart', `${message}.`);
+    isWarned = true;
+  };
+  return { counts, onAnswer };
 }
-
-export const newDaysReport = (): DaysReport => ({
-  includesEnd: undefined,
-  gaps: [],
-  openDays: [],
-  implausibleDays: [],
-});

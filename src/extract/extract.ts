@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { DayDownload } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
+import type { DaysReport } from './days-report.ts';
 import { Downloads } from './download/downloads.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -34,9 +35,10 @@ export interface DayBatch {
 export async function* extractDays(
   plan: Plan,
   deps: ExtractDeps,
+  report: DaysReport,
   limits: BatchLimits = BATCH_LIMITS,
 ): AsyncGenerator<DayBatch, void, undefined> {
-  const { clock, logger, signal, report } = deps;
+  const { clock, logger, signal } = deps;
   logNotes(plan, logger);
   if (plan.days.length === 0) {
     await sweepRunFolders(deps.spoolDir, clock.now());
@@ -81,8 +83,8 @@ export async function* extractDays(
 }
 
 /** As `extractDays`, one day at a time. */
-export async function* extractEachDay(plan: Plan, deps: ExtractDeps): AsyncGenerator<DayDownload, void, undefined> {
-  for await (const { days } of extractDays(plan, deps, ONE_DAY)) yield* days;
+export async function* extractEachDay(plan: Plan, deps: ExtractDeps, report: DaysReport): AsyncIterable<DayDownload> {
+  for await (const { days } of extractDays(plan, deps, report, ONE_DAY)) yield* days;
 }
 
 /** Collects days, in order, until they are delivered together. A day that may share rows is a batch of its own. */

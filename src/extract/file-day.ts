@@ -11,10 +11,9 @@ import type { SourceConfig } from '../config/source.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestDay } from './calendar.ts';
 import { dayDownload, type PriorReceipt } from './checked-day.ts';
-import { fingerprintsOf, hashedColumnsOf, type RequestSettings, toDateOf } from './export-request.ts';
+import { editsOf, fingerprintsOf, hashedColumnsOf, type RequestSettings, toDateOf } from './export-request.ts';
 import { checkState, type ExportState, includesEndOf, type RunProgress } from './export-state.ts';
 import type { DayBatch } from './extract.ts';
-import { editsOf } from './extract-deps.ts';
 import { type CheckedFile, Spool } from './spool.ts';
 
 // The day of a CSV file that the provider sent, or that an earlier download left. It is checked as a download is.

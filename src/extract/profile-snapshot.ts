@@ -22,14 +22,14 @@ export type ProfileSettings = Pick<RequestSettings, 'columnsDrop' | 'columnsHash
 export type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
 
 /** Hash of what decides the columns of a snapshot. */
-export function profileFilters(settings: ProfileSettings): string {
+export function profileFingerprint(settings: ProfileSettings): string {
   const { columns, key_check } = hashedColumnsOf(settings);
   return sha256OfJson([[...new Set(settings.columnsDrop)].sort(), columns, key_check]);
 }
 
 /** True if a place has no snapshot, an old one, or one with other columns that are dropped or hashed. */
-export function isSnapshotDue(stored: StoredSnapshot | undefined, filters: string, now: number): boolean {
-  if (stored === undefined || stored.filters !== filters) return true;
+export function isSnapshotDue(stored: StoredSnapshot | undefined, fingerprint: string, now: number): boolean {
+  if (stored === undefined || stored.filters !== fingerprint) return true;
   return Math.abs(now - Date.parse(stored.requested_at)) >= MAX_AGE_MS;
 }
 
@@ -39,7 +39,7 @@ export function isSnapshotDue(stored: StoredSnapshot | undefined, filters: strin
  * of the disk and of the quota, and the signal's reason.
  */
 export async function loadSnapshot(
-  { stored, filters }: { readonly stored: StoredSnapshot | undefined; readonly filters: string },
+  { stored, fingerprint }: { readonly stored: StoredSnapshot | undefined; readonly fingerprint: string },
   deps: ExtractDeps,
   store: (download: DayDownload) => Promise<void>,
 ): Promise<UserError | undefined> {
@@ -71,7 +71,7 @@ export async function loadSnapshot(
       to_date: day,
       requestedAt: began,
       is_over: true,
-      filters,
+      filters: fingerprint,
       exports: counts.exports - exportsBefore,
       verifiedAt: clock.now(),
     });

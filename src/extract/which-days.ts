@@ -166,10 +166,10 @@ function syncDays(basis: PlanBasis, range: DayRange): ChosenDays {
   // Only `--from` reads a day that was lost, or whose rows were removed.
   const mayBeReadAgain = (day: Day) => !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const otherFilters = [...receipts.keys()].filter(
-    (day) => day >= oldest && hasOtherFilters(receipts.get(day), fingerprints) && mayBeReadAgain(day),
+    (day) => day >= oldest && hasOtherFilters(receipts.get(day), fingerprints),
   );
   const readAgain = union(doubtfulDays(receipts, { now, appends }), otherFilters).filter(
-    (day) => day >= start && day <= last,
+    (day) => day >= start && day <= last && mayBeReadAgain(day),
   );
   const notes = [...startWarnings(basis, range), ...readAgainNotes(readAgain, basis)];
   const [firstIncomplete] = incompleteDays;

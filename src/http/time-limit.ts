@@ -7,7 +7,7 @@ export class TimeLimitReached extends Error {
   readonly code = 'ETIMEDOUT';
   readonly afterMs: number;
   constructor(afterMs: number) {
-    super(`nothing came for ${formatDuration(afterMs)}`);
+    super(`the time limit of ${formatDuration(afterMs)} was reached`);
     this.afterMs = afterMs;
   }
 }
@@ -16,7 +16,7 @@ export class TimeLimitReached extends Error {
  * Aborts `signal` with `TimeLimitReached` after a caller has waited for `ms`. It also aborts when `caller` does. Node 20
  * collects an `AbortSignal.timeout` within an `AbortSignal.any` as garbage, and then it never fires.
  */
-export class IdleTimeout {
+export class TimeLimit {
   readonly signal: AbortSignal;
   readonly #clock: Clock;
   readonly #ms: number;
@@ -50,7 +50,7 @@ export async function withinTime<T>(
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const timeout = new IdleTimeout(clock, ms, signal);
+  const timeout = new TimeLimit(clock, ms, signal);
   try {
     return await timeout.waitFor(work(timeout.signal));
   } finally {

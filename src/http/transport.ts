@@ -14,7 +14,7 @@ import { codeOf } from '../base/errors.ts';
 import { decoded } from './body.ts';
 import { Truncated, WrongBody } from './failures.ts';
 import { ProxyAgent, proxyFor, withoutBrackets } from './proxy.ts';
-import type { IdleTimeout } from './time-limit.ts';
+import type { TimeLimit } from './time-limit.ts';
 
 export interface OutgoingRequest {
   readonly method: 'POST' | 'HEAD';
@@ -27,7 +27,7 @@ export interface TransportOptions {
   readonly baseUrl: string;
   readonly env: Env;
   readonly clock: Clock;
-  /** Connections kept alive between requests; 0: each request opens and closes its own connection. */
+  /** Most connections, which requests share and keep alive; 0: each request opens and closes its own. */
   readonly keptConnections: number;
   /** Called whenever a connection is established, TLS included. */
   readonly onConnect?: (() => void) | undefined;
@@ -42,8 +42,9 @@ const TURNS_TO_CLOSE = 3;
 const TURNS_TO_END = 3;
 
 /**
- * An HTTP client. It sends requests to one origin only and does not follow redirects. It uses Node's own client. undici 7 ends the process by an assertion when a connection closes while its reader is busy
- * (nodejs/undici#5360). It also takes a reset for a clean end of a body without a length. undici 8 needs Node 22.
+ * An HTTP client. It sends requests to one origin only and does not follow redirects. It uses Node's own client.
+ * undici 7 ends the process by an assertion when a connection closes while its reader is busy (nodejs/undici#5360). It
+ * also takes a reset for a clean end of a body without a length. undici 8 needs Node 22.
  */
 export class Transport {
   readonly #options: TransportOptions;
@@ -70,24 +71,19 @@ export class Transport {
       method: outgoing.method,
       path: `${pathname.replace(/\/+$/, '')}${outgoing.path}`,
       headers: outgoing.headers,
-      agent: this.#agentFor(protocol),
+      agent: this.#openAgent(),
       signal,
     });
-    let failure: Error | undefined;
     request.once('close', () => this.#requests.delete(request));
     this.#requests.add(request);
     this.#watchConnection(request);
-    const stream = await new Promise<IncomingMessage>((resolve, reject) => {
-      request.on('error', (error) => {
-        failure ??= error;
-        reject(signal.aborted ? signal.reason : error);
-      });
+    return new Promise((resolve, reject) => {
+      request.on('error', (error) => reject(signal.aborted ? signal.reason : error));
       // Node emits no error where it closes the connection by itself, as after a 101.
       request.once('close', () => reject(new Truncated('the connection was closed without an answer')));
-      request.once('response', resolve);
+      request.once('response', (stream) => resolve(new HttpAnswer(request, stream)));
       request.end(outgoing.body);
     });
-    return new HttpAnswer(stream, () => failure);
   }
 
   async close(): Promise<void> {
@@ -102,16 +98,16 @@ export class Transport {
     }
   }
 
-  #agentFor(protocol: string): HttpAgent {
-    const { keptConnections, baseUrl, env } = this.#options;
+  #openAgent(): HttpAgent {
     if (this.#agent !== undefined) return this.#agent;
+    const { keptConnections, baseUrl, env } = this.#options;
     const keepAlive = keptConnections > 0;
     const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
     // NODE_TLS_REJECT_UNAUTHORIZED has no effect here; NODE_EXTRA_CA_CERTS names further authorities.
     const options = { keepAlive, maxSockets, rejectUnauthorized: true, highWaterMark: READ_AHEAD_BYTES };
     // A proxy that cannot be used is refused before anything is sent.
     proxyFor(baseUrl, env);
-    this.#agent = protocol === 'https:' ? new ProxyAgent(env, options) : new HttpAgent(options);
+    this.#agent = this.#base.protocol === 'https:' ? new ProxyAgent(env, options) : new HttpAgent(options);
     return this.#agent;
   }
 
@@ -138,14 +134,16 @@ export class HttpAnswer {
   /** By names in lower case. */
   readonly headers: IncomingHttpHeaders;
   readonly #stream: IncomingMessage;
-  readonly #failure: () => Error | undefined;
+  /** The first error of the connection. */
+  #failure: Error | undefined;
 
-  /** `failure`: the error of the connection so far. */
-  constructor(stream: IncomingMessage, failure: () => Error | undefined) {
+  constructor(request: ClientRequest, stream: IncomingMessage) {
     this.status = stream.statusCode ?? 0;
     this.headers = stream.headers;
     this.#stream = stream;
-    this.#failure = failure;
+    request.on('error', (error) => {
+      this.#failure ??= error;
+    });
     // The reader of the body receives this error.
     stream.on('error', () => {});
   }
@@ -159,15 +157,15 @@ export class HttpAnswer {
    * The decoded bytes of the body. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the caller's
    * reason; `bodyProblem` classifies it.
    */
-  bytes(idleTimeout?: IdleTimeout): AsyncGenerator<Uint8Array, void, undefined> {
-    return decoded(this.#received(idleTimeout), this.headers);
+  bytes(timeLimit?: TimeLimit): AsyncGenerator<Uint8Array, void, undefined> {
+    return decoded(this.#received(timeLimit), this.headers);
   }
 
   /** The bytes as sent. Throws unless they end where the body is whole. */
-  async *#received(idleTimeout: IdleTimeout | undefined): AsyncGenerator<Uint8Array, void, undefined> {
+  async *#received(timeLimit: TimeLimit | undefined): AsyncGenerator<Uint8Array, void, undefined> {
     const stream = this.#stream;
     const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
-    const next = () => (idleTimeout === undefined ? chunks.next() : idleTimeout.waitFor(chunks.next()));
+    const next = () => (timeLimit === undefined ? chunks.next() : timeLimit.waitFor(chunks.next()));
     let received = 0;
     let isCut = false;
     try {
@@ -177,8 +175,8 @@ export class HttpAnswer {
       }
     } catch (error) {
       // A whole answer on a sound connection has no error of its own: this one is its reader's.
-      const isReadersError = this.#failure() === undefined && stream.complete;
-      if (idleTimeout?.signal.aborted || isReadersError) throw error;
+      const isReadersError = this.#failure === undefined && stream.complete;
+      if (timeLimit?.signal.aborted || isReadersError) throw error;
       isCut = true;
     } finally {
       await chunks.return?.();
@@ -186,9 +184,9 @@ export class HttpAnswer {
     isCut ||= !stream.complete;
     const { 'content-length': length, 'transfer-encoding': encoding } = this.headers;
     const declared = length === undefined ? undefined : Number(length);
-    for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#failure() === undefined; turn++)
+    for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#failure === undefined; turn++)
       await nextTurn();
-    const error = this.#failure();
+    const error = this.#failure;
     // Node takes a body that ends with its connection for complete, even if a reset was its end.
     const endsWithConnection = declared === undefined && encoding === undefined;
     if (error !== undefined && (isCut || endsWithConnection)) throw error;

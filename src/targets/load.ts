@@ -2,12 +2,12 @@ import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
+import { DaysReport } from '../extract/days-report.ts';
 import { hashedColumnsOf } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
-import type { DaysReport, ExtractDeps } from '../extract/extract-deps.ts';
+import type { DownloadCounts, ExtractDeps } from '../extract/extract-deps.ts';
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import type { Plan } from '../extract/which-days.ts';
-import type { DownloadCounts } from '../service/export/download.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
 import { countStoredRows } from '../table/receipts.ts';
 import type { Sink, StreamSink } from './contract.ts';
@@ -39,6 +39,7 @@ export type LoadCounts = DownloadCounts & DaysReport & Loaded;
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
   readonly #deps: ExtractDeps;
+  readonly #report = new DaysReport();
   #loaded = NOTHING_LOADED;
 
   constructor(deps: ExtractDeps) {
@@ -47,7 +48,7 @@ export class Load {
 
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
-    return { ...this.#deps.counts, ...this.#deps.report, ...this.#loaded };
+    return { ...this.#deps.counts, ...this.#report, ...this.#loaded };
   }
 
   /**
@@ -56,10 +57,10 @@ export class Load {
    */
   async loadProfiles(sink: Sink, settings: ProfileSettings): Promise<UserError | undefined> {
     const { unseenColumns, clock, logger, signal } = this.#deps;
-    const { isSnapshotDue, loadSnapshot, profileFilters } = await import('../extract/profile-snapshot.ts');
+    const { isSnapshotDue, loadSnapshot, profileFingerprint } = await import('../extract/profile-snapshot.ts');
     const storedReceipt = sink.state?.profiles?.receipt;
-    const filters = profileFilters(settings);
-    if (!isSnapshotDue(storedReceipt, filters, clock.now())) {
+    const fingerprint = profileFingerprint(settings);
+    if (!isSnapshotDue(storedReceipt, fingerprint, clock.now())) {
       // The profiles, which are not asked for, may have these columns.
       unseenColumns.clear();
       return undefined;
@@ -70,7 +71,7 @@ export class Load {
       if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
     try {
-      return await loadSnapshot({ stored: storedReceipt, filters }, this.#deps, store);
+      return await loadSnapshot({ stored: storedReceipt, fingerprint }, this.#deps, store);
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) return error;
@@ -87,7 +88,7 @@ export class Load {
     const rowsBefore = rowsInPlace(sink);
     // This module is loaded late: the library and a dry run import this file, and may load nothing.
     const { extractDays } = await import('../extract/extract.ts');
-    for await (const { days, progress } of extractDays(plan, this.#deps)) {
+    for await (const { days, progress } of extractDays(plan, this.#deps, this.#report)) {
       try {
         await this.#commit(days, progress, sink, rowsBefore);
       } catch (error) {
@@ -115,7 +116,7 @@ export class Load {
   async #loadStream(plan: Plan, sink: StreamSink): Promise<void> {
     const { extractEachDay } = await import('../extract/extract.ts');
     try {
-      const streamed = await sink.write(extractEachDay(plan, this.#deps), (download, rows) => {
+      const streamed = await sink.write(extractEachDay(plan, this.#deps, this.#report), (download, rows) => {
         const days = [download.receipt.day];
         const commit = { ...NOTHING_STORED, days, daysChanged: days, rows };
         this.#loaded = { ...addCommit(this.#loaded, [download], commit), rowsNew: this.#loaded.rowsNew + rows };

@@ -4,10 +4,11 @@ import { suppressionOf } from '../../erasure/suppression.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import { Downloads } from '../../extract/download/downloads.ts';
-import { type ExtractDeps, extractDeps, openExportClient } from '../../extract/extract-deps.ts';
-import { loadSnapshot, profileFilters } from '../../extract/profile-snapshot.ts';
+import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
+import { loadSnapshot, profileFingerprint } from '../../extract/profile-snapshot.ts';
 import { removeFiles } from '../../extract/spool.ts';
 import { logNotes } from '../../extract/which-days.ts';
+import { openExportClient } from '../../service/export/client.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
 import { openConfig, type Verb } from '../protocol/connector.ts';
 import type { MessageWriter } from '../protocol/writer.ts';
@@ -70,7 +71,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   };
   await output.writeStatus('STARTED');
   try {
-    const due = { stored: undefined, filters: profileFilters(config) };
+    const due = { stored: undefined, fingerprint: profileFingerprint(config) };
     const failure = await heartbeat.beatWhile(loadSnapshot(due, deps, write));
     if (failure !== undefined) throw failure;
     await output.writeStatus('COMPLETE');

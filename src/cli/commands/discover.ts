@@ -1,5 +1,6 @@
 import { discoverColumns } from '../../extract/discover.ts';
-import { extractDeps, openExportClient } from '../../extract/extract-deps.ts';
+import { extractDeps } from '../../extract/extract-deps.ts';
+import { openExportClient } from '../../service/export/client.ts';
 import { defineCommand, duration } from '../command.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 

@@ -9,7 +9,7 @@ import type { ColumnType } from '../../cells/types/codec.ts';
 import { holds } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { pinnedTypes } from '../../extract/discover.ts';
-import { editsOf } from '../../extract/extract-deps.ts';
+import { editsOf } from '../../extract/export-request.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';

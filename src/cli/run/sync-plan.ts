@@ -1,7 +1,7 @@
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { count } from '../../base/quantities.ts';
 import { toDateOf } from '../../extract/export-request.ts';
-import { isSnapshotDue, profileFilters } from '../../extract/profile-snapshot.ts';
+import { isSnapshotDue, profileFingerprint } from '../../extract/profile-snapshot.ts';
 import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -32,7 +32,7 @@ export async function planSync(
   const now = context.clock.now();
   const planned = planRun({ ...days, settings: config, prior: priorLoadsOf(state), now });
   const hasProfiles = config.userProfiles && (namedPlace === undefined || target !== undefined);
-  const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFilters(config), now);
+  const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFingerprint(config), now);
   logNotes(planned, context.logger);
   const result: PlanResult = {
     v: 1,

@@ -11,9 +11,9 @@ import { lastDayOver } from '../calendar.ts';
 import { type DayDownload, dayDownload, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf, toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { type CheckedFile, removeFiles, type Spool } from '../spool.ts';
+import { type CheckedFile, type DownloadResult, removeFiles, type Spool } from '../spool.ts';
 import type { DownloadPlan } from '../which-days.ts';
-import { type ExportResult, findEndDay, type SendExport } from './end-day.ts';
+import { findEndDay, type SendExport } from './end-day.ts';
 import { fetchParts, withoutDay } from './parts.ts';
 
 /** How the service behaves, as far as its answers have shown. The first export of a run tells the others. */
@@ -118,7 +118,7 @@ class DayExport {
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
-  async #findEndDay(): Promise<ExportResult> {
+  async #findEndDay(): Promise<DownloadResult> {
     const { behaviour, logger, edits } = this.#deps;
     const day = this.#day;
     const { answer, includesEnd } = await findEndDay(day, this.#export, edits);
@@ -142,7 +142,7 @@ class DayExport {
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
-  async #meaningOf(answer: ExportResult): Promise<DayResult> {
+  async #meaningOf(answer: DownloadResult): Promise<DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return this.#downloaded([answer]);
     if (!this.#isOver) return this.#notLoaded(downloadError(day, answer));

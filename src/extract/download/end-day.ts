@@ -2,16 +2,12 @@ import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
-import type { DownloadFailure } from '../../service/export/download.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
 import { rowCount } from '../checked-day.ts';
-import { type CheckedFile, discard } from '../spool.ts';
-
-/** What the exports of one request came to: a checked file, or the reason why there is none. */
-export type ExportResult = CheckedFile | DownloadFailure;
+import { type DownloadResult, discard } from '../spool.ts';
 
 /** Exports the day at hand, or with these changes to its request. */
-export type SendExport = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
+export type SendExport = (changes?: Partial<ExportRequest>) => Promise<DownloadResult>;
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
@@ -29,7 +25,7 @@ export async function findEndDay(
   day: Day,
   sendExport: SendExport,
   edits: ColumnEdits,
-): Promise<{ readonly answer: ExportResult; readonly includesEnd: boolean | undefined }> {
+): Promise<{ readonly answer: DownloadResult; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
   const answerOfDay = await sendExport({ to: day });
   if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
@@ -50,10 +46,10 @@ export async function findEndDay(
 }
 
 /** True for a failure that another `to_date` would not change. */
-const isFailure = ({ kind }: ExportResult): boolean => !['checked', 'empty', 'invalid', 'too_large'].includes(kind);
+const isFailure = ({ kind }: DownloadResult): boolean => !['checked', 'empty', 'invalid', 'too_large'].includes(kind);
 
 /** True for an answer without any row; false for another failure. */
-const hasNoRows = (answer: ExportResult): boolean =>
+const hasNoRows = (answer: DownloadResult): boolean =>
   answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.kind === 'empty';
 
 /**

@@ -4,11 +4,12 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
+import type { Runtime } from '../../base/runtime.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { firstBytes } from '../../http/body.ts';
 import { bodyProblem, networkProblem } from '../../http/failures.ts';
 import { NO_LIMITS, readDate, readLimits } from '../../http/headers.ts';
-import { IdleTimeout, TimeLimitReached } from '../../http/time-limit.ts';
+import { TimeLimit, TimeLimitReached } from '../../http/time-limit.ts';
 import { type HttpAnswer, Transport } from '../../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
 import { serviceRequest } from '../service-request.ts';
@@ -23,7 +24,7 @@ import {
   InterruptedBody,
   type ProfileRequest,
 } from './protocol.ts';
-import type { ExportQuota } from './quota.ts';
+import { ExportQuota, type ExportQuotaOptions } from './quota.ts';
 
 /** No byte for so long ends a request: an export may be computed for minutes before its first byte. */
 const STALL_MS = 600_000;
@@ -80,17 +81,17 @@ export class ExportClient implements ExportService {
     const headers = { Authorization: `Bearer ${exportToken.reveal()}`, 'Accept-Encoding': 'gzip' };
     const request = serviceRequest(path, serviceId, headers, body);
     const permit = await quota?.enter(signal);
-    const idleTimeout = new IdleTimeout(clock, STALL_MS, signal);
+    const timeLimit = new TimeLimit(clock, STALL_MS, signal);
     let answer: HttpAnswer | undefined;
     const close = () => {
       answer?.disconnect();
-      idleTimeout.end();
+      timeLimit.end();
       permit?.release();
     };
     try {
-      answer = await idleTimeout.waitFor(this.#transport.send(request, idleTimeout.signal));
+      answer = await timeLimit.waitFor(this.#transport.send(request, timeLimit.signal));
       const { status } = answer;
-      const outcome = await this.#outcome(answer, idleTimeout).catch((error) => this.#brokenBody(error, status));
+      const outcome = await this.#outcome(answer, timeLimit).catch((error) => this.#brokenBody(error, status));
       const limits = readLimits(answer.headers, clock.now());
       permit?.recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
       signal.throwIfAborted();
@@ -113,9 +114,9 @@ export class ExportClient implements ExportService {
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
   async #outcome(
     answer: HttpAnswer,
-    idleTimeout: IdleTimeout,
+    timeLimit: TimeLimit,
   ): Promise<Pick<ExportBody, 'kind' | 'bytes'> | ExportRefusal> {
-    const bytes = answer.bytes(idleTimeout);
+    const bytes = answer.bytes(timeLimit);
     // What came before a failure may name its reason.
     const keepPart = { keepsPart: true };
     if (answer.status !== 200) return this.#classify(answer, await firstBytes(bytes, keepPart));
@@ -158,4 +159,14 @@ export class ExportClient implements ExportService {
     const { code, clause } = bodyProblem(error, this.#transport.host);
     return { kind: KIND_OF_FAULT[code], code, clause, status };
   }
+}
+
+/** The client of the service, with its quota, for one run. */
+export function openExportClient(
+  { baseUrl, serviceId, exportToken, maxConcurrentExports }: SourceConfig,
+  { clock, env, logger }: Runtime,
+  waits?: Pick<ExportQuotaOptions, 'maxWaitMs' | 'onWait'>,
+): ExportClient {
+  const quota = new ExportQuota({ maxConcurrentExports, clock, logger, ...waits });
+  return new ExportClient({ baseUrl, serviceId, exportToken, clock, env, quota });
 }

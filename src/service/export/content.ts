@@ -5,7 +5,10 @@ import { bodyStart } from '../../cells/csv/body-start.ts';
 export type Content = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
 
 /** The content that the first bytes show; undefined while there are too few of them. */
-export function contentOf(bytes: Uint8Array, { isAll = false } = {}): Exclude<Content, 'empty_list'> | undefined {
+export function contentOf(
+  bytes: Uint8Array,
+  { isAll }: { readonly isAll: boolean },
+): Exclude<Content, 'empty_list'> | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
   if (isAll && Buffer.from(bytes).toString().trim() === '') return 'empty';
   const start = bodyStart(bytes, isAll);

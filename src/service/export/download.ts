@@ -1,8 +1,8 @@
-import { formatDuration, HOUR_MS } from '../../base/durations.ts';
+import { formatDuration } from '../../base/durations.ts';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
-import type { RunContext, Runtime } from '../../base/runtime.ts';
+import type { RunContext } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
@@ -21,19 +21,10 @@ export interface DownloadRequest<Output extends CheckedOutput> extends RunContex
   readonly finalNewline?: boolean | undefined;
   /** True if its rows may change between two downloads: those of a day that is not over. Default false. */
   readonly mayGrow?: boolean;
-  /**
-   * What is counted, also of attempts that fail. An erasure has none. It reads no days, so its clocks are not compared.
-   */
-  readonly counts?: DownloadCounts;
-}
-
-export interface DownloadCounts {
-  /** Number of exports that the service answered. */
-  exports: number;
-  /** Bytes of CSV received. */
-  bytes: number;
-  /** Number of answers whose clock differs from that of this machine: the first is warned of. */
-  clockWarnings: number;
+  /** Its `bytes` count the CSV received, also of attempts that fail. */
+  readonly counts?: { bytes: number };
+  /** Called with each answer, before its body is read. What it throws ends the download. */
+  readonly onAnswer?: (answer: ExportAnswer) => void;
 }
 
 /** Why an export gave no checked body, after all attempts. */
@@ -52,9 +43,6 @@ const MAX_QUOTA_REFUSALS = 50;
 const TOO_LARGE_AFTER = 3;
 /** The code of a body whose last line may be cut. */
 const LAST_LINE = 'last_line';
-/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
-const CLOCK_WARNING_MS = HOUR_MS;
-const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 /** Faults that every download of the same export has. */
 const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
   'no_header',
@@ -149,14 +137,11 @@ class Download<Output extends CheckedOutput> {
 
   /** Sends the request once and checks its body. A body that is broken or has no byte is a refusal. */
   async #ask(): Promise<CheckedBody<Output> | ExportRefusal> {
-    const { send, open, signal, counts } = this.#request;
+    const { send, open, signal, onAnswer } = this.#request;
     signal.throwIfAborted();
     const answer = await send(signal);
     try {
-      if (counts !== undefined) {
-        if (answer.kind === 'data' || answer.status !== undefined) counts.exports++;
-        if (answer.serverTime !== undefined) checkClock(answer.serverTime, counts, this.#request);
-      }
+      onAnswer?.(answer);
       if (answer.kind !== 'data') return answer;
       const body = await checkBody(answer.bytes, await open(), this.#request);
       return await this.#withWholeEnd(body);
@@ -194,24 +179,6 @@ const failed = ({ code, where }: ExportRefusal, clause: string): DownloadFailure
   clause,
   where,
 });
-
-/**
- * Compares the service's clock (ms) with that of this machine. Warns of the first difference of more than an hour. Above
- * twelve hours the wrong days would be read: throws a configuration failure.
- */
-function checkClock(
-  serverTime: number,
-  counts: { clockWarnings: number },
-  { clock, logger }: Pick<Runtime, 'clock' | 'logger'>,
-): void {
-  const now = clock.now();
-  const apart = Math.abs(now - serverTime);
-  if (apart <= CLOCK_WARNING_MS) return;
-  const [here, there] = [now, serverTime].map((time) => new Date(time).toISOString());
-  const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
-  if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
-  if (counts.clockWarnings++ === 0) logger.warn('clock.apart', `${message}.`);
-}
 
 function warnOfInvalidUtf8(
   { scan }: CheckedBody,

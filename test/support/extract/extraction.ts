@@ -8,14 +8,10 @@ import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
 import type { DayDownload, PriorLoads, Receipt } from '../../../src/extract/checked-day.ts';
+import { DaysReport } from '../../../src/extract/days-report.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
 import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
-import {
-  type DaysReport,
-  type ExtractDeps,
-  newDaysReport,
-  newDownloadCounts,
-} from '../../../src/extract/extract-deps.ts';
+import { type ExtractDeps, observeAnswers } from '../../../src/extract/extract-deps.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/http/headers.ts';
 import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';
@@ -363,7 +359,7 @@ export class Fixture {
   target = new FakeTarget();
   controller = new AbortController();
   /** Of the last run. */
-  report: DaysReport = newDaysReport();
+  report = new DaysReport();
 
   constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
     this.clock = new FakeClock(at(now));
@@ -371,29 +367,30 @@ export class Fixture {
   }
 
   deps(): ExtractDeps {
-    this.report = newDaysReport();
+    const { clock } = this;
+    const logger = createLogger(
+      (event) => this.log.push(event),
+      'debug',
+      (text) => text,
+    );
     return {
       service: this.service,
       edits: NO_EDITS,
-      clock: this.clock,
+      clock,
       random: () => JITTER,
-      logger: createLogger(
-        (event) => this.log.push(event),
-        'debug',
-        (text) => text,
-      ),
+      logger,
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
       unseenColumns: new Set(),
-      counts: newDownloadCounts(),
-      report: this.report,
+      ...observeAnswers({ clock, logger }),
       maxConcurrentExports: 3,
       timezone: undefined,
     };
   }
 
   batches(settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}) {
-    return extractDays(planFor(this.clock, this.target.prior(), settings, more), this.deps());
+    this.report = new DaysReport();
+    return extractDays(planFor(this.clock, this.target.prior(), settings, more), this.deps(), this.report);
   }
 
   /** One run to its end; `crashAfter` batches are committed before the consumer fails. */

@@ -221,7 +221,8 @@ describe('a day that has fewer rows than are stored', () => {
       length: 1,
     };
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
-    for await (const batch of extractDays(plan, { ...fixture.deps(), suppression })) await fixture.target.commit(batch);
+    for await (const batch of extractDays(plan, { ...fixture.deps(), suppression }, fixture.report))
+      await fixture.target.commit(batch);
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(3);
     expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ rows: 4, suppressed: 1 });
     expect(requestsOf('2026-01-19')).toBe(1);

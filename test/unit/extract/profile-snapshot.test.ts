@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/durations.ts';
 import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
-import { newDaysReport, newDownloadCounts } from '../../../src/extract/extract-deps.ts';
+import { observeAnswers } from '../../../src/extract/extract-deps.ts';
 import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
 import { Load } from '../../../src/targets/load.ts';
 import { Place } from '../../support/targets/place.ts';
@@ -53,11 +53,9 @@ describe('the snapshot of user profiles', () => {
     };
     const service = { exportProfiles, exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
     const unseenColumns = new Set<string>();
-    const [counts, report] = [newDownloadCounts(), newDaysReport()];
     const load = new Load({
       ...runtime,
-      counts,
-      report,
+      ...observeAnswers(runtime),
       unseenColumns,
       edits: NO_EDITS,
       service,

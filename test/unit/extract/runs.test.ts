@@ -43,7 +43,7 @@ describe('batches', () => {
     start();
     const sizes: number[] = [];
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
-    for await (const { days } of extractDays(plan, fixture.deps(), limits)) sizes.push(days.length);
+    for await (const { days } of extractDays(plan, fixture.deps(), fixture.report, limits)) sizes.push(days.length);
     expect(sizes).toEqual([3, 3, 3, 1]);
   });
 
@@ -74,7 +74,8 @@ describe('batches', () => {
     start({ finalNewline: false });
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
     const one = { rows: 0, bytes: 0, waitMs: 0 };
-    for await (const batch of extractDays(plan, fixture.deps(), one)) await fixture.target.commit(batch);
+    for await (const batch of extractDays(plan, fixture.deps(), fixture.report, one))
+      await fixture.target.commit(batch);
     expect(fixture.target.state).toEqual(together.state);
     expect(fixture.target.ids()).toEqual(together.ids());
   });
