@@ -12,37 +12,37 @@ export interface Column {
   readonly name: string;
   /** Hash of the name: a seed, so that the cells of one row do not depend on each other. */
   readonly salt: number;
-  readonly drawText: DrawText;
+  readonly draw: DrawText;
   /** True for a column that is in every export, whatever `properties` has. */
   readonly isSystem: boolean;
   /** True if each item of an event has a value of its own; else all rows of the event have the same. */
   readonly isOfItem: boolean;
-  /** The kinds of event that may have a value; undefined: all. */
-  readonly kinds: ReadonlySet<string> | undefined;
+  /** The kinds of event that may have a value; absent: all. */
+  readonly kinds?: readonly string[];
   /** Share of the rows that have a value. */
   readonly share: number;
   /** Share of the days that have a value; on the other days the column does not exist. */
   readonly dayShare: number;
 }
 
-/** The texts of a column, to draw from or as a function. The other keys are those of `Column`. */
-interface Definition extends Partial<Pick<Column, 'isOfItem' | 'share' | 'dayShare'>> {
-  readonly texts: readonly string[] | DrawText;
-  readonly kinds?: readonly string[];
-}
+type Definition = Pick<Column, 'draw'> & Partial<Pick<Column, 'kinds' | 'isOfItem' | 'share' | 'dayShare'>>;
 type Definitions = Readonly<Record<string, Definition>>;
 
 const columnsOf = (definitions: Definitions, isSystem: boolean): Column[] =>
-  Object.entries(definitions).map(([name, { texts, kinds, isOfItem = false, share = 1, dayShare = 1 }]) => ({
+  Object.entries(definitions).map(([name, definition]) => ({
     name,
     salt: hashText(name),
-    drawText: typeof texts === 'function' ? texts : (_row, random) => drawOne(random, texts),
     isSystem,
-    isOfItem,
-    kinds: kinds && new Set(kinds),
-    share,
-    dayShare,
+    isOfItem: false,
+    share: 1,
+    dayShare: 1,
+    ...definition,
   }));
+
+const oneOf =
+  (texts: readonly string[]): DrawText =>
+  (_row, random) =>
+    drawOne(random, texts);
 
 /** Draws one of `count` numbers from `least` on, with leading zeros up to a width. */
 const number =
@@ -120,76 +120,76 @@ const SURVEY = { kinds: ['설문 응답', 'survey, "second" page', 'df_sign_up']
 const ITEM = { isOfItem: true, kinds: ITEM_EVENTS };
 
 const SYSTEM: Definitions = {
-  df_unified_id: { texts: (row) => row.unifiedId },
-  df_api_version: { texts: ['v1', 'v1', 'v1', 'v1', 'v1', 'v1', 'v2'] },
-  df_server_datetime: { texts: stamp('server') },
-  df_correction_datetime: { texts: stamp('correction') },
+  df_unified_id: { draw: (row) => row.unifiedId },
+  df_api_version: { draw: oneOf(['v1', 'v1', 'v1', 'v1', 'v1', 'v1', 'v2']) },
+  df_server_datetime: { draw: stamp('server') },
+  df_correction_datetime: { draw: stamp('correction') },
   // A purchase has one row an item, and the id of each row has the position of its item.
-  df_event_detail_log_id: { texts: (row) => (row.rowCount > 1 ? `${logId(row)}:${row.item}` : logId(row)) },
-  df_event_log_id: { texts: logId },
-  event_name: { texts: (row) => row.kind },
+  df_event_detail_log_id: { draw: (row) => (row.rowCount > 1 ? `${logId(row)}:${row.item}` : logId(row)) },
+  df_event_log_id: { draw: logId },
+  event_name: { draw: (row) => row.kind },
 };
 
 const STANDARD: Definitions = {
-  df_delivery_charge: { texts: ['0', '2500', '3000', '2999.5'], ...PURCHASE, share: 0.7 },
-  df_discount: { texts: amount, ...PAYMENT, share: 0.47 },
-  df_event_datetime: { texts: stamp('occurred') },
-  df_keyword: { texts: KEYWORDS, kinds: ['df_view_search_result'] },
-  df_order_id: { texts: (row) => `${digitsOf(row)}${String(row.index).padStart(7, '0')}`, ...PAYMENT },
+  df_delivery_charge: { draw: oneOf(['0', '2500', '3000', '2999.5']), ...PURCHASE, share: 0.7 },
+  df_discount: { draw: amount, ...PAYMENT, share: 0.47 },
+  df_event_datetime: { draw: stamp('occurred') },
+  df_keyword: { draw: oneOf(KEYWORDS), kinds: ['df_view_search_result'] },
+  df_order_id: { draw: (row) => `${digitsOf(row)}${String(row.index).padStart(7, '0')}`, ...PAYMENT },
   df_payment_method: {
-    texts: ['card', 'bank_transfer', '네이버페이', 'kakao_pay', 'point'],
+    draw: oneOf(['card', 'bank_transfer', '네이버페이', 'kakao_pay', 'point']),
     ...PAYMENT,
     share: 0.94,
   },
-  df_service_id: { texts: (row) => row.serviceId },
-  df_sharing_channel: { texts: CHANNELS, kinds: ['df_share_product'] },
-  df_sign_channel: { texts: CHANNELS, kinds: ['df_sign_up', 'df_login'] },
-  df_source_type: { texts: ['ANDROID', 'IOS', 'WEB', 'SERVER'], share: 0.98 },
-  df_total_purchase_amount: { texts: amount, ...PURCHASE },
-  df_total_refund_amount: { texts: amount, kinds: ['df_refund'] },
-  sum: { texts: number(0, 1_000_000), kinds: ['df_purchase', 'df_refund', 'df_view_cart'] },
-  df_items_df_category1: { texts: CATEGORIES, ...ITEM },
-  df_items_df_category2: { texts: CATEGORIES, ...ITEM, share: 0.62 },
-  df_items_df_category3: { texts: CATEGORIES, ...ITEM, share: 0.23 },
-  df_items_df_category4: { texts: CATEGORIES, ...ITEM, share: 0.06 },
-  df_items_df_category5: { texts: CATEGORIES, ...ITEM, share: 0.02 },
-  df_items_df_discount: { texts: ['0', '500', '1000.5', '10'], ...ITEM, share: 0.35 },
-  df_items_df_item_id: { texts: number(0, 100_000, 6), ...ITEM },
-  df_items_df_item_name: { texts: ITEM_NAMES, ...ITEM },
-  df_items_df_price: { texts: amount, ...ITEM },
-  df_items_df_quantity: { texts: number(1, 9), ...ITEM },
+  df_service_id: { draw: (row) => row.serviceId },
+  df_sharing_channel: { draw: oneOf(CHANNELS), kinds: ['df_share_product'] },
+  df_sign_channel: { draw: oneOf(CHANNELS), kinds: ['df_sign_up', 'df_login'] },
+  df_source_type: { draw: oneOf(['ANDROID', 'IOS', 'WEB', 'SERVER']), share: 0.98 },
+  df_total_purchase_amount: { draw: amount, ...PURCHASE },
+  df_total_refund_amount: { draw: amount, kinds: ['df_refund'] },
+  sum: { draw: number(0, 1_000_000), kinds: ['df_purchase', 'df_refund', 'df_view_cart'] },
+  df_items_df_category1: { draw: oneOf(CATEGORIES), ...ITEM },
+  df_items_df_category2: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.62 },
+  df_items_df_category3: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.23 },
+  df_items_df_category4: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.06 },
+  df_items_df_category5: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.02 },
+  df_items_df_discount: { draw: oneOf(['0', '500', '1000.5', '10']), ...ITEM, share: 0.35 },
+  df_items_df_item_id: { draw: number(0, 100_000, 6), ...ITEM },
+  df_items_df_item_name: { draw: oneOf(ITEM_NAMES), ...ITEM },
+  df_items_df_price: { draw: amount, ...ITEM },
+  df_items_df_quantity: { draw: number(1, 9), ...ITEM },
 };
 
 const CUSTOM: Definitions = {
-  member_no: { texts: (row) => memberNumber(row.user), share: 0.78 },
-  is_member: { texts: BOOLEANS, share: 0.86 },
-  plan: { texts: PLANS, share: 0.35 },
-  age: { texts: number(14, 70), kinds: ['df_sign_up', 'df_login'], share: 0.7 },
-  score: { texts: ['0.1', '12.5', '-3', '99.99', '1.0E10', '0'], share: 0.12 },
+  member_no: { draw: (row) => memberNumber(row.user), share: 0.78 },
+  is_member: { draw: oneOf(BOOLEANS), share: 0.86 },
+  plan: { draw: oneOf(PLANS), share: 0.35 },
+  age: { draw: number(14, 70), kinds: ['df_sign_up', 'df_login'], share: 0.7 },
+  score: { draw: oneOf(['0.1', '12.5', '-3', '99.99', '1.0E10', '0']), share: 0.12 },
   big_id: {
-    texts: (_row, random) => `900719925474${String(drawNumber(random, 10_000_000)).padStart(7, '0')}`,
+    draw: (_row, random) => `900719925474${String(drawNumber(random, 10_000_000)).padStart(7, '0')}`,
     share: 0.1,
   },
-  birthday: { texts: (_row, random) => drawBirthday(random), ...SIGN_UP, share: 0.78 },
-  first_seen_at: { texts: (row) => new Date(row.occurred).toISOString(), share: 0.08 },
-  tags: { texts: ['null', ...LISTS], share: 0.2 },
-  sizes: { texts: ['null', '[1,2,3]', '[240]', '[]', '[9007199254740993]'], share: 0.08 },
-  ratings: { texts: ['null', '[1.5,2]', '[0.1]', '[]', '[4,4.5,5]'], share: 0.05, dayShare: 0.66 },
-  memo: { texts: MEMOS, kinds: ['df_purchase', 'df_refund'], share: 0.62 },
-  '가입 경로': { texts: ROUTES, ...SIGN_UP },
-  'utm.source': { texts: PLANS, kinds: ['df_start_session'], share: 0.39 },
-  'answer "free"': { texts: MEMOS, ...SURVEY, dayShare: 0.59 },
-  'q1, q2': { texts: BOOLEANS, ...SURVEY, dayShare: 0.47 },
-  Grade: { texts: ['A', 'B', 'C'], share: 0.16, dayShare: 0.78 },
-  grade: { texts: number(1, 5), share: 0.16, dayShare: 0.55 },
-  select: { texts: BOOLEANS, share: 0.05, dayShare: 0.35 },
-  'event 🎉': { texts: ROUTES, share: 0.06, dayShare: 0.23 },
-  campaign_id: { texts: (_row, random) => `00${drawNumber(random, 1_000)}`, share: 0.12, dayShare: 0.16 },
-  df_items_color: { texts: ['빨강', 'navy', '#00ff00', '검정/흰색', 'off-white'], ...ITEM, share: 0.47 },
-  df_items_옵션: { texts: MEMOS, ...ITEM, share: 0.23, dayShare: 0.7 },
-  df_items_is_gift: { texts: BOOLEANS, ...ITEM, share: 0.39 },
-  df_items_labels: { texts: ['null', ...LISTS], ...ITEM, share: 0.16 },
-  level: { texts: level, share: 0.23 },
+  birthday: { draw: (_row, random) => drawBirthday(random), ...SIGN_UP, share: 0.78 },
+  first_seen_at: { draw: (row) => new Date(row.occurred).toISOString(), share: 0.08 },
+  tags: { draw: oneOf(['null', ...LISTS]), share: 0.2 },
+  sizes: { draw: oneOf(['null', '[1,2,3]', '[240]', '[]', '[9007199254740993]']), share: 0.08 },
+  ratings: { draw: oneOf(['null', '[1.5,2]', '[0.1]', '[]', '[4,4.5,5]']), share: 0.05, dayShare: 0.66 },
+  memo: { draw: oneOf(MEMOS), kinds: ['df_purchase', 'df_refund'], share: 0.62 },
+  '가입 경로': { draw: oneOf(ROUTES), ...SIGN_UP },
+  'utm.source': { draw: oneOf(PLANS), kinds: ['df_start_session'], share: 0.39 },
+  'answer "free"': { draw: oneOf(MEMOS), ...SURVEY, dayShare: 0.59 },
+  'q1, q2': { draw: oneOf(BOOLEANS), ...SURVEY, dayShare: 0.47 },
+  Grade: { draw: oneOf(['A', 'B', 'C']), share: 0.16, dayShare: 0.78 },
+  grade: { draw: number(1, 5), share: 0.16, dayShare: 0.55 },
+  select: { draw: oneOf(BOOLEANS), share: 0.05, dayShare: 0.35 },
+  'event 🎉': { draw: oneOf(ROUTES), share: 0.06, dayShare: 0.23 },
+  campaign_id: { draw: (_row, random) => `00${drawNumber(random, 1_000)}`, share: 0.12, dayShare: 0.16 },
+  df_items_color: { draw: oneOf(['빨강', 'navy', '#00ff00', '검정/흰색', 'off-white']), ...ITEM, share: 0.47 },
+  df_items_옵션: { draw: oneOf(MEMOS), ...ITEM, share: 0.23, dayShare: 0.7 },
+  df_items_is_gift: { draw: oneOf(BOOLEANS), ...ITEM, share: 0.39 },
+  df_items_labels: { draw: oneOf(['null', ...LISTS]), ...ITEM, share: 0.16 },
+  level: { draw: level, share: 0.23 },
 };
 
 /** All columns of exports, in the order of their names. */

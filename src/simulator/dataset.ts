@@ -1,9 +1,8 @@
 import { type Day, daysOf } from '../base/days.ts';
 import { COLUMNS, type Column } from './columns.ts';
-import { type EventRow, eventsOf } from './events.ts';
+import { type EventRow, type EventSettings, eventsOf } from './events.ts';
 import { memberNumber, profileOf, USERS } from './people.ts';
 import { mix, seededRandom } from './random.ts';
-import type { Scenario } from './scenario.ts';
 
 /** A filter by names: `all`, only these, or all but these. */
 export interface NameFilter {
@@ -23,15 +22,13 @@ export interface RowQuery {
 export const allows = ({ condition, names }: NameFilter, name: string): boolean =>
   condition === 'all' || names.has(name) === (condition === 'include');
 
-type DatasetOptions = Pick<Scenario, 'service_id' | 'events_per_day' | 'days'>;
-
 /** The data of all exports. It holds no row: each is computed from its day when it is requested. */
 export class Dataset {
-  readonly #options: DatasetOptions;
+  readonly #settings: EventSettings;
   readonly #deletedUsers = new Set<number>();
 
-  constructor(options: DatasetOptions) {
-    this.#options = options;
+  constructor(settings: EventSettings) {
+    this.#settings = settings;
   }
 
   /** Removes the profile and all events of the user with this external id, if there is one. */
@@ -50,7 +47,7 @@ export class Dataset {
   /** The rows of a query in the order of their arrival. */
   *rows({ from, last, events, now }: RowQuery): Generator<EventRow, void, undefined> {
     for (const day of daysOf(from, last)) {
-      for (const event of eventsOf(day, this.#options)) {
+      for (const event of eventsOf(day, this.#settings)) {
         if (event.server > now) break;
         if (!allows(events, event.kind) || this.#deletedUsers.has(event.user)) continue;
         for (let item = 0; item < event.rowCount; item++) yield { ...event, item };
@@ -63,17 +60,17 @@ export class Dataset {
     const columns = COLUMNS.filter((column) => column.isSystem || allows(query.properties, column.name));
     const emptyColumns = new Set(columns.filter((column) => !column.isSystem));
     for (const row of emptyColumns.size > 0 ? this.rows(query) : []) {
-      for (const column of emptyColumns) if (this.cell(column, row) !== '') emptyColumns.delete(column);
+      for (const column of emptyColumns) if (cellText(column, row) !== '') emptyColumns.delete(column);
       if (emptyColumns.size === 0) break;
     }
     return columns.filter((column) => !emptyColumns.has(column));
   }
+}
 
-  /** The text of a cell; empty if the row has no such value. */
-  cell({ salt, kinds, share, dayShare, isOfItem, drawText }: Column, row: EventRow): string {
-    if (kinds !== undefined && !kinds.has(row.kind)) return '';
-    if (dayShare < 1 && seededRandom(row.dayHash, salt)() >= dayShare) return '';
-    const random = seededRandom(isOfItem ? mix(row.hash, row.item + 1) : row.hash, salt);
-    return random() < share ? drawText(row, random) : '';
-  }
+/** The text of a cell; empty if the row has no such value. */
+export function cellText({ salt, kinds, share, dayShare, isOfItem, draw }: Column, row: EventRow): string {
+  if (kinds !== undefined && !kinds.includes(row.kind)) return '';
+  if (dayShare < 1 && seededRandom(row.dayHash, salt)() >= dayShare) return '';
+  const random = seededRandom(isOfItem ? mix(row.hash, row.item + 1) : row.hash, salt);
+  return random() < share ? draw(row, random) : '';
 }

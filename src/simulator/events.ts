@@ -41,9 +41,7 @@ const EVENT_KINDS: readonly EventKind[] = [
 const WEIGHTED_KINDS = EVENT_KINDS.flatMap((kind) => Array<EventKind>(kind.weight).fill(kind));
 
 /** The kinds of event with items. */
-export const ITEM_EVENTS: readonly string[] = EVENT_KINDS.filter(({ maxItems }) => maxItems > 0).map(
-  ({ name }) => name,
-);
+export const ITEM_EVENTS = EVENT_KINDS.flatMap(({ name, maxItems }) => (maxItems > 0 ? [name] : []));
 
 /** An event; instants in ms UTC. */
 export interface SimulatedEvent {
@@ -73,13 +71,15 @@ export interface EventRow extends SimulatedEvent {
   readonly item: number;
 }
 
+export type EventSettings = Pick<Scenario, 'service_id' | 'events_per_day' | 'days'>;
+
 /**
  * The events of a day, in the order of their arrival. `events_per_day` holds for a day that `days` does not name: one
  * tenth more or less, and a tenth more at the weekend.
  */
 export function* eventsOf(
   day: Day,
-  { service_id, events_per_day, days }: Pick<Scenario, 'service_id' | 'events_per_day' | 'days'>,
+  { service_id, events_per_day, days }: EventSettings,
 ): Generator<SimulatedEvent, void, undefined> {
   const dayHash = mix(startOf(day) / DAY_MS, 0);
   const isWeekend = new Date(startOf(day)).getUTCDay() % 6 === 0;
@@ -96,6 +96,8 @@ export function* eventsOf(
     const lateness = random();
     const longestDelay = lateness < 0.9 ? 3_000 : lateness < 0.98 ? HOUR_MS : DAY_MS;
     const correction = server - drawNumber(random, longestDelay);
+    const rowCount = 1 + drawNumber(random, Math.max(1, maxItems));
+    const occurred = correction - drawNumber(random, random() < 0.02 ? HOUR_MS : 1_500);
     yield {
       day,
       dayHash,
@@ -105,10 +107,10 @@ export function* eventsOf(
       user,
       unifiedId: unifiedId(user),
       serviceId: service_id,
-      rowCount: 1 + drawNumber(random, Math.max(1, maxItems)),
+      rowCount,
       server,
       correction,
-      occurred: correction - drawNumber(random, random() < 0.02 ? HOUR_MS : 1_500),
+      occurred,
     };
   }
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { addDays, type Day, dayAt, isDay } from '../base/days.ts';
 import { isObject } from '../base/json.ts';
-import { allows, type Dataset, type NameFilter, type RowQuery } from './dataset.ts';
+import { allows, cellText, type Dataset, type NameFilter, type RowQuery } from './dataset.ts';
 import { ZONE_HOURS } from './events.ts';
 import { PROFILE_PROPERTIES } from './people.ts';
 import { type Exchange, fail, retryAfter, type SimulatedService } from './service.ts';
@@ -80,19 +80,21 @@ function readQuery(body: unknown, { scenario, clock }: SimulatedService): RowQue
 function readColumns(body: unknown): readonly string[] {
   if (!isObject(body)) throw invalidParameter();
   const properties = nameFilter(body.properties, body.properties_condition_type);
-  const identities = nameFilter([], body.identities_condition_type ?? 'all');
-  if (properties === undefined || identities === undefined) throw invalidParameter();
+  if (properties === undefined || !isCondition(body.identities_condition_type ?? 'all')) throw invalidParameter();
   const attributes = PROFILE_PROPERTIES.filter((name) => allows(properties, name));
   return ['df_unified_id', 'df_external_id', ...attributes].sort();
 }
 
 const isDate = (value: unknown): value is Day => typeof value === 'string' && isDay(value);
 
+const isCondition = (value: unknown): value is NameFilter['condition'] =>
+  value === 'all' || value === 'include' || value === 'exclude';
+
 /** The filter that a list of names and a condition are; undefined if they are none. */
 export function nameFilter(names: unknown, condition: unknown): NameFilter | undefined {
   const list: unknown = names ?? [];
   if (!Array.isArray(list) || !list.every((name) => typeof name === 'string')) return undefined;
-  if (condition !== 'all' && condition !== 'include' && condition !== 'exclude') return undefined;
+  if (!isCondition(condition)) return undefined;
   return { condition: list.length === 0 ? 'all' : condition, names: new Set(list) };
 }
 
@@ -106,7 +108,7 @@ const lineOf = (cells: readonly string[]): string => `${cells.map(csvCell).join(
 function* eventLines(dataset: Dataset, query: RowQuery): Generator<string> {
   const columns = dataset.header(query);
   yield lineOf(columns.map(({ name }) => name));
-  for (const row of dataset.rows(query)) yield lineOf(columns.map((column) => dataset.cell(column, row)));
+  for (const row of dataset.rows(query)) yield lineOf(columns.map((column) => cellText(column, row)));
 }
 
 /** The lines of an export of profiles, with these columns. */

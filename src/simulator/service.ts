@@ -4,7 +4,7 @@ import { HOUR_MS } from '../base/durations.ts';
 import { Dataset } from './dataset.ts';
 import type { Operation, PlannedAnswer, Scenario } from './scenario.ts';
 
-/** The state of the service behind HTTP: its data and its counts. */
+/** What all requests share: the scenario, the data, the limits and the counts. */
 export class SimulatedService {
   readonly scenario: Scenario;
   readonly clock: Clock;
@@ -24,7 +24,7 @@ export class SimulatedService {
     };
   }
 
-  /** Counts a request, and gives the answer that the scenario has for it. */
+  /** Counts a request that the limits let through, and gives the answer that the scenario has for it. */
   takePlannedAnswer(operation: Operation, externalId?: string): PlannedAnswer | undefined {
     const n = ++this.#count[operation];
     return this.scenario.answers.find((answer) => {

@@ -1,7 +1,7 @@
 // This folder: the embedded service of the demo and the command `simulate`. It has the operations of the real service
 // on loopback, with made-up events and profiles. It shares `base` alone with the client. `simulator.ts` is its HTTP
-// server, `service.ts` its state; `export.ts` and `delete.ts` answer requests. `dataset.ts` has the data: the events of
-// a day (`events.ts`), the texts of their cells (`columns.ts`), the profiles (`people.ts`). All follows from the day.
+// server, `service.ts` what requests share; `export.ts` and `delete.ts` answer them. `dataset.ts` has the data: the
+// events of a day (`events.ts`), their cells (`columns.ts`), the profiles (`people.ts`). All follows from the day.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -15,14 +15,13 @@ import { type Exchange, fail, SimulatedService } from './service.ts';
 
 export interface Simulator {
   readonly url: string;
-  readonly port: number;
   readonly scenario: Scenario;
   readonly close: () => Promise<void>;
 }
 
 const LOOPBACK = '127.0.0.1';
 const MAX_BODY_BYTES = 1024 * 1024;
-const OPERATIONS: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
+const ROUTES: Readonly<Record<string, (exchange: Exchange) => Promise<void>>> = {
   '/api/v1/export/event': serveExport,
   '/api/v1/export/userprofile': serveProfiles,
   '/api/v1/identities/delete': serveDelete,
@@ -57,7 +56,7 @@ export async function startSimulator({
       server.close(() => resolve());
       server.closeAllConnections();
     });
-  return { url: `http://${LOOPBACK}:${openPort}`, port: openPort, scenario, close };
+  return { url: `http://${LOOPBACK}:${openPort}`, scenario, close };
 }
 
 async function serveRequest(service: SimulatedService, req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -66,14 +65,14 @@ async function serveRequest(service: SimulatedService, req: IncomingMessage, res
   res.on('error', () => connection.abort());
   try {
     const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
-    const operation = Object.hasOwn(OPERATIONS, pathname) ? OPERATIONS[pathname] : undefined;
+    const serve = Object.hasOwn(ROUTES, pathname) ? ROUTES[pathname] : undefined;
     const text = await readBody(req);
     const isJson = /^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '');
     const body = isJson ? jsonOf(text) : undefined;
     const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), closed: connection.signal };
-    if (operation === undefined) return fail(exchange, 404, 'not_found');
+    if (serve === undefined) return fail(exchange, 404, 'not_found');
     if (req.method !== 'POST') return fail(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
-    await operation(exchange);
+    await serve(exchange);
   } catch {
     // The client is gone, its request was too large, or the simulator has a defect. The service never answers so.
     res.destroy();

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
 import { isObject, jsonOf } from '../../../src/base/json.ts';
-import { allows, Dataset, type NameFilter } from '../../../src/simulator/dataset.ts';
+import { allows, cellText, Dataset, type NameFilter } from '../../../src/simulator/dataset.ts';
 import { nameFilter } from '../../../src/simulator/export.ts';
 import { SeededRandom } from '../seeded-random.ts';
 import { type Chunks, compressed, FAILED, type Fault, faultRules, generated, sendBody } from './faults.ts';
@@ -226,7 +226,7 @@ export class TestService {
     for (const row of dataset.rows(query)) {
       const cells = new Map<string, string>();
       for (const column of header) {
-        const text = dataset.cell(column, row);
+        const text = cellText(column, row);
         if (text !== '') cells.set(column.name === 'event_name' ? columns.event_name : column.name, text);
       }
       for (const { name, values, per, days } of columns.own) {
