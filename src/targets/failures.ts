@@ -12,14 +12,13 @@ export const noTableError = (place: string): UserError =>
     where: { file: place },
   });
 
-/** The failure for a configured time zone that is not that of the place's first load. `what`: `file` or `folder`. */
+/** The failure for a configured time zone that is not that of the place's first load. */
 export function otherTimezone(
   place: string,
-  what: string,
   { configured, stored }: { readonly configured: string | null; readonly stored: string | null },
 ): UserError {
   return configError(
-    `timezone is ${configured ?? 'not set'}, but ${place} was loaded with ${stored ?? 'none'}: go on with that, load into another ${what}, or move this one away and sync again.`,
+    `timezone is ${configured ?? 'not set'}, but ${place} was loaded with ${stored ?? 'none'}: go on with that, load into another place, or move this one away and sync again.`,
   );
 }
 

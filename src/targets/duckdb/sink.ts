@@ -67,7 +67,7 @@ async function readLoadableState(engine: Engine, options: OpenOptions): Promise<
   const fileState = await readFileState(engine);
   if (options.userProfiles) await refuseForeignProfiles(engine, fileState?.state);
   if (fileState === undefined || fileState.state.timezone === timezone) return fileState;
-  throw otherTimezone(engine.file, 'file', { configured: timezone, stored: fileState.state.timezone });
+  throw otherTimezone(engine.file, { configured: timezone, stored: fileState.state.timezone });
 }
 
 /** What a file holds before a commit. */

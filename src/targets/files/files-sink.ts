@@ -26,7 +26,7 @@ export function openFilesSink(format: FilesFormat, options: SinkOptions): Promis
     }
     await place.close();
     const timezones = { configured: options.timezone ?? null, stored: stored.timezone };
-    throw otherTimezone(options.address, 'folder', timezones);
+    throw otherTimezone(options.address, timezones);
   });
 }
 
