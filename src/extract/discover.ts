@@ -31,9 +31,9 @@ interface DiscoveredColumn {
 }
 
 /**
- * Every column of the history with its type, in the byte order of the names. It exports the header of all days. It
- * also exports the last three days that are over, or fewer if the service refuses these. A custom column that is
- * empty in the sample is text; `column_types` overrides. Throws a UserError.
+ * Every column of the history with its type, in the byte order of the names. It exports the header of `history_days`,
+ * and the last three days that are over, or fewer if the service refuses these. A custom column without a value in
+ * these is text; `column_types` overrides. Throws a UserError.
  */
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();

@@ -56,12 +56,12 @@ export interface Plan {
   readonly includesEnd: boolean | undefined;
   /** The days to read, in order. */
   readonly days: readonly Day[];
-  /** The oldest day that is read for late events alone; undefined: none is. */
+  /** The day `lookback_days` before the first one to load, if it is read for late events alone. */
   readonly lookedBackTo?: Day | undefined;
   readonly notes: readonly PlanNote[];
 }
 
-/** The part of a plan that the downloads need. */
+/** The part that the downloads need. */
 export type DownloadPlan = Pick<Plan, 'settings' | 'fingerprints' | 'state' | 'receipts' | 'days' | 'includesEnd'>;
 
 /** The cursor before the run. */

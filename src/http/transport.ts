@@ -181,7 +181,11 @@ export class HttpAnswer {
     } finally {
       await chunks.return?.();
     }
-    isCut ||= !stream.complete;
+    await this.#checkEnd(received, isCut || !stream.complete);
+  }
+
+  /** Throws unless a body of so many bytes is whole. `isCut`: it ended before Node saw its end. */
+  async #checkEnd(received: number, isCut: boolean): Promise<void> {
     const { 'content-length': length, 'transfer-encoding': encoding } = this.headers;
     const declared = length === undefined ? undefined : Number(length);
     for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#failure === undefined; turn++)
@@ -190,12 +194,10 @@ export class HttpAnswer {
     // Node takes a body that ends with its connection for complete, even if a reset was its end.
     const endsWithConnection = declared === undefined && encoding === undefined;
     if (error !== undefined && (isCut || endsWithConnection)) throw error;
-    if (declared === undefined) {
-      if (isCut) throw new Truncated('the connection was closed early');
-      return;
-    }
+    if (declared === undefined && isCut) throw new Truncated('the connection was closed early');
     // Node's parser fails where bytes follow behind a declared length.
     const sent = codeOf(error)?.startsWith('HPE_') ? 'more' : received;
-    if (sent !== declared) throw new WrongBody('length', `declared ${declared} bytes of an answer and sent ${sent}`);
+    if (declared !== undefined && sent !== declared)
+      throw new WrongBody('length', `declared ${declared} bytes of an answer and sent ${sent}`);
   }
 }

@@ -17,7 +17,7 @@ export interface DeletionAnswer {
   readonly kind: DeletionKind;
   /** The service's code, or a short word if there was none. */
   readonly code: string;
-  /** HTTP status; undefined if no answer came. */
+  /** HTTP status; undefined if no whole answer came. */
   readonly status: number | undefined;
   readonly message: string;
   readonly limits: LimitHeaders;

@@ -107,10 +107,8 @@ class Download<Output extends CheckedOutput> {
       case 'retry':
       case 'retry_or_split':
         return this.#failureAfter(answer, number, pause);
-      default: {
-        const { kind, code, clause } = answer;
-        return { kind, code, clause };
-      }
+      default:
+        return { kind: answer.kind, code: answer.code, clause: answer.clause };
     }
   }
 
