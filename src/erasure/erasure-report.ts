@@ -1,6 +1,6 @@
 import { count, withSeparators } from '../base/quantities.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { type ListCounts, type ListedId, MAX_SHOWN_ROWS, refusals } from './list.ts';
+import { type ListCounts, type ListedId, MAX_SHOWN, refusals } from './list.ts';
 import { MAX_NAMED, type PlacePurge, type Purged, type PurgePlan } from './purge.ts';
 import { NOT_REQUESTED, type Requested } from './requests.ts';
 
@@ -11,7 +11,7 @@ export interface ErasurePlan {
   readonly ledger: Ledger;
   readonly counts: ListCounts;
   /** Undefined if no place is to be purged. */
-  readonly purge: PurgePlan | undefined;
+  readonly purgePlan: PurgePlan | undefined;
   /** Whom the service is asked for. */
   readonly toRequest: readonly ListedId[];
   /** Whom the ledger knows as deleted. */
@@ -30,7 +30,7 @@ interface Executed {
 
 /** What a plan would do, or did until `now` (schemas/deletion.json). Ids appear nowhere. */
 export function reportOf(plan: ErasurePlan, now: number, executed?: Executed) {
-  const { ledger, purge, toRequest } = plan;
+  const { ledger, purgePlan, toRequest } = plan;
   const { counts: sent, stoppedBy } = executed?.requested ?? NOT_REQUESTED;
   return {
     v: 1,
@@ -43,10 +43,10 @@ export function reportOf(plan: ErasurePlan, now: number, executed?: Executed) {
     guard: plan.guard ?? null,
     purge_only: plan.isPurgeOnly,
     /** Null if the service was not asked. */
-    ids_with_profile: purge?.listedPeople.withProfile ?? null,
+    ids_with_profile: purgePlan?.listedPeople.withProfile ?? null,
     hash: plan.hash,
     warnings: [...new Set([...plan.warnings, ...(executed?.purged?.warnings ?? [])])],
-    places: (executed?.purged ?? purge)?.places.map((place) => placeReport(place, purge?.entries ?? [])) ?? [],
+    places: (executed?.purged ?? purgePlan)?.places.map((place) => placeReport(place, purgePlan?.entries ?? [])) ?? [],
     seconds: Math.round(now - plan.began) / 1_000,
     ...sent,
     // Also those that were never requested.
@@ -133,8 +133,8 @@ function placeLine(place: ErasureReport['places'][number]): string {
     rows_removed,
     error,
   } = place;
-  const shown = row_numbers.slice(0, MAX_SHOWN_ROWS).join(', ');
-  const more = idsWithoutRows > MAX_SHOWN_ROWS ? ', …' : '';
+  const shown = row_numbers.slice(0, MAX_SHOWN).join(', ');
+  const more = idsWithoutRows > MAX_SHOWN ? ', …' : '';
   const withoutRowsText = `${count(idsWithoutRows, 'ID')} without a row there (row ${shown}${more})`;
   const others = `${count(other_people, 'other')} of the suppression list, ${count(other_rows, 'row')}`;
   const parts = [
@@ -142,9 +142,7 @@ function placeLine(place: ErasureReport['places'][number]): string {
     ...(other_rows === 0 ? [] : [others]),
     ...(rows_removed === null ? [] : [`${count(rows_removed, 'row')} removed`]),
     ...(idsWithoutRows === 0 ? [] : [withoutRowsText]),
-    ...(place.foreign.length === 0
-      ? []
-      : [`not made here, stays: ${place.foreign.slice(0, MAX_SHOWN_ROWS).join(', ')}`]),
+    ...(place.foreign.length === 0 ? [] : [`not made here, stays: ${place.foreign.slice(0, MAX_SHOWN).join(', ')}`]),
   ];
   return `${parts.join('; ')}${error === null ? '' : `. ${error}`}`;
 }

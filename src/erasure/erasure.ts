@@ -36,7 +36,7 @@ export interface ErasureOptions {
   /** Undefined: no request is sent. */
   readonly deleter: Deleter | undefined;
   /** Undefined: no place is purged. */
-  readonly purge?: PurgeSettings | undefined;
+  readonly purgeSettings?: PurgeSettings | undefined;
   /** True to request also those whom the ledger knows as deleted. */
   readonly isAgain?: boolean;
   /** Called before the first request. */
@@ -76,13 +76,13 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
     );
   }
   options.onPlanned?.(planReport);
-  if (plan.counts.ids > 0 || plan.purge !== undefined) {
-    const places = (options.purge?.places ?? []).map(placeName);
+  if (plan.counts.ids > 0 || plan.purgePlan !== undefined) {
+    const places = (options.purgeSettings?.places ?? []).map(placeName);
     await ledger.begin({ ids: toRequest.length, places, requests: deleter !== undefined });
   }
 
   // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
-  const purged = plan.purge && (await purgePlaces(plan.purge, ledger));
+  const purged = plan.purgePlan && (await purgePlaces(plan.purgePlan, ledger));
   io.signal.throwIfAborted();
 
   // 4. Request: ask the service for everybody whom it has not deleted yet. After that it knows the profile no more, and
@@ -92,7 +92,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   let requested = NOT_REQUESTED;
   if (isPurged && deleter !== undefined) {
     for (const { id } of doneBefore) onDecided(id, 'done');
-    requested = await sendRequests({ ...io, ids: toRequest, ledger, limits: settings, deleter, onDecided });
+    requested = await sendRequests({ ...io, entries: toRequest, ledger, limits: settings, deleter, onDecided });
   }
   io.signal.throwIfAborted();
 
@@ -110,31 +110,31 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
   const { settings, io, list, consent, deleter, isAgain = false } = options;
   const began = io.clock.now();
   const { counts } = list;
-  const ids = list.ids();
-  const ledgerOptions = { clock: io.clock, isPlan: consent === undefined, ids: ids.map(({ id }) => id) };
+  const entries = list.entries();
+  const ledgerOptions = { clock: io.clock, isPlan: consent === undefined, ids: entries.map(({ id }) => id) };
   const ledger = await Ledger.open(settings, ledgerOptions);
-  const isSuppressed = options.purge?.isSuppressed === true;
-  const hasPurge = options.purge !== undefined && (ids.length > 0 || isSuppressed);
-  const purge = hasPurge ? await planPurge(options.purge, ids, settings, ledger) : undefined;
+  const isSuppressed = options.purgeSettings?.isSuppressed === true;
+  const hasPurge = options.purgeSettings !== undefined && (entries.length > 0 || isSuppressed);
+  const purgePlan = hasPurge ? await planPurge(options.purgeSettings, entries, settings, ledger) : undefined;
   const isDone = (entry: ListedId): boolean => !isAgain && isDoneBefore(entry, ledger);
-  const toRequest = deleter === undefined ? [] : ids.filter((entry) => !isDone(entry));
-  const doneBefore = deleter === undefined ? [] : ids.filter(isDone);
+  const toRequest = deleter === undefined ? [] : entries.filter((entry) => !isDone(entry));
+  const doneBefore = deleter === undefined ? [] : entries.filter(isDone);
   return {
     began,
     ledger,
     counts,
-    purge,
+    purgePlan,
     toRequest,
     doneBefore,
     isPurgeOnly: deleter === undefined,
-    guard: guardProblem(toRequest, ledger, settings) ?? purge?.guardProblem,
-    hash: consentHash(list, purge, options),
+    guard: guardProblem(toRequest, ledger, settings) ?? purgePlan?.guardProblem,
+    hash: consentHash(list, purgePlan, options),
     warnings: [
       counts.received > 0 || isSuppressed ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(counts) ?? [],
       list.warnings(),
       memorySentences(doneBefore, ledger, settings),
-      purge?.warnings ?? [],
+      purgePlan?.warnings ?? [],
     ].flat(),
   };
 }
@@ -142,12 +142,12 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
 function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
   const history = ledger.historyOf(id);
-  const verdict = history?.lastVerdict;
-  if (verdict?.outcome !== 'done') return false;
+  const answer = history?.lastAnswer;
+  if (answer?.outcome !== 'done') return false;
   // A row that comes again is no new request: its deletion was confirmed already.
   const isNewRequest =
     requestedAt !== undefined &&
-    requestedAt >= Date.parse(verdict.at) &&
+    requestedAt >= Date.parse(answer.at) &&
     requestedAt > (history?.requestedAt ?? Number.NEGATIVE_INFINITY);
   return !isNewRequest;
 }
@@ -160,7 +160,7 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
   if (doneBefore.length === 0) return [];
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = spanOf(doneBefore.flatMap(({ id }) => ledger.historyOf(id)?.lastVerdict?.at.slice(0, 10) ?? []));
+  const days = spanOf(doneBefore.flatMap(({ id }) => ledger.historyOf(id)?.lastAnswer?.at.slice(0, 10) ?? []));
   return [
     `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${days}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
@@ -175,8 +175,8 @@ function spanOf(days: readonly string[]): string {
 }
 
 /** The guard of the number of requests, as a sentence; an id that the service rejected before is no danger. */
-function guardProblem(ids: readonly ListedId[], ledger: Ledger, { maxDeletionsPerSync: limit }: ErasureSettings) {
-  const n = ids.filter(({ id }) => ledger.historyOf(id)?.lastVerdict?.outcome !== 'rejected').length;
+function guardProblem(toRequest: readonly ListedId[], ledger: Ledger, { maxDeletionsPerSync: limit }: ErasureSettings) {
+  const n = toRequest.filter(({ id }) => ledger.historyOf(id)?.lastAnswer?.outcome !== 'rejected').length;
   if (n <= limit) return undefined;
   return (
     `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
@@ -195,9 +195,9 @@ function planFailure({ counts, guard }: ErasurePlan): UserError | undefined {
 /**
  * The hash of what an officer confirms. It never covers what ledger or service know: it stays valid for a second run.
  */
-function consentHash(list: IdList, plan: PurgePlan | undefined, options: ErasureOptions): string {
-  const { settings, purge, deleter, isAgain = false } = options;
-  const pairs = (plan?.listedPeople.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
+function consentHash(list: IdList, purgePlan: PurgePlan | undefined, options: ErasureOptions): string {
+  const { settings, purgeSettings: purge, deleter, isAgain = false } = options;
+  const pairs = (purgePlan?.listedPeople.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
@@ -214,12 +214,13 @@ const MIN_REJECTED = 10;
 function requestFailure(
   { done, undecided, rejected, to_request, ...report }: ErasureReport,
   { stoppedBy }: Requested,
-  { settings, io, purge }: ErasureOptions,
+  { settings, io }: ErasureOptions,
   ledger: Ledger,
 ): UserError | undefined {
-  const haveRowsLeft = purge !== undefined && report.places.every(({ error }) => error === null);
+  const hasPlaces = report.places.length > 0;
+  const haveRowsLeft = hasPlaces && report.places.every(({ error }) => error === null);
   const rowsSentence = haveRowsLeft ? ' Their rows have left the places.' : '';
-  const purgeOnlyHint = purge === undefined ? '' : ' To purge places without asking the service, give --purge-only.';
+  const purgeOnlyHint = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) {
     return configError(
       `${stoppedBy.message} ${withSeparators(done)} of ${count(to_request, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,

@@ -32,7 +32,7 @@ export interface ListRow {
   readonly requestedAt?: unknown;
 }
 
-/** Numbers of the rows of a list, with the names of the report. */
+/** Numbers of the rows of a list, with the names of the report. A withdrawal takes ids away, and not `received`. */
 export interface ListCounts {
   readonly received: number;
   /** By the key of the reason. */
@@ -87,7 +87,7 @@ export class IdList {
     return this.#entries.has(id);
   }
 
-  ids(): readonly ListedId[] {
+  entries(): readonly ListedId[] {
     return [...this.#entries.values()];
   }
 
@@ -103,16 +103,18 @@ export class IdList {
   /** SHA-256 (hex) of the ids and the times of their requests: neither order nor repetitions change it. */
   get digest(): string {
     const digest = createHash('sha256');
-    const texts = this.ids().map(({ id, requestedAt }) => hash('sha256', JSON.stringify([id, requestedAt ?? null])));
+    const texts = this.entries().map(({ id, requestedAt }) =>
+      hash('sha256', JSON.stringify([id, requestedAt ?? null])),
+    );
     for (const text of texts.sort()) digest.update(text);
     return digest.digest('hex');
   }
 
   /** Sentences about ids that are probably not spelt as the service spells them, with their rows. */
   warnings(): string[] {
-    const ids = this.ids();
-    const edgeBlankIds = ids.filter(({ id }) => UNSEEN_EDGE.test(id));
-    const nonNfcIds = ids.filter(({ id }) => id.normalize('NFC') !== id);
+    const entries = this.entries();
+    const edgeBlankIds = entries.filter(({ id }) => UNSEEN_EDGE.test(id));
+    const nonNfcIds = entries.filter(({ id }) => id.normalize('NFC') !== id);
     return [
       ...(edgeBlankIds.length > 0
         ? [`${rowsText(edgeBlankIds)}: the ID begins or ends with a blank. It is used as it is.`]
@@ -143,11 +145,11 @@ export function refusedSentence({ refused, received }: ListCounts): string | und
   return `Refused: ${total} of ${count(received, 'row')} (${shown.join('; ')}).`;
 }
 
-export const MAX_SHOWN_ROWS = 10;
+export const MAX_SHOWN = 10;
 
 /** `Row 3`, `Rows 3, 7, 9`: at most ten of them. */
 export function rowsText(ids: readonly Pick<ListedId, 'row'>[]): string {
-  const shown = ids.slice(0, MAX_SHOWN_ROWS).map(({ row }) => row);
+  const shown = ids.slice(0, MAX_SHOWN).map(({ row }) => row);
   const more = ids.length > shown.length ? ` and ${ids.length - shown.length} more` : '';
   return `${ids.length === 1 ? 'Row' : 'Rows'} ${shown.join(', ')}${more}`;
 }

@@ -38,7 +38,7 @@ export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
 export type Decision = Verdict | 'undecided';
 
 interface RequestOptions extends RunContext {
-  readonly ids: readonly ListedId[];
+  readonly entries: readonly ListedId[];
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;
@@ -82,7 +82,7 @@ class Sender {
 
   constructor(options: RequestOptions) {
     this.#options = options;
-    this.#queue = options.ids.values();
+    this.#queue = options.entries.values();
     this.#limiter = new RateLimiter(options.clock, options.limits.requestsPerMinute);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
@@ -208,13 +208,13 @@ class Sender {
 
   /** Logs a line from time to time, so that a long deletion and every wait are visible. Returns how to stop that. */
   #startProgress(): () => void {
-    const { clock, logger, ids } = this.#options;
+    const { clock, logger, entries } = this.#options;
     const report = () => {
       const { done, rejected } = this.#counts;
       const pausedMs = this.#limiter.pausedMs;
       const waiting = pausedMs > 0 ? `; waiting ${Math.ceil(pausedMs / 1_000)} s for the limit` : '';
-      const text = `Requests: ${done + rejected} of ${ids.length} decided, ${done} deleted${waiting}.`;
-      logger.info('erase.progress', text, { done, rejected, total: ids.length });
+      const text = `Requests: ${done + rejected} of ${entries.length} decided, ${done} deleted${waiting}.`;
+      logger.info('erase.progress', text, { done, rejected, total: entries.length });
       cancel = clock.after(REPORT_MS, report);
     };
     let cancel = clock.after(REPORT_MS, report);

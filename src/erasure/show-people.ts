@@ -17,7 +17,7 @@ interface PersonOptions {
  */
 export async function showPeople({ list, search, ledger: ledgerSettings, write }: PersonOptions) {
   const { places, options: io } = search;
-  const entries = list.ids();
+  const entries = list.entries();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && entries.length === 0) throw configError(`Nobody was looked for. ${refused}`);
   const people = await findInAllWays(entries, search);

@@ -120,17 +120,18 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
   const { importToken } = isPurgeOnly ? { importToken: undefined } : requireKeys(config, 'import_token');
   const settings = { ...config, onRejected: 'continue' as const, reason };
   return await withSearch(values, config, context, async (search) => {
-    const purge = purgeOf(values, search, config);
-    if (purge === undefined && isPurgeOnly) throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
+    const purgeSettings = purgeOf(values, search, config);
+    if (purgeSettings === undefined && isPurgeOnly)
+      throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
     const consent = confirm === undefined ? undefined : { confirm };
     const work = async () => {
       const list = suppressed ? new IdList() : await readIdList(values, signal, config.requestedAtField);
-      return runErasure({ settings, io: context, list, consent, deleter, purge, isAgain: again });
+      return runErasure({ settings, io: context, list, consent, deleter, purgeSettings, isAgain: again });
     };
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-      return erasureResult(await during(what, work, context), purge, context);
+      return erasureResult(await during(what, work, context), purgeSettings, context);
     } finally {
       await deleter?.close();
     }
@@ -154,11 +155,11 @@ const NO_PLACES = 'The erasure has no places: rows that were loaded stay where t
 
 function erasureResult(
   { report: plan, failure }: ErasureResult,
-  purge: PurgeSettings | undefined,
+  purgeSettings: PurgeSettings | undefined,
   context: Context,
 ): CommandResult {
   const { logger } = context;
-  const report = { ...plan, warnings: [...(purge === undefined ? [NO_PLACES] : []), ...plan.warnings] };
+  const report = { ...plan, warnings: [...(purgeSettings === undefined ? [NO_PLACES] : []), ...plan.warnings] };
   for (const warning of report.warnings) logger.warn('forget.plan', warning);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
@@ -196,7 +197,7 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const names = { id: '--proof', file: '--proof-file' };
   const list = await readIdList({ id, file: proofFile, column }, context.signal, undefined, names);
-  const proof = await proveErasure(list.ids(), {
+  const proof = await proveErasure(list.entries(), {
     folder: config.ledgerDir,
     key: config.ledgerKey,
     service: config,

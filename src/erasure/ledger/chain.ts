@@ -162,14 +162,14 @@ interface VerifyOptions {
   /** The code of a line that must be there, as a run printed it: so a tail that was cut off is found, too. */
   readonly head?: string | undefined;
   /** Is shown each good line. */
-  readonly see?: (line: Chained, number: number) => void;
+  readonly history?: { see(line: Chained, number: number): void };
 }
 
 /**
  * Checks every line of a ledger and its place in the chain, up to the first problem. A file that is not there is an
  * empty ledger. The result is schemas/ledger-verdict.json. Memory: one line.
  */
-export async function verifyLedger({ path, key }: OpenedLedger, { head: expected, see }: VerifyOptions = {}) {
+export async function verifyLedger({ path, key }: OpenedLedger, { head: expected, history }: VerifyOptions = {}) {
   const expectedHead = expected?.trim().toLowerCase() ?? GENESIS;
   let head = GENESIS;
   let lineCount = 0;
@@ -181,7 +181,7 @@ export async function verifyLedger({ path, key }: OpenedLedger, { head: expected
     head = read.line.mac;
     isHeadSeen ||= head === expectedHead;
     lineCount++;
-    see?.(read.line, lineCount);
+    history?.see(read.line, lineCount);
     return undefined;
   };
   const { tornBytes, problem } = await takeLines(path, take);

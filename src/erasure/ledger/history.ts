@@ -7,7 +7,8 @@ export interface Answer {
   readonly line: number;
 }
 
-interface Removal {
+/** The rows of an id in a place, which a run was to remove. */
+interface CountedRows {
   /** The run that counted the rows. */
   readonly run: string;
   /** When the rows were found, right before their removal. */
@@ -33,7 +34,7 @@ type IdState = (typeof ID_STATES)[number];
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
   readonly answers: Answer[] = [];
-  readonly removals: Removal[] = [];
+  readonly removals: CountedRows[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
   readonly shown: Access[] = [];
   /** The runs that were to delete the id. */
@@ -41,20 +42,20 @@ export class IdHistory {
   /** When the newest deletion was asked for that was answered (ms since 1970), if its list said so. */
   requestedAt: number | undefined;
   /** When the last request was begun, if no clear answer followed. */
-  openSince: string | undefined;
+  askedAt: string | undefined;
   /** True if a run was to ask the service for it. */
   isToBeAsked = false;
 
   get state(): IdState {
-    if (this.openSince !== undefined || (this.isToBeAsked && this.answers.length === 0)) return 'open';
-    const { lastVerdict } = this;
-    if (lastVerdict !== undefined) return lastVerdict.outcome === 'done' ? 'confirmed' : 'rejected';
+    if (this.askedAt !== undefined || (this.isToBeAsked && this.answers.length === 0)) return 'open';
+    const { lastAnswer } = this;
+    if (lastAnswer !== undefined) return lastAnswer.outcome === 'done' ? 'confirmed' : 'rejected';
     if (this.removals.length > 0) return 'not_asked';
     return this.shown.length > 0 ? 'shown' : 'unknown';
   }
 
   /** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */
-  get lastVerdict(): Answer | undefined {
+  get lastAnswer(): Answer | undefined {
     return this.answers.findLast(({ outcome }) => outcome === 'done') ?? this.answers.at(-1);
   }
 }
@@ -89,18 +90,18 @@ export class LedgerHistory {
 
   /** Takes the next line of the ledger. `number`: 1 for the first. */
   see(line: Chained, number: number): void {
-    if (line.kind === 'purged') this.suppressionLength = line.listed;
     if (line.kind === 'open') {
       const { baseUrl, serviceId } = this.#service;
       if (line.base_url === baseUrl && line.service_id === serviceId) this.runs.set(line.run, line);
       return;
     }
     const run = this.runs.get(line.run);
-    if (run === undefined) return;
     if (line.kind === 'purged') {
-      this.#noteRemoved(line);
+      this.suppressionLength = line.listed;
+      if (run !== undefined) this.#noteRemoved(line);
       return;
     }
+    if (run === undefined) return;
     if (line.kind === 'after' && line.outcome === 'done') this.hasConfirmed = true;
     if (line.id === null || !this.#idHashes.has(line.id)) return;
     const history = this.of(line.id) ?? new IdHistory();
@@ -117,11 +118,11 @@ export class LedgerHistory {
         return;
       case 'before':
         history.isToBeAsked = true;
-        history.openSince = at;
+        history.askedAt = at;
         return;
       case 'after':
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-        history.openSince = undefined;
+        history.askedAt = undefined;
         history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
         if (line.requested_at !== undefined) {
           history.requestedAt = Math.max(

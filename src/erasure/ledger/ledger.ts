@@ -56,7 +56,6 @@ export class Ledger {
   readonly #clock: Clock;
   /** What the runs before this one wrote. */
   readonly #history: LedgerHistory;
-  #hasConfirmed = false;
   #head = GENESIS;
   /** Size of the file after the last write of this run; undefined before the first (bytes). */
   #size: number | undefined;
@@ -111,7 +110,7 @@ export class Ledger {
 
   /** True if this service has confirmed a deletion, in this run or an earlier one. */
   get hasConfirmed(): boolean {
-    return this.#hasConfirmed;
+    return this.#history.hasConfirmed;
   }
 
   /** Number of people on the suppression list at the last purge. */
@@ -138,7 +137,7 @@ export class Ledger {
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
     if (this.#failure) throw this.#failure;
-    this.#hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
+    this.#history.hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
     if (this.#folder === undefined) return;
     const folder = this.#folder;
     const at = new Date(this.#clock.now()).toISOString();
@@ -212,11 +211,9 @@ export class Ledger {
   }
 
   async #read(path: string): Promise<void> {
-    const see = this.#history.see.bind(this.#history);
-    const { head, problems } = await verifyLedger({ path, key: this.key }, { see });
+    const { head, problems } = await verifyLedger({ path, key: this.key }, { history: this.#history });
     if (problems.length > 0) throw brokenError(problems.join(' '));
     this.#head = head;
-    this.#hasConfirmed = this.#history.hasConfirmed;
   }
 }
 

@@ -23,8 +23,7 @@ export async function proveErasure(
   const ledger = openLedger(ledgerPathIn(folder), key);
   const hashes = ids.map(({ id }) => ledger.key.idHash(id));
   const history = new LedgerHistory(service, hashes);
-  const see = history.see.bind(history);
-  const { ok, problems, head } = await verifyLedger(ledger, { head: expectedHead, see });
+  const { ok, problems, head } = await verifyLedger(ledger, { head: expectedHead, history });
   const histories = ok ? hashes.map((hash) => history.of(hash) ?? new IdHistory()) : [];
   const { baseUrl: base_url, serviceId: service_id } = service;
   return {
@@ -34,12 +33,12 @@ export async function proveErasure(
     service_id,
     head,
     summary: summaryOf(history, histories),
-    ids: histories.map(({ state, openSince, answers, removals, shown }, i) => ({
+    ids: histories.map(({ state, askedAt, answers, removals, shown }, i) => ({
       /** HMAC of the id, as in the lines. */
       id: hashes[i],
       row: ids[i].row,
       state,
-      asked_at: openSince ?? null,
+      asked_at: askedAt ?? null,
       answers,
       removals: removals.map(({ run: _, ...removal }) => removal),
       shown,

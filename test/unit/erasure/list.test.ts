@@ -44,11 +44,11 @@ describe('a list of people', () => {
     list.add({ row: 2, id: 'A', requestedAt: '2026-01-01' });
     list.add({ row: 3, id: 'a' });
     list.add({ row: 4, id: 'A', requestedAt: '2026-01-02T03:04:05+09:00' });
-    expect(list.ids().map(({ id, row }) => [id, row])).toEqual([
+    expect(list.entries().map(({ id, row }) => [id, row])).toEqual([
       ['A', 2],
       ['a', 3],
     ]);
-    expect(list.ids()[0].requestedAt).toBe(Date.UTC(2026, 0, 1, 18, 4, 5));
+    expect(list.entries()[0].requestedAt).toBe(Date.UTC(2026, 0, 1, 18, 4, 5));
     expect(list.counts).toMatchObject({ received: 3, duplicates: 1, ids: 2 });
   });
 
@@ -63,7 +63,7 @@ describe('a list of people', () => {
     const list = new IdList();
     const times = ['2026-01-20T14:00:00', '2026-01-20 14:00Z', '2026-01-20T14:00:00+0900', '2026-01-20'];
     for (const [i, requestedAt] of times.entries()) list.add({ row: i, id: `x${i}`, requestedAt });
-    const hours = list.ids().map(({ requestedAt = 0 }) => (requestedAt - Date.UTC(2026, 0, 20)) / 3_600_000);
+    const hours = list.entries().map(({ requestedAt = 0 }) => (requestedAt - Date.UTC(2026, 0, 20)) / 3_600_000);
     expect(hours).toEqual([0, 14, 5, -14]);
   });
 
@@ -72,7 +72,7 @@ describe('a list of people', () => {
     list.withdraw('a');
     list.withdraw('b');
     list.add({ row: 5, id: 'b' });
-    expect(list.ids().map(({ id }) => id)).toEqual(['b']);
+    expect(list.entries().map(({ id }) => id)).toEqual(['b']);
     expect(list.counts).toMatchObject({ received: 5, refused: { withdrawn: 2 } });
   });
 

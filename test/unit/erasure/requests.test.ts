@@ -34,7 +34,7 @@ async function send(ids: readonly string[], answer: Answering, { limits = {}, st
   };
   const decisions = new Map<string, Decision>();
   const requested = await sendRequests({
-    ids: list.ids(),
+    entries: list.entries(),
     ledger,
     deleter,
     clock,
