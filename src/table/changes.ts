@@ -34,10 +34,11 @@ export function changesOf(
     }
     if (isWidened(column)) {
       const codec = codecOf(column.storedType, zone);
-      const misfits = scans.flatMap(({ day, scanned }) =>
-        (scanned.get(key)?.seen ?? []).filter(({ forms }) => !fits(codec, forms)).map(({ shape }) => ({ day, shape })),
-      );
-      return [{ column, change: 'widened', ...(misfits[0] ?? { day: firstDay, shape: null }) }];
+      for (const { day, scanned } of scans) {
+        const misfit = scanned.get(key)?.seen.find(({ forms }) => !fits(codec, forms));
+        if (misfit !== undefined) return [{ column, change: 'widened', day, shape: misfit.shape }];
+      }
+      return [{ column, change: 'widened', day: firstDay, shape: null }];
     }
     const without = scans.find(({ scanned }) => scanned.size > 0 && !scanned.has(key));
     return without === undefined ? [] : [{ column, change: 'missing', day: without.day, shape: null }];
@@ -66,8 +67,8 @@ export function recordChanges(
     }));
 }
 
-/** Logs which columns change their type, and the cells that did not fit. `rescued`: cells by source column. */
-export function logChanges(logger: Logger, changes: readonly PlannedChange[], rescued: ReadonlyMap<string, number>) {
+/** Logs which columns change their type. */
+export function logWidened(logger: Logger, changes: readonly PlannedChange[]): void {
   for (const { column, change, shape } of changes) {
     if (change !== 'widened') continue;
     const { source, storedType, type } = column;
@@ -75,6 +76,10 @@ export function logChanges(logger: Logger, changes: readonly PlannedChange[], re
     const message = `column ${source} changes from ${storedType} to ${type}${because}`;
     logger.info('schema.changed', message, { column: source, from: storedType, to: type, shape });
   }
+}
+
+/** Logs the cells that did not fit. `rescued`: their number, by their key in `_rescued`. */
+export function logRescued(logger: Logger, rescued: ReadonlyMap<string, number>): void {
   for (const [column, cells] of rescued) {
     const message = `column ${column}: ${plainCount(cells, 'cell')} not of its type, kept as text in _rescued`;
     logger.warn('cells.rescued', message, { column, cells });

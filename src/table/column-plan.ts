@@ -40,7 +40,7 @@ export function isWidened(column: PlannedColumn): column is WidenedColumn {
 }
 
 /** One column of the files of a day, or of a batch, as their scans together describe it. */
-interface ScannedColumn extends Omit<HeaderColumn, 'name'> {
+export interface ScannedColumn extends Omit<HeaderColumn, 'name'> {
   readonly forms: CellForms;
   readonly seen: readonly FirstCell[];
 }

@@ -1,14 +1,48 @@
-// From cells to a type: the scan of an export says which forms the cells of a column have. `decideType` makes a type of
-// them, `cellsOfDay` says what they are in a column of this type, and `readType` as what they are read.
+// From cells to a type: the scan of an export says which forms the cells of a column have. `planColumn` makes a type of
+// them, and says what they are in a column of this type. `readType` says as what they are read.
 
 import { configError } from '../base/errors.ts';
-import { nfc } from '../cells/columns/groups.ts';
+import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, nfc } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import { canWiden, typeOf, widenedType } from '../cells/types/types.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
-import type { ColumnRules } from './column-plan.ts';
+import type { ColumnRules, PlannedColumn, ScannedColumn } from './column-plan.ts';
 import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
+
+/** What decides the types of the columns of a batch. `isFrozen`: see `TypeRules`. `allColumns`: those after it. */
+interface BatchRules extends ColumnRules {
+  readonly isFrozen: boolean;
+  readonly allColumns: readonly StoredColumn[];
+}
+
+/** Plans a column of a batch, and its cells in each day: each is read as if the days were committed one by one. */
+export function planColumn(
+  stored: StoredColumn,
+  {
+    ofBatch,
+    byDay,
+  }: { readonly ofBatch: ScannedColumn | undefined; readonly byDay: readonly (ScannedColumn | undefined)[] },
+  rules: BatchRules,
+): { readonly column: PlannedColumn; readonly cellsByDay: readonly ColumnCells[] } {
+  const typeRules: TypeRules = {
+    stored,
+    setting: settingOf(stored, rules),
+    declared: ofBatch?.declared,
+    isPinned: stored.occurrence === 1 && rules.pinned?.has(stored.source) === true,
+    isFrozen: rules.isFrozen,
+    zone: zoneOf(rules.timezone),
+  };
+  let forms: CellForms = 0;
+  const cellsByDay = byDay.map((scan) => {
+    forms |= scan?.forms ?? 0;
+    return cellsOfDay(scan?.forms ?? 0, decideType(forms, typeRules));
+  });
+  const { type } = decideType(forms, typeRules);
+  const firstShape = stored.firstShape ?? ofBatch?.seen[0]?.shape ?? null;
+  const column = { ...stored, type, forms: stored.forms | forms, firstShape, storedType: stored.type };
+  return { column, cellsByDay };
+}
 
 /** What decides the type of a column beside its new cells. */
 interface TypeRules {
@@ -32,7 +66,7 @@ interface DecidedType {
 }
 
 /** The type of a column once cells of these forms have come. */
-export function decideType(forms: CellForms, rules: TypeRules): DecidedType {
+function decideType(forms: CellForms, rules: TypeRules): DecidedType {
   const { stored, setting, isPinned, isFrozen, zone } = rules;
   const fixedType = setting ?? declaredType(rules) ?? (isFrozen ? stored.type : null);
   if (stored.type === null && !isPinned) {
@@ -54,14 +88,16 @@ function declaredType({ stored, declared, zone }: TypeRules): ColumnType | null 
 }
 
 /**
- * The type that `column_types` or a pinned schema gives a column under one of these names. Throws a configuration
- * failure if stored values may not fit into it.
+ * The type that `column_types` or a pinned schema gives a column. Throws a configuration failure if stored values may
+ * not fit into it.
  */
-export function settingOf(
+function settingOf(
   { source, occurrence, type, forms }: StoredColumn,
-  names: readonly string[],
-  { columnTypes, pinned, timezone }: ColumnRules,
+  { columnTypes, pinned, timezone, allColumns }: BatchRules,
 ): ColumnType | undefined {
+  // A setting for `event_name` is one for the event name, unless that is a column beside it.
+  const isOtherName = source === EVENT_NAME && !allColumns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
+  const names = isOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
   const configuredTypes = names.flatMap((name) => columnTypes.get(nfc(name)) ?? []);
   const pinnedTypes = occurrence === 1 ? names.flatMap((name) => pinned?.get(name) ?? []) : [];
   const setting = [...configuredTypes, ...pinnedTypes].at(0);
@@ -83,7 +119,7 @@ export interface ColumnCells {
 }
 
 /** The cells of a day, with the type that the column has after this day. */
-export function cellsOfDay(forms: CellForms, { type, isFixed }: DecidedType): ColumnCells {
+function cellsOfDay(forms: CellForms, { type, isFixed }: DecidedType): ColumnCells {
   // A column that is always a string has each cell as it was written.
   const isVerbatim = type === 'string' && isFixed && forms !== 0;
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.

@@ -18,7 +18,7 @@ interface BatchOutcome {
   readonly widenedDays: ReadonlySet<Day>;
   /** Rows that are there after it: of its days, and of neighbouring days that lost rows to them. */
   readonly rowsByDay: ReadonlyMap<Day, number>;
-  /** Number of cells put into `_rescued`, by source column name. */
+  /** Number of cells put into `_rescued`, by their key there. */
   readonly rescued: ReadonlyMap<string, number>;
   readonly progress: RunProgress;
   /** Instant of the commit, by `nextChangedAt`. */
@@ -38,7 +38,7 @@ export interface Commit {
   /** Columns that it added and widened, by their names in the table. */
   readonly columnsAdded: readonly string[];
   readonly columnsWidened: readonly { readonly name: string; readonly from: ColumnType; readonly to: ColumnType }[];
-  /** Number of cells put into `_rescued`, by source column name. */
+  /** Number of cells put into `_rescued`, by their key there. */
   readonly rescued: ReadonlyMap<string, number>;
 }
 
@@ -72,26 +72,26 @@ export function finishUnchanged(
 export function finishBatch(
   before: PlaceState,
   planned: PlannedBatch,
-  { unchanged, widenedDays, rowsByDay, rescued, progress, changedAt: changed_at }: BatchOutcome,
+  { unchanged, widenedDays, rowsByDay, rescued, progress, changedAt }: BatchOutcome,
 ): StateAndCommit {
   const { columns, changes, days } = planned;
   const written = days.map(({ download: { receipt } }): StoredReceipt => {
-    return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at };
+    return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
-  const kept = withRows(withUnchanged(before.receipts, unchanged), rowsByDay, changed_at);
-  const receipts = receiptsOf([...withChangedAt(kept, widenedDays, changed_at).values(), ...written]);
+  const kept = withRows(withUnchanged(before.receipts, unchanged), rowsByDay, changedAt);
+  const receipts = receiptsOf([...withChangedAt(kept, widenedDays, changedAt).values(), ...written]);
   const state = {
     ...before,
     columns: columns.map(withoutPlan),
     receipts,
     exportState: stateAfter(before.exportState, receipts, progress),
-    changes: [...before.changes, ...recordChanges(changes, before.changes, changed_at)],
+    changes: [...before.changes, ...recordChanges(changes, before.changes, changedAt)],
   };
   const commit = {
     days: written.map(({ day }) => day),
     rows: countStoredRows(written),
     daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
-    daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changed_at).map(({ day }) => day),
+    daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
     columnsAdded: changes.filter(({ change }) => change === 'added').map(({ column }) => column.name),
     columnsWidened: columns
       .filter(isWidened)

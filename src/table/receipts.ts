@@ -1,5 +1,7 @@
-import type { Day } from '../base/days.ts';
+import { type Day, nameDays } from '../base/days.ts';
+import type { Logger } from '../base/log.ts';
 import type { DayDownload, Receipt } from '../extract/checked-day.ts';
+import type { RunProgress } from '../extract/export-state.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
 export interface StoredReceipt extends Receipt {
@@ -53,26 +55,73 @@ export function nextChangedAt(receipts: Receipts, now: number): string {
   return new Date(Math.max(now, latest + 1)).toISOString();
 }
 
+/** Receipts of the same days in the same order, each as `change` makes it. */
+const mapReceipts = (receipts: Receipts, change: (receipt: StoredReceipt) => StoredReceipt): Receipts =>
+  new Map([...receipts].map(([day, receipt]) => [day, change(receipt)]));
+
 /** The receipts after the rows of some days are gone. */
-export function withPruned(receipts: Receipts, days: readonly Day[], changed_at: string): Receipts {
-  const gone = new Set(days);
-  return receiptsOf(
-    [...receipts.values()].map((receipt) =>
-      gone.has(receipt.day) ? { ...receipt, rows_stored: 0, changed_at, pruned: true as const } : receipt,
-    ),
+export const withPruned = (receipts: Receipts, days: readonly Day[], changedAt: string): Receipts =>
+  mapReceipts(receipts, (receipt) =>
+    days.includes(receipt.day) ? { ...receipt, rows_stored: 0, changed_at: changedAt, pruned: true } : receipt,
   );
-}
 
 /** The receipts after a commit has changed the rows of some days, but not their number. */
-export const withChangedAt = (receipts: Receipts, days: ReadonlySet<Day>, changed_at: string): Receipts =>
-  receiptsOf([...receipts.values()].map((receipt) => (days.has(receipt.day) ? { ...receipt, changed_at } : receipt)));
+export const withChangedAt = (receipts: Receipts, days: ReadonlySet<Day>, changedAt: string): Receipts =>
+  mapReceipts(receipts, (receipt) => (days.has(receipt.day) ? { ...receipt, changed_at: changedAt } : receipt));
 
 /** The receipts after days have other rows than before. `rows`: all rows of a day that are there now, by day. */
-export function withRows(receipts: Receipts, rows: ReadonlyMap<Day, number>, changed_at: string): Receipts {
-  return receiptsOf(
-    [...receipts.values()].map((receipt) => {
-      const rows_stored = rows.get(receipt.day) ?? receipt.rows_stored;
-      return rows_stored === receipt.rows_stored ? receipt : { ...receipt, rows_stored, changed_at };
-    }),
-  );
+export const withRows = (receipts: Receipts, rows: ReadonlyMap<Day, number>, changedAt: string): Receipts =>
+  mapReceipts(receipts, (receipt) => {
+    const rows_stored = rows.get(receipt.day) ?? receipt.rows_stored;
+    return rows_stored === receipt.rows_stored ? receipt : { ...receipt, rows_stored, changed_at: changedAt };
+  });
+
+/** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
+interface BatchDays {
+  readonly toWrite: readonly DayDownload[];
+  readonly unchanged: readonly DayDownload[];
+}
+
+/**
+ * Splits a batch by what a place holds. A day is unchanged if it has the same bytes and filters, and its rows are
+ * there. `countRows` counts them, since a receipt proves nothing.
+ */
+export async function splitBatch(
+  receipts: Receipts,
+  batch: readonly DayDownload[],
+  { rewrites }: Pick<RunProgress, 'rewrites'>,
+  { logger, countRows }: { readonly logger: Logger; countRows(days: Day[]): Promise<ReadonlyMap<Day, number>> },
+): Promise<BatchDays> {
+  const downloads = leaveOutOlder(receipts, batch, logger);
+  const candidates = downloads.filter(({ receipt: { day, sha256, filters } }) => {
+    const stored = receipts.get(day);
+    return !rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
+  });
+  const rowsByDay = candidates.length === 0 ? undefined : await countRows(candidates.map(({ receipt }) => receipt.day));
+  const unchanged = candidates.filter((download) => {
+    const { day } = download.receipt;
+    return (rowsByDay?.get(day) ?? 0) === rowsToHold(download, receipts.get(day));
+  });
+  return { toWrite: downloads.filter((download) => !unchanged.includes(download)), unchanged };
+}
+
+/** Leaves out, with a warning, each download that is older than the stored one, unless a user gave its file. */
+function leaveOutOlder(receipts: Receipts, batch: readonly DayDownload[], logger: Logger): readonly DayDownload[] {
+  const isOlder = ({ receipt: { day, requested_at, source } }: DayDownload) =>
+    source !== 'file' && requested_at < (receipts.get(day)?.requested_at ?? '');
+  const older = batch.filter(isOlder);
+  if (older.length === 0) return batch;
+  const days = nameDays(older.map(({ receipt }) => receipt.day));
+  const message = `another run has loaded a later download of ${days}, which stays: that of this run is left out.`;
+  logger.warn('days.older', message, { days: older.length });
+  return batch.filter((download) => !isOlder(download));
+}
+
+/**
+ * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
+ * says how many it left. It does so only if the same people were suppressed.
+ */
+function rowsToHold({ receipt, mayShareRows }: DayDownload, stored: StoredReceipt | undefined): number {
+  if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
+  return receipt.rows - receipt.suppressed;
 }

@@ -1,6 +1,7 @@
 import { openAsBlob } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { addDays, type Day } from '../../base/days.ts';
 import { literal, pathLiteral } from '../../base/sql.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey } from '../../engine/rows/counts.ts';
@@ -8,19 +9,19 @@ import { selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
-import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
+import { planBatch } from '../../table/batch-plan.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { messagesOf, OWN_IN_ARROW } from './ipc-stream.ts';
 
 /** A day, and the file with its typed rows; undefined for a day without rows. */
-export interface TypedDay {
+export interface WrittenDay {
   readonly day: DayDownload;
-  readonly file: TypedFile | undefined;
+  readonly file: WrittenFile | undefined;
 }
 
 /** A temporary Parquet file with the rows of a day. */
-interface TypedFile {
+interface WrittenFile {
   readonly path: string;
   /** Number of rows of a record batch. */
   readonly batchRows: number;
@@ -38,46 +39,50 @@ const COLUMN_BYTES = 8;
 const GROUP_BATCHES = 4;
 /** Different values at which a column gives up a dictionary, which takes time: ids never repeat. */
 const DICTIONARY_VALUES = 4_096;
-/** Temporary table: what tells the rows of the day before, which this one may have again. */
+/** Temporary table: what tells the rows of a day that the next one may have again. */
 const SENT = '_dfinery_sent';
 
 /** Loads the decoder of Parquet: 5 MB of WebAssembly, which take 35 ms and are needed only here. */
 const loadDecoder = () => import('parquet-wasm');
 
-/**
- * Writes days as Parquet files with the columns of a stream, which no longer change, in the order of their rows.
- * `folder`: a private one, in which the files are made. Throws UserError.
- */
-export async function* typedDays(
-  days: AsyncIterable<DayDownload>,
-  columns: readonly StoredColumn[],
-  { engine, folder, rules }: { readonly engine: Engine; readonly folder: string; readonly rules: ColumnRules },
-): AsyncGenerator<TypedDay> {
-  let isAfterShared = false;
+interface WriteOptions {
+  readonly engine: Engine;
+  /** A private folder, in which the files are made. */
+  readonly folder: string;
+  /** The columns of the stream, which no longer change. */
+  readonly columns: readonly StoredColumn[];
+  readonly rules: ColumnRules;
+}
+
+/** Writes days as Parquet files with the columns of a stream, in the order of their rows. Throws UserError. */
+export async function* writtenDays(days: AsyncIterable<DayDownload>, stream: WriteOptions): AsyncGenerator<WrittenDay> {
+  const { engine } = stream;
+  // The day whose rows are in `SENT`.
+  let sharedDay: Day | undefined;
   for await (const day of days) {
-    let file: TypedFile | undefined;
+    let file: WrittenFile | undefined;
     if (day.files.some(({ rows }) => rows > 0)) {
-      const batch = planBatch(columns, [day], rules);
+      const isAfterShared = sharedDay === addDays(day.receipt.day, -1);
       try {
-        file = await engine.transaction(() => writeDay(engine, folder, day, batch, isAfterShared));
+        file = await engine.transaction(() => writeDay(day, stream, isAfterShared));
       } catch (error) {
         engine.options.signal?.throwIfAborted();
         throw engineError(error, PLACE);
       }
-      isAfterShared = day.mayShareRows;
+      if (day.mayShareRows) sharedDay = day.receipt.day;
     }
     yield { day, file };
   }
 }
 
-/** Writes a day with rows. `isAfterShared`: the last day with rows may have some of this one, which are left out. */
+/** Writes a day with rows. `isAfterShared`: the day before may have some of them, which are left out. */
 async function writeDay(
-  engine: Engine,
-  folder: string,
-  { receipt, mayShareRows }: DayDownload,
-  batch: PlannedBatch,
+  day: DayDownload,
+  { engine, folder, columns, rules }: WriteOptions,
   isAfterShared: boolean,
-): Promise<TypedFile> {
+): Promise<WrittenFile> {
+  const { receipt, mayShareRows } = day;
+  const batch = planBatch(columns, [day], rules);
   const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
   const batchRows = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
   const write = (query: string, path: string) =>
@@ -88,18 +93,17 @@ async function writeDay(
   // A stream has the rows in the order of the export. This optimizer may exchange the sides of a join: they lose it.
   await engine.keepOrder();
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
-  let path = join(folder, `${receipt.day}.parquet`);
+  const allPath = join(folder, `${receipt.day}.parquet`);
   await withTypedRows(engine, batch, async (rows) => {
     // What will read the file is loaded while it is written.
-    const [written] = await Promise.all([write(selectRowsSql(rows, batch, OWN_IN_ARROW), path), loadDecoder()]);
+    const [written] = await Promise.all([write(selectRowsSql(rows, batch, OWN_IN_ARROW), allPath), loadDecoder()]);
     return written;
   });
   const rowId = sharedRowIdSql(batch.columns);
+  const path = isAfterShared ? join(folder, `${receipt.day}-unsent.parquet`) : allPath;
   if (isAfterShared) {
-    const allRows = path;
-    path = join(folder, `${receipt.day}-unsent.parquet`);
-    await write(`SELECT * FROM ${readFile(allRows)} WHERE ${rowId} NOT IN (FROM ${SENT})`, path);
-    await rm(allRows);
+    await write(`SELECT * FROM ${readFile(allPath)} WHERE ${rowId} NOT IN (FROM ${SENT})`, path);
+    await rm(allPath);
   }
   if (mayShareRows) {
     await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS row_id FROM ${readFile(path)}`);
@@ -110,7 +114,7 @@ async function writeDay(
 const readFile = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;
 
 /** Yields the rows of a file as messages, a record batch at a time. A row group is decoded as a whole. */
-export async function* recordBatches({ path, batchRows }: TypedFile) {
+export async function* recordBatches({ path, batchRows }: WrittenFile) {
   const { ParquetFile } = await loadDecoder();
   const file = await ParquetFile.fromFile(await openAsBlob(path));
   try {

@@ -19,11 +19,11 @@ import { replaceablePath } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { planBatch } from '../../table/batch-plan.ts';
-import { logChanges } from '../../table/changes.ts';
+import { logRescued, logWidened } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, Streamed } from '../contract.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
-import { recordBatches, type TypedDay, typedDays } from './typed-files.ts';
+import { recordBatches, type WrittenDay, writtenDays } from './typed-files.ts';
 
 /** The days and the form of a stream: its columns are known and no longer change. */
 interface PlannedStream {
@@ -42,16 +42,14 @@ export async function writeArrow(
   options: OpenOptions,
   onSent: OnSent,
 ): Promise<Streamed> {
-  // What a stream with a given schema lacks goes to `_rescued`.
-  const rules: OpenOptions = options.pinned === undefined ? options : { ...options, schemaMode: 'freeze' };
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
   const writeTo = async (stream: Writable): Promise<Streamed> => {
     // The database file holds no rows: DuckDB spills beside it.
-    const engine = await openEngine({ ...rules, file: join(folder.path, 'engine') });
+    const engine = await openEngine({ ...options, file: join(folder.path, 'engine') });
     try {
-      const planned = await planStream(days, folder.path, rules);
-      const writtenDays = typedDays(planned.days, planned.columns, { engine, folder: folder.path, rules });
-      return await sendDays(prefetch(writtenDays), typedColumns(planned.columns), stream, { ...rules, onSent });
+      const { columns, days: plannedDays } = await planStream(days, folder.path, options);
+      const written = writtenDays(plannedDays, { engine, folder: folder.path, columns, rules: options });
+      return await sendDays(prefetch(written), typedColumns(columns), stream, { ...options, onSent });
     } finally {
       await engine.close();
     }
@@ -111,7 +109,7 @@ async function planStream(
   let columns: readonly StoredColumn[] | undefined;
   for await (const day of days) {
     const planned = planBatch(columns, [day], options);
-    logChanges(options.logger, planned.changes, new Map());
+    logWidened(options.logger, planned.changes);
     columns = planned.columns;
     const files: SpoolFile[] = [];
     for (const [i, file] of day.files.entries()) {
@@ -134,7 +132,7 @@ async function* removingFiles(days: readonly DayDownload[]): AsyncGenerator<DayD
 
 /** Sends all days. If one fails, the reader has taken those before it. */
 async function sendDays(
-  days: AsyncIterable<TypedDay>,
+  days: AsyncIterable<WrittenDay>,
   columns: readonly Typed[],
   out: Writable,
   { timezone, logger, signal, onSent }: OpenOptions & { readonly onSent: OnSent },
@@ -164,7 +162,7 @@ async function sendDays(
   } finally {
     stream.release();
   }
-  logChanges(logger, [], rescued);
+  logRescued(logger, rescued);
   const columnsAdded = readerLeft && daysTaken === 0 ? [] : columns.map(({ name }) => name);
   return { columnsAdded, rescued };
 }

@@ -21,13 +21,13 @@ import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
-import { isSuperseded, type PlannedBatch, planBatch, planSnapshot, splitBatch } from '../../table/batch-plan.ts';
-import { logChanges } from '../../table/changes.ts';
+import { isSuperseded, type PlannedBatch, planBatch, planSnapshot } from '../../table/batch-plan.ts';
+import { logRescued, logWidened } from '../../table/changes.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
-import { nextChangedAt } from '../../table/receipts.ts';
+import { nextChangedAt, splitBatch } from '../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
@@ -106,7 +106,8 @@ class DuckDbSink implements Sink {
       const planned = planBatch(storedColumns, toWrite, this.#options);
       const after = await transactionOn(EVENTS, engine, () => storeBatch(engine, before, planned, unchanged, progress));
       this.#state = after.state;
-      logChanges(this.#options.logger, planned.changes, after.commit.rescued);
+      logWidened(this.#options.logger, planned.changes);
+      logRescued(this.#options.logger, after.commit.rescued);
       return after.commit;
     });
   }
@@ -133,7 +134,8 @@ class DuckDbSink implements Sink {
       if (isSuperseded(profiles, snapshot)) return undefined;
       const planned = planSnapshot(profiles, snapshot, this.#options);
       this.#state = await transactionOn(USER_PROFILES, engine, () => storeSnapshot(engine, before, planned, hashing));
-      logChanges(this.#options.logger, planned.changes, await countRescuedByKey(engine, USER_PROFILES.name));
+      logWidened(this.#options.logger, planned.changes);
+      logRescued(this.#options.logger, await countRescuedByKey(engine, USER_PROFILES.name));
       return this.#state.profiles?.receipt.rows_stored;
     });
   }

@@ -2,12 +2,12 @@ import { rowsIn } from '../../engine/rows/typed-rows.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
-import { isSuperseded, planBatch, planSnapshot, splitBatch } from '../../table/batch-plan.ts';
-import { logChanges } from '../../table/changes.ts';
+import { isSuperseded, planBatch, planSnapshot } from '../../table/batch-plan.ts';
+import { logRescued, logWidened } from '../../table/changes.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
-import { nextChangedAt } from '../../table/receipts.ts';
+import { nextChangedAt, splitBatch } from '../../table/receipts.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezone } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
@@ -51,7 +51,8 @@ class FilesSink implements Sink {
     const { commit, changes } = await guarded(this.#options, () => {
       return this.#place.commit(() => this.#changeOfDays(batch, progress));
     });
-    logChanges(this.#options.logger, changes, commit.rescued);
+    logWidened(this.#options.logger, changes);
+    logRescued(this.#options.logger, commit.rescued);
     return commit;
   }
 
@@ -60,7 +61,8 @@ class FilesSink implements Sink {
       return this.#place.commit(() => this.#changeOfProfiles(snapshot, hashing));
     });
     if (stored === undefined) return undefined;
-    logChanges(this.#options.logger, stored.changes, stored.rescued);
+    logWidened(this.#options.logger, stored.changes);
+    logRescued(this.#options.logger, stored.rescued);
     return stored.rows;
   }
 

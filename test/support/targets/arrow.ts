@@ -5,7 +5,7 @@ import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import type { Day } from '../../../src/base/days.ts';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/codec.ts';
 import type { DayDownload } from '../../../src/extract/checked-day.ts';
-import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
+import { arrow } from '../../../src/targets/arrow/arrow-target.ts';
 import type { OpenOptions, Streamed } from '../../../src/targets/contract.ts';
 import { arrowAt } from '../column-types.ts';
 import { Days } from './days.ts';
@@ -25,7 +25,11 @@ export class ArrowFixture extends Days {
       rows += sent;
       taken.push(receipt.day);
     };
-    const streamed = await writeArrow(each(days), out, this.options(more), onSent);
+    const options = this.options(more);
+    const sink = await (typeof out === 'string'
+      ? arrow.open(out, options)
+      : arrow.open('-', { ...options, stdout: out }));
+    const streamed = await sink.write(each(days), onSent);
     return { ...streamed, rows, days: taken };
   }
 
