@@ -1,8 +1,7 @@
 // This folder: DuckDB, as all targets use it. `session/` opens files and runs statements. `rows/` reads the CSV of days
-// as typed rows with keys, and counts stored rows. `people/` finds people. Beside them: SQL of stored columns, and
-// conversions of them.
+// as typed rows with keys, and counts stored rows. `people/` finds people. Beside them: SQL of stored columns.
 
-import { identifier, varcharSql } from '../base/sql.ts';
+import { castSql, identifier, varcharSql } from '../base/sql.ts';
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/columns/groups.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import { codecOf } from '../cells/types/types.ts';
@@ -16,6 +15,14 @@ export const columnOfSourceSql = (columns: readonly StoredColumn[], source: stri
 /** SQL of what is the same for a row that two neighbouring days have: its id, else its key. */
 export const sharedRowIdSql = (columns: readonly StoredColumn[]): string =>
   `coalesce(${varcharSql(columnOfSourceSql(columns, DETAIL_LOG_ID))}, _key)`;
+
+/** SQL of a value in a column's own type, which a file of a dataset must have. */
+export const castToColumnSql = (value: string, type: ColumnType, zone: Zone | undefined): string =>
+  castSql(value, codecOf(type, zone).duckdb);
+
+/** The name in `cells/types` of a type as DESCRIBE gives it. */
+export const duckDbTypeOf = (described: unknown): string =>
+  String(described).replace(/^TIMESTAMP WITH TIME ZONE/, 'TIMESTAMPTZ');
 
 /** SQL of a value in a type. It is NULL without its column, and where what is stored does not fit. */
 export function valueSql(

@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { Difference } from '../engine/rows/check-rows.ts';
+import type { Verified } from '../engine/rows/check-rows.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { PlaceState, RunRecord } from '../table/place-state.ts';
 import type { PlaceOptions } from './place-options.ts';
@@ -24,13 +24,6 @@ export interface Maintenance {
    * so that cursor and gaps are not touched.
    */
   prune(place: string, before: Day, options: PlaceOptions & { readonly execute: boolean }): Promise<Pruned>;
-}
-
-export interface Verified {
-  /** What does not agree with what was loaded: exit 1. */
-  readonly differences: readonly Difference[];
-  /** Sentences about what is worth knowing: pruned days, keys under two days. */
-  readonly warnings: readonly string[];
 }
 
 /** The contents of the report page of a place: names, counts and dates, but no values of people. */

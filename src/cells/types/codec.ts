@@ -51,6 +51,16 @@ export const DUCKDB_SCALARS = {
 export type DuckDbScalar = keyof typeof DUCKDB_SCALARS;
 export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
 
+/** A column of a table or of a file. Its type is one of these; JSON counts as VARCHAR. */
+export interface DuckDbColumn {
+  readonly name: string;
+  readonly type: DuckDbType;
+}
+
+export function scalarOf(type: DuckDbType): { readonly scalar: DuckDbScalar; readonly isList: boolean } {
+  return { scalar: type.replace(/\[\]$/, '') as DuckDbScalar, isList: type.endsWith('[]') };
+}
+
 /**
  * What a type means in every engine. A cell is its text as UTF-8 bytes, without quotes. SQL is DuckDB's. `expr` is
  * repeated, so that it should be a column name.

@@ -108,7 +108,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
 
 async function queryDemo(file: string, options: PlaceOptions): Promise<ResultRow[][]> {
   const { withFile } = await import('../../engine/session/open-engine.ts');
-  return await withFile({ ...options, file, readOnly: true }, async (engine) => {
+  return await withFile({ ...options, file, access: 'read' }, async (engine) => {
     const answers: ResultRow[][] = [];
     for (const { sql } of DEMO_QUERIES) answers.push(await engine.rows(sql));
     return answers;

@@ -14,15 +14,18 @@ export interface Difference {
 
 export const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
 
+export interface Verified {
+  /** What does not agree with what was loaded: exit 1. */
+  readonly differences: readonly Difference[];
+  /** Sentences about what is worth knowing: pruned days, keys under two days. */
+  readonly warnings: readonly string[];
+}
+
 /**
  * Compares the rows of `events` with the receipts. A day without rows is no difference: somebody removed it. Keys under
- * two days are a warning: the ids of the service are not unique over days.
+ * two days are only a warning.
  */
-export async function checkEvents(
-  engine: Engine,
-  from: string | undefined,
-  receipts: Receipts,
-): Promise<{ readonly differences: readonly Difference[]; readonly warnings: readonly string[] }> {
+export async function checkEvents(engine: Engine, from: string | undefined, receipts: Receipts): Promise<Verified> {
   if (from === undefined) return { differences: [], warnings: [] };
   const differences: Difference[] = [];
   for (const [day, rows] of await rowsByDay(engine, from)) {

@@ -27,23 +27,26 @@ export function cellSql(
 ): CellSql | undefined {
   const { type } = column;
   if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return undefined;
-  const text = { column, readerType: 'VARCHAR' };
   const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
   if (type === null) {
     // The table does not take the column.
-    return { ...text, rescue: rescueIf(isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`) };
+    const hasText = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
+    return { column, readerType: 'VARCHAR', rescue: rescueIf(hasText) };
   }
   const cellType = readType(type, forms, zone);
   const codec = codecOf(cellType, zone);
-  const isClean = fits(codec, forms);
-  const keepsNull = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
-  if (isClean && !wantsText && !keepsNull && isCast(codec, forms)) {
+  if (!fits(codec, forms)) {
+    const rescue = rescueIf(`NOT ${fitsSql(codec, expr)}`);
+    return { column, readerType: 'VARCHAR', value: widen(codec.sql(expr)), rescue };
+  }
+  const keepsNull = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
+  if (!wantsText && !keepsNull && isCast(codec, forms)) {
     return { column, readerType: codec.duckdb, value: widen(expr) };
   }
-  if (!isClean) return { ...text, value: widen(codec.sql(expr)), rescue: rescueIf(`NOT ${fitsSql(codec, expr)}`) };
   const value = widen(cleanSql(codec, expr, forms));
-  return { ...text, value: keepsNull ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END` : value };
+  const valueOrNull = `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END`;
+  return { column, readerType: 'VARCHAR', value: keepsNull ? valueOrNull : value };
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */

@@ -55,12 +55,8 @@ export function filesQuery({ columns, timezone, table }: PlannedBatch, files: re
     const wantsText = !everyRowHasId || fileColumn === id;
     return cellSql(column, cellsOfFiles(files, key), cellName(index), { zone, wantsText });
   });
-  const keyParts = [
-    ...(id === undefined ? [] : [cellName(id.index)]),
-    ...(everyRowHasId ? [] : [hashKeySql(fileColumns)]),
-  ];
   const ownSql: Readonly<Record<(typeof OWN_COLUMNS)[number], string>> = {
-    _key: keyParts.length === 1 ? keyParts[0] : `coalesce(${keyParts.join(', ')})`,
+    _key: keySql(fileColumns, id, everyRowHasId),
     event_date: byFileSql(files, ({ day }) => dateSql(day)),
     _rescued: rescuedSql(cells.filter((cell) => cell !== undefined)),
     _loaded_at: byFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
@@ -89,16 +85,19 @@ function cellsOfFiles(files: readonly FileOfDay[], key: string): ColumnCells {
 export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
 
 /**
- * SQL of the key of a row without an id: `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
- * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
+ * SQL of the key of a row: its id. Without one it is `hash:` and the SHA-256 in hex over the non-empty cells. They stand
+ * in byte order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their
+ * order.
  */
-function hashKeySql(columns: readonly FileColumn[]): string {
+function keySql(columns: readonly FileColumn[], id: FileColumn | undefined, everyRowHasId: boolean): string {
+  if (id !== undefined && everyRowHasId) return cellName(id.index);
   const ordered = [...columns].sort((a, b) => compareBytes(a.source, b.source));
   const parts = ordered.map(({ source, index }) => {
     const name = literal(`${Buffer.byteLength(source)}:${source}`);
     return `${name} || strlen(${cellName(index)}) || ':' || ${cellName(index)}`;
   });
-  return `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
+  const hashSql = `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
+  return id === undefined ? hashSql : `coalesce(${cellName(id.index)}, ${hashSql})`;
 }
 
 export const dateSql = (day: Day): string => `DATE ${literal(day)}`;

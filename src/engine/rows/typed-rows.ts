@@ -5,13 +5,14 @@
 import { groupBy } from '../../base/group.ts';
 import { identifier } from '../../base/sql.ts';
 import { columnKey } from '../../cells/columns/groups.ts';
+import type { DuckDbColumn } from '../../cells/types/codec.ts';
 import { STRING } from '../../cells/types/forms.ts';
 import { typeOf } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { typedColumns } from '../../table/tables.ts';
-import { castToColumnSql, type DescribedColumn } from '../conversions.ts';
+import { castToColumnSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFile } from '../session/faults.ts';
 import { type FileOfDay, filesQuery, type RowsQuery, sumRows } from './files-query.ts';
@@ -36,13 +37,12 @@ export async function withTypedRows(
     throw new MisreadFile(`${expected} rows of ${dayNames} came to ${stored}: nothing was kept. Please report it.`);
   };
   const daysWithRows = batch.days.filter((day) => rowsIn([day]) > 0);
-  const needsNumbers = ({ download }: PlannedDay) => mayHaveDuplicateIds(download);
-  const daysWithIds = daysWithRows.filter((day) => !needsNumbers(day));
+  const daysWithIds = daysWithRows.filter(({ download }) => !mayHaveDuplicateIds(download));
   if (daysWithIds.length > 0) {
     const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => readingOf(batch, file)).values();
     await checkedStore(unionOf([...filesAlike].map((files) => filesQuery(batch, files))), daysWithIds);
   }
-  for (const day of daysWithRows.filter(needsNumbers)) {
+  for (const day of daysWithRows.filter(({ download }) => mayHaveDuplicateIds(download))) {
     await checkedStore(await numberRows(engine, batch, day), [day]);
     for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
   }
@@ -101,7 +101,7 @@ async function numberRows(engine: Engine, batch: PlannedBatch, day: PlannedDay):
 export function selectRowsSql(
   { sql, columns }: RowsQuery,
   batch: Pick<PlannedBatch, 'columns' | 'timezone'>,
-  ownColumns: readonly DescribedColumn[],
+  ownColumns: readonly DuckDbColumn[],
 ): string {
   const zone = zoneOf(batch.timezone);
   const filled = new Set(columns.map(({ position }) => position));

@@ -21,7 +21,8 @@ type SqlParameters = Record<string, DuckDBValue>;
 
 export interface EngineOptions {
   readonly file: string;
-  readonly readOnly?: boolean;
+  /** Absent: `write`. `attach` reads the file as `read` does, and lets statements work on other files, too. */
+  readonly access?: 'write' | 'read' | 'attach';
   /** How long to wait for the lock of another process. */
   readonly lockWaitMs: number;
   readonly clock: Clock;
@@ -29,9 +30,7 @@ export interface EngineOptions {
   /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
   /** Number of columns of the largest table of a file that is made. Very many have smaller blocks. */
-  readonly columns?: number;
-  /** True if the engine, which reads the file alone, works on other files, too. */
-  readonly mayAttach?: boolean;
+  readonly columnCount?: number;
 }
 
 /**

@@ -29,9 +29,11 @@ const SPILL_LIMIT = '100GB';
  */
 const NO_JOINING = 0;
 
+const mayWrite = ({ access = 'write' }: EngineOptions): boolean => access === 'write';
+
 /** Opens a file, works on it and closes it; an abort ends the statement at work. Throws UserError. */
 export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
-  if (options.readOnly !== true) checkLocalPath(options.file);
+  if (mayWrite(options)) checkLocalPath(options.file);
   const engine = await openEngine(options);
   try {
     return await work(engine);
@@ -63,13 +65,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   try {
     instance = await createInstance({ ...options, file });
     connection = await instance.connect();
-    const mayWrite = options.readOnly !== true;
-    if (mayWrite && !existsSync(file)) await makeFile(connection, file, options.columns ?? 0);
+    if (mayWrite(options) && !existsSync(file)) await makeFile(connection, file, options.columnCount ?? 0);
     release = await attach(connection, { ...options, file });
     await connection.run(`USE ${DATABASE}`);
     // Views and macros that others left in a file that is read must not reach other files.
-    if (!mayWrite && options.mayAttach !== true) await connection.run('SET enable_external_access = false');
-    if (mayWrite) {
+    if (options.access === 'read') await connection.run('SET enable_external_access = false');
+    if (mayWrite(options)) {
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
       // A rewrite holds this lock until its end: only a killed one has left its copy.
       removeDatabase(copyPathOf(file));
@@ -121,7 +122,8 @@ async function attach(connection: DuckDBConnection, options: EngineOptions): Pro
   return release;
 }
 
-async function attachOnce(connection: DuckDBConnection, { file, readOnly }: EngineOptions): Promise<() => void> {
+async function attachOnce(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
+  const { file } = options;
   const identityBefore = fileIdentity(file);
   const release = claimFile(file);
   if (release === undefined) {
@@ -129,8 +131,10 @@ async function attachOnce(connection: DuckDBConnection, { file, readOnly }: Engi
   }
   try {
     // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
-    await connection.run(`ATTACH ${literal(file)} AS ${DATABASE} (TYPE duckdb${readOnly ? ', READ_ONLY' : ''})`);
-    if (readOnly || fileIdentity(file) === identityBefore) return release;
+    await connection.run(
+      `ATTACH ${literal(file)} AS ${DATABASE} (TYPE duckdb${mayWrite(options) ? '' : ', READ_ONLY'})`,
+    );
+    if (!mayWrite(options) || fileIdentity(file) === identityBefore) return release;
     // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
     await connection.run(`DETACH ${DATABASE}`);
     throw transientError(`${file} was replaced while it was opened: run again.`);

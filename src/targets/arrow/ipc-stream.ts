@@ -1,14 +1,13 @@
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
-import { DUCKDB_SCALARS, type DuckDbType } from '../../cells/types/codec.ts';
+import { DUCKDB_SCALARS, type DuckDbColumn, type DuckDbType, scalarOf } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { type DescribedColumn, scalarOf } from '../../engine/conversions.ts';
 import type { Typed } from '../../table/tables.ts';
 
 /** The program's own columns of a stream. */
-export const OWN_IN_ARROW: readonly DescribedColumn[] = [
+export const OWN_IN_ARROW: readonly DuckDbColumn[] = [
   { name: '_key', type: 'VARCHAR' },
   { name: 'event_date', type: 'DATE' },
   { name: '_rescued', type: 'VARCHAR' },

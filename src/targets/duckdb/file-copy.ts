@@ -58,7 +58,7 @@ export async function withCopy<T>(
       return loaded;
     });
     try {
-      return await withFile({ ...options, file, readOnly: true, mayAttach: true }, async (engine) => {
+      return await withFile({ ...options, file, access: 'attach' }, async (engine) => {
         // From here on writers cannot open the file.
         if (existsSync(`${engine.file}.wal`)) {
           throw transientError(`Another program has just written to ${file}: run again.`);

@@ -2,8 +2,14 @@ import { existsSync, statSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { duckDbTypeOf } from '../../engine/conversions.ts';
-import { checkEvents, checkProfiles, type Difference, difference } from '../../engine/rows/check-rows.ts';
+import { duckDbTypeOf } from '../../engine/column-sql.ts';
+import {
+  checkEvents,
+  checkProfiles,
+  type Difference,
+  difference,
+  type Verified,
+} from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/faults.ts';
@@ -12,7 +18,7 @@ import { type PlaceState, profilesAsTable, type RunRecord, type TableState } fro
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
-import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
+import type { Maintenance, Pruned, TargetReport } from '../maintenance-contract.ts';
 import { checkExists, readFileState, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { rowsOfDaysSql, sqlColumns } from './row-tables.ts';
@@ -21,19 +27,19 @@ export const MAINTENANCE: Maintenance = {
   async readState(file, options) {
     // Before the first run there is no file, and this does not create one.
     if (!existsSync(file)) return undefined;
-    return (await withFile({ ...options, file, readOnly: true }, readFileState))?.state;
+    return (await withFile({ ...options, file, access: 'read' }, readFileState))?.state;
   },
   async verify(file, options) {
     checkExists(file);
-    return withFile({ ...options, file, readOnly: true }, async (engine) => {
+    return withFile({ ...options, file, access: 'read' }, async (engine) => {
       // Nothing else can be read of a damaged table, perhaps not even the state.
       const differences = await damagedTables(engine);
       return differences.length > 0 ? { differences, warnings: [] } : verify(engine, await readLoadedState(engine));
     });
   },
-  report: (file, options) => withLoadedFile({ ...options, file, readOnly: true }, report),
+  report: (file, options) => withLoadedFile({ ...options, file, access: 'read' }, report),
   prune: (file, before, { execute, ...options }) =>
-    withLoadedFile({ ...options, file, readOnly: !execute }, async (engine, state) =>
+    withLoadedFile({ ...options, file, access: execute ? 'write' : 'read' }, async (engine, state) =>
       execute ? prune(engine, state, before) : prunableBefore(state.receipts, before),
     ),
 };

@@ -18,7 +18,7 @@ import { checkExists, foreignTables, readLoadedState, withLoadedFile, writeState
 export const PEOPLE: People = {
   find: (file, query, options) =>
     withLoadedFile(
-      { ...options, file, readOnly: true },
+      { ...options, file, access: 'read' },
       async (engine, state) => (await findPeople(searchedPlace(engine, state), query)).people,
     ),
   rows: rowsOfPeople,
@@ -39,7 +39,7 @@ function searchedPlace(engine: Engine, state: PlaceState): SearchedPlace {
 
 async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOptions): AsyncGenerator<string> {
   checkExists(file);
-  const engine = await openEngine({ ...options, file, readOnly: true });
+  const engine = await openEngine({ ...options, file, access: 'read' });
   try {
     const searched = searchedPlace(engine, await readLoadedState(engine));
     const { conditions } = await findPeople(searched, query);

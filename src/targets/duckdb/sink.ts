@@ -40,7 +40,7 @@ export async function openDuckDbSink(file: string, options: OpenOptions): Promis
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(file, undefined, options);
-  const fileState = await withFile({ ...options, file, readOnly: true }, (engine) =>
+  const fileState = await withFile({ ...options, file, access: 'read' }, (engine) =>
     readLoadableState(engine, options),
   );
   const removedDays = fileState?.removedDays ?? [];
@@ -146,8 +146,8 @@ class DuckDbSink implements Sink {
     work: (engine: Engine, before: FileBefore) => Promise<T>,
   ): Promise<T> {
     const { timezone = null } = this.#options;
-    const columns = new Set(downloads.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
-    return withFile({ ...this.#options, file: this.#file, columns }, async (engine) => {
+    const columnCount = new Set(downloads.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
+    return withFile({ ...this.#options, file: this.#file, columnCount }, async (engine) => {
       const fileState = await readLoadableState(engine, this.#options);
       checkNotPurged(engine.file, this.#opened, fileState?.state);
       this.#state = fileState?.state;

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
-import type { DescribedColumn } from '../../engine/conversions.ts';
+import type { DuckDbColumn } from '../../cells/types/codec.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { type PlaceState, tableState } from '../../table/place-state.ts';
@@ -38,7 +38,7 @@ export interface FileLayout {
   /** The path of a new file, from the root of the storage. */
   newPath(day: Day, table: Table['name']): string;
   /** All columns that a file can have, in their order, with their types. */
-  columnsOf(columns: Columns): DescribedColumn[];
+  columnsOf(columns: Columns): DuckDbColumn[];
 }
 
 /** The files of a place on this machine: fetched, and written for a commit. */

@@ -2,12 +2,18 @@ import type { Day } from '../../base/days.ts';
 import { codeOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { checkEvents, checkProfiles, type Difference, difference } from '../../engine/rows/check-rows.ts';
+import {
+  checkEvents,
+  checkProfiles,
+  type Difference,
+  difference,
+  type Verified,
+} from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
-import type { Maintenance, Pruned, TargetReport, Verified } from '../maintenance-contract.ts';
+import type { Maintenance, Pruned, TargetReport } from '../maintenance-contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import { bytesIn, type Change, type FilesFormat, type FilesOptions, liveFiles } from './format.ts';
 import type { DayFile } from './local-files.ts';

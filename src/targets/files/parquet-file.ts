@@ -3,10 +3,10 @@ import { createReadStream } from 'node:fs';
 import { type Day, isDay } from '../../base/days.ts';
 import { identifier, literal, pathLiteral } from '../../base/sql.ts';
 import { VERSION } from '../../base/version.ts';
-import { COLUMN_TYPES, type ColumnType, type DuckDbType } from '../../cells/types/codec.ts';
+import { COLUMN_TYPES, type ColumnType, type DuckDbColumn, type DuckDbType } from '../../cells/types/codec.ts';
 import { codecOf, widenSql } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
-import { castToColumnSql, type DescribedColumn, describe } from '../../engine/conversions.ts';
+import { castToColumnSql, duckDbTypeOf } from '../../engine/column-sql.ts';
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
@@ -46,7 +46,7 @@ export function dayOfFolder(path: string): Day | undefined {
 export const parquetColumns = (
   { columns, timezone }: Columns,
   loadedAt: DuckDbType = 'TIMESTAMP',
-): DescribedColumn[] => [
+): DuckDbColumn[] => [
   { name: '_key', type: 'VARCHAR' },
   { name: '_rescued', type: 'VARCHAR' },
   { name: '_loaded_at', type: loadedAt },
@@ -56,12 +56,18 @@ export const parquetColumns = (
 /** The types of columns by their names. */
 export type ColumnTypes = ReadonlyMap<string, DuckDbType>;
 
-export const columnTypes = (columns: readonly DescribedColumn[]): ColumnTypes =>
+export const columnTypes = (columns: readonly DuckDbColumn[]): ColumnTypes =>
   new Map(columns.map(({ name, type }) => [name, type]));
 
 /** The columns of a Parquet file, as they are in it. */
-export const describeFile = async (engine: Engine, path: string): Promise<ColumnTypes> =>
-  columnTypes(await describe(engine, `SELECT * FROM ${readParquet([path])}`));
+export async function describeFile(engine: Engine, path: string): Promise<ColumnTypes> {
+  const rows = await engine.rows(`DESCRIBE SELECT * FROM ${readParquet([path])}`);
+  return new Map(
+    rows.map(({ column_name: name, column_type: type }) => {
+      return [String(name), (type === 'JSON' ? 'VARCHAR' : duckDbTypeOf(type)) as DuckDbType];
+    }),
+  );
+}
 
 /** DuckDB's statistics of a column of a file that it wrote. */
 interface ColumnStatistics {

@@ -1,7 +1,6 @@
 import { DAY_MS } from '../../../base/durations.ts';
 import { configError } from '../../../base/errors.ts';
-import { DUCKDB_SCALARS } from '../../../cells/types/codec.ts';
-import { type DescribedColumn, scalarOf } from '../../../engine/conversions.ts';
+import { DUCKDB_SCALARS, type DuckDbColumn, scalarOf } from '../../../cells/types/codec.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { PARTITION_COLUMN, parquetColumns } from '../parquet-file.ts';
@@ -17,7 +16,7 @@ export const readableName = (source: string): string => source.replaceAll(REFUSE
  * All columns that a file can have. Not every reader of Delta knows a timestamp without a zone. So a table whose
  * datetimes are instants has none: there `_loaded_at` is an instant, too.
  */
-export const deltaColumns = (state: Pick<TableState, 'columns' | 'timezone'>): DescribedColumn[] =>
+export const deltaColumns = (state: Pick<TableState, 'columns' | 'timezone'>): DuckDbColumn[] =>
   parquetColumns(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');
 
 /** Profiles have no partitions. */
