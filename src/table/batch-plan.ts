@@ -10,13 +10,9 @@ import { zoneOf } from '../cells/types/zone.ts';
 import type { DayDownload } from '../extract/checked-day.ts';
 import { changesOf, type PlannedChange } from './changes.ts';
 import { addedColumns, type ColumnRules, type PlannedColumn, scannedColumns } from './column-plan.ts';
-import { type ColumnCells, planColumn } from './column-type.ts';
+import { type ColumnCells, planColumn, settingOf } from './column-type.ts';
 import type { StoredProfiles } from './place-state.ts';
 import { EVENTS, type StoredColumn, type Table, USER_PROFILES } from './tables.ts';
-
-/** True if the stored snapshot of profiles was requested after this one. */
-export const isSuperseded = (stored: StoredProfiles | undefined, { receipt }: DayDownload): boolean =>
-  stored !== undefined && stored.receipt.requested_at > receipt.requested_at;
 
 /** A day of a batch. */
 export interface PlannedDay {
@@ -42,32 +38,41 @@ export function planBatch(
   rules: ColumnRules,
   table: Table = EVENTS,
 ): PlannedBatch {
-  const { timezone } = rules;
+  const { timezone, pinned } = rules;
+  const zone = zoneOf(timezone);
   const isFirst = storedColumns === undefined;
   const columnsBefore = storedColumns ?? table.firstColumns;
   const scanned = scannedColumns(batch.flatMap(({ files }) => files));
   const scans = batch.map(({ receipt: { day }, files }) => ({ day, scanned: scannedColumns(files) }));
   const allColumns = [...columnsBefore, ...addedColumns(columnsBefore, scanned, rules)];
   // Without a pinned schema the first commit gives `freeze` its columns.
-  const isFrozen = rules.schemaMode === 'freeze' && !(isFirst && rules.pinned === undefined);
+  const isFrozen = rules.schemaMode === 'freeze' && !(isFirst && pinned === undefined);
   const planned = allColumns.map((stored) => {
-    const key = columnKey(stored.source, stored.occurrence);
-    const cells = { ofBatch: scanned.get(key), byDay: scans.map((scan) => scan.scanned.get(key)) };
-    return { key, ...planColumn(stored, cells, { ...rules, isFrozen, allColumns }) };
+    const { source, occurrence } = stored;
+    const key = columnKey(source, occurrence);
+    const setting = settingOf(stored, allColumns, rules);
+    const isPinned = occurrence === 1 && pinned?.has(source) === true;
+    const typeRules = { stored, setting, declared: scanned.get(key)?.declared, isPinned, isFrozen, zone };
+    const scansByDay = scans.map((scan) => scan.scanned.get(key));
+    return { key, ...planColumn(typeRules, scansByDay) };
   });
   const columns = planned.map(({ column }) => column);
   const days = batch.map((download, i) => {
     return { download, cells: new Map(planned.map(({ key, cellsByDay }) => [key, cellsByDay[i]])) };
   });
-  return { columns, changes: changesOf(columns, scans, { isFirst, zone: zoneOf(timezone) }), days, timezone, table };
+  return { columns, changes: changesOf(columns, scans, { isFirst, zone }), days, timezone, table };
 }
 
-/** Plans a snapshot of user profiles: columns and types join with those of the snapshot before. Both ids are texts. */
+/**
+ * Plans a snapshot of user profiles: columns and types join with those of the snapshot before. Both ids are texts.
+ * Undefined if the stored snapshot was requested later.
+ */
 export function planSnapshot(
   before: StoredProfiles | undefined,
   snapshot: DayDownload,
   rules: ColumnRules,
-): PlannedBatch {
+): PlannedBatch | undefined {
+  if (before !== undefined && before.receipt.requested_at > snapshot.receipt.requested_at) return undefined;
   const columnTypes = new Map([...rules.columnTypes, [UNIFIED_ID, 'string'], [EXTERNAL_ID, 'string']] as const);
   return planBatch(before?.columns, [snapshot], { ...rules, columnTypes, pinned: undefined }, USER_PROFILES);
 }

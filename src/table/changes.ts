@@ -12,16 +12,10 @@ export interface PlannedChange extends Pick<ColumnChange, 'change' | 'day' | 'sh
   readonly column: PlannedColumn;
 }
 
-/** The scan of a day of a batch. */
-interface DayScan {
-  readonly day: Day;
-  readonly scanned: ScannedColumns;
-}
-
-/** The changes that a batch makes in the columns of a place, each with the first day that makes it. */
+/** The changes that a batch makes in the columns of a place, each with the first day that makes it. `scans`: of its days. */
 export function changesOf(
   columns: readonly PlannedColumn[],
-  scans: readonly DayScan[],
+  scans: readonly { readonly day: Day; readonly scanned: ScannedColumns }[],
   { isFirst, zone }: { readonly isFirst: boolean; readonly zone: Zone | undefined },
 ): PlannedChange[] {
   if (scans.length === 0) return [];

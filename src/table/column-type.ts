@@ -10,40 +10,6 @@ import { type Zone, zoneOf } from '../cells/types/zone.ts';
 import type { ColumnRules, PlannedColumn, ScannedColumn } from './column-plan.ts';
 import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 
-/** What decides the types of the columns of a batch. `isFrozen`: see `TypeRules`. `allColumns`: those after it. */
-interface BatchRules extends ColumnRules {
-  readonly isFrozen: boolean;
-  readonly allColumns: readonly StoredColumn[];
-}
-
-/** Plans a column of a batch, and its cells in each day: each is read as if the days were committed one by one. */
-export function planColumn(
-  stored: StoredColumn,
-  {
-    ofBatch,
-    byDay,
-  }: { readonly ofBatch: ScannedColumn | undefined; readonly byDay: readonly (ScannedColumn | undefined)[] },
-  rules: BatchRules,
-): { readonly column: PlannedColumn; readonly cellsByDay: readonly ColumnCells[] } {
-  const typeRules: TypeRules = {
-    stored,
-    setting: settingOf(stored, rules),
-    declared: ofBatch?.declared,
-    isPinned: stored.occurrence === 1 && rules.pinned?.has(stored.source) === true,
-    isFrozen: rules.isFrozen,
-    zone: zoneOf(rules.timezone),
-  };
-  let forms: CellForms = 0;
-  const cellsByDay = byDay.map((scan) => {
-    forms |= scan?.forms ?? 0;
-    return cellsOfDay(scan?.forms ?? 0, decideType(forms, typeRules));
-  });
-  const { type } = decideType(forms, typeRules);
-  const firstShape = stored.firstShape ?? ofBatch?.seen[0]?.shape ?? null;
-  const column = { ...stored, type, forms: stored.forms | forms, firstShape, storedType: stored.type };
-  return { column, cellsByDay };
-}
-
 /** What decides the type of a column beside its new cells. */
 interface TypeRules {
   /** The column before the batch; its type is null if it was no column of the table. */
@@ -57,6 +23,24 @@ interface TypeRules {
   /** True if the table takes no new columns but those of settings, and no other types. */
   readonly isFrozen: boolean;
   readonly zone: Zone | undefined;
+}
+
+/** Plans a column of a batch, and its cells in each day: each is read as if the days were committed one by one. */
+export function planColumn(
+  rules: TypeRules,
+  scansByDay: readonly (ScannedColumn | undefined)[],
+): { readonly column: PlannedColumn; readonly cellsByDay: readonly ColumnCells[] } {
+  const { stored } = rules;
+  let forms: CellForms = 0;
+  const cellsByDay = scansByDay.map((scan) => {
+    forms |= scan?.forms ?? 0;
+    return cellsOfDay(scan?.forms ?? 0, decideType(forms, rules));
+  });
+  const { type } = decideType(forms, rules);
+  const [firstCell] = scansByDay.flatMap((scan) => scan?.seen ?? []);
+  const firstShape = stored.firstShape ?? firstCell?.shape ?? null;
+  const column = { ...stored, type, forms: stored.forms | forms, firstShape, storedType: stored.type };
+  return { column, cellsByDay };
 }
 
 /** The type of a column, null if the table does not have it. `isFixed`: no cell changes it. */
@@ -91,9 +75,10 @@ function declaredType({ stored, declared, zone }: TypeRules): ColumnType | null 
  * The type that `column_types` or a pinned schema gives a column. Throws a configuration failure if stored values may
  * not fit into it.
  */
-function settingOf(
+export function settingOf(
   { source, occurrence, type, forms }: StoredColumn,
-  { columnTypes, pinned, timezone, allColumns }: BatchRules,
+  allColumns: readonly StoredColumn[],
+  { columnTypes, pinned, timezone }: ColumnRules,
 ): ColumnType | undefined {
   // A setting for `event_name` is one for the event name, unless that is a column beside it.
   const isOtherName = source === EVENT_NAME && !allColumns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);

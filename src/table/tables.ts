@@ -28,9 +28,7 @@ export type Typed<C extends StoredColumn = StoredColumn> = C & { readonly type: 
 
 export const isTyped = <C extends StoredColumn>(column: C): column is Typed<C> => column.type !== null;
 
-export function typedColumns<C extends StoredColumn>(columns: readonly C[]): Typed<C>[] {
-  return columns.filter(isTyped);
-}
+export const typedColumns = <C extends StoredColumn>(columns: readonly C[]): Typed<C>[] => columns.filter(isTyped);
 
 /** The first column of a name in the export. */
 export const findColumn = <C extends StoredColumn>(columns: readonly C[], source: string): C | undefined =>

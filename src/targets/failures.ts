@@ -1,10 +1,5 @@
 import { configError, transientError, type UserError } from '../base/errors.ts';
-import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import type { PlaceState } from '../table/place-state.ts';
-
-/** Converts a failure of the file system into one that names the folder; any other error unchanged. */
-export const folderError = (thrown: unknown, folder: string): unknown =>
-  diskError(thrown, { path: folder, consequence: COMMITTED_IS_KEPT });
 
 /** The failure for a place that a command needs and that was never loaded. */
 export const noTableError = (place: string): UserError =>
@@ -13,7 +8,7 @@ export const noTableError = (place: string): UserError =>
   });
 
 /** The failure for a configured time zone that is not that of the place's first load. */
-export function otherTimezone(
+export function otherTimezoneError(
   place: string,
   { configured, stored }: { readonly configured: string | null; readonly stored: string | null },
 ): UserError {

@@ -25,12 +25,6 @@ import type { OnSent, OpenOptions, Streamed } from '../contract.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
 import { recordBatches, type WrittenDay, writtenDays } from './typed-files.ts';
 
-/** The days and the form of a stream: its columns are known and no longer change. */
-interface PlannedStream {
-  readonly days: AsyncIterable<DayDownload>;
-  readonly columns: readonly StoredColumn[];
-}
-
 /**
  * Writes days as one Arrow IPC stream into a file, or on a stream that stays open. Its schema is the pinned one, if
  * there is one. Else all days stay on disk until the last has come, and the schema has the columns of all. Throws
@@ -96,12 +90,12 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
   }
 }
 
-/** Without a pinned schema the files of all days are kept until their columns are known. */
+/** The days and the columns of a stream. Without a pinned schema the files of all days are kept until these are known. */
 async function planStream(
   days: AsyncIterable<DayDownload>,
   folder: string,
   options: OpenOptions,
-): Promise<PlannedStream> {
+): Promise<{ readonly days: AsyncIterable<DayDownload>; readonly columns: readonly StoredColumn[] }> {
   if (options.pinned !== undefined) {
     return { days, columns: planBatch(undefined, [], options).columns };
   }

@@ -19,15 +19,11 @@ import { checkExists, foreignTables, withLoadedFile } from './file-state.ts';
 /** The copy as a database beside the file. */
 const COPY = 'new_database';
 
-export interface Compacted {
-  /** Rows of `events`. */
-  readonly rows: number;
-  readonly bytesBefore: number;
-  readonly bytesAfter: number;
-}
-
-/** Gives the space of removed rows back: a copy replaces the file once it is checked and synced. Throws UserError. */
-export const compactDuckDb = (file: string, options: PlaceOptions): Promise<Compacted> =>
+/**
+ * Gives the space of removed rows back: a copy replaces the file once it is checked and synced. Returns the rows of
+ * `events`. Throws UserError.
+ */
+export const compactDuckDb = (file: string, options: PlaceOptions) =>
   withCopy(file, options, async ({ engine, path }) => {
     const rows = await engine.count(EVENTS.name);
     const bytesBefore = statSync(engine.file).size;

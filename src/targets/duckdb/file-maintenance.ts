@@ -19,7 +19,7 @@ import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport } from '../maintenance-contract.ts';
-import { checkExists, readFileState, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
+import { checkExists, readLoadedState, readState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { rowsOfDaysSql, sqlColumns } from './row-tables.ts';
 
@@ -27,24 +27,26 @@ export const MAINTENANCE: Maintenance = {
   async readState(file, options) {
     // Before the first run there is no file, and this does not create one.
     if (!existsSync(file)) return undefined;
-    return (await withFile({ ...options, file, access: 'read' }, readFileState))?.state;
+    return (await withFile({ ...options, file, access: 'read' }, readState))?.state;
   },
   async verify(file, options) {
     checkExists(file);
     return withFile({ ...options, file, access: 'read' }, async (engine) => {
       // Nothing else can be read of a damaged table, perhaps not even the state.
       const differences = await damagedTables(engine);
-      return differences.length > 0 ? { differences, warnings: [] } : verify(engine, await readLoadedState(engine));
+      return differences.length > 0
+        ? { differences, warnings: [] }
+        : verifyTables(engine, await readLoadedState(engine));
     });
   },
-  report: (file, options) => withLoadedFile({ ...options, file, access: 'read' }, report),
+  report: (file, options) => withLoadedFile({ ...options, file, access: 'read' }, countReport),
   prune: (file, before, { execute, ...options }) =>
     withLoadedFile({ ...options, file, access: execute ? 'write' : 'read' }, async (engine, state) =>
-      execute ? prune(engine, state, before) : prunableBefore(state.receipts, before),
+      execute ? pruneDays(engine, state, before) : prunableBefore(state.receipts, before),
     ),
 };
 
-async function report(engine: Engine, state: PlaceState): Promise<TargetReport> {
+async function countReport(engine: Engine, state: PlaceState): Promise<TargetReport> {
   const { columns, timezone } = state;
   return {
     state,
@@ -54,7 +56,7 @@ async function report(engine: Engine, state: PlaceState): Promise<TargetReport> 
   };
 }
 
-async function prune(engine: Engine, state: PlaceState, before: Day): Promise<Pruned> {
+async function pruneDays(engine: Engine, state: PlaceState, before: Day): Promise<Pruned> {
   const pruned = prunableBefore(state.receipts, before);
   const { days } = pruned;
   if (days.length === 0) return pruned;
@@ -67,7 +69,7 @@ async function prune(engine: Engine, state: PlaceState, before: Day): Promise<Pr
   return pruned;
 }
 
-async function verify(engine: Engine, state: PlaceState): Promise<Verified> {
+async function verifyTables(engine: Engine, state: PlaceState): Promise<Verified> {
   const columns = await columnDifferences(engine, EVENTS, state);
   const canCount = EVENTS.ownColumns.every((name) => !columns.has(name));
   const events = await checkEvents(engine, canCount ? EVENTS.name : undefined, state.receipts);

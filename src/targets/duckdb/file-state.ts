@@ -50,12 +50,12 @@ export function checkExists(file: string): void {
 
 /** The state of a file. Throws UserError if it was never loaded. */
 export async function readLoadedState(engine: Engine): Promise<PlaceState> {
-  const fileState = await readFileState(engine);
-  if (fileState === undefined) throw noTableError(engine.file);
-  return fileState.state;
+  const stored = await readState(engine);
+  if (stored === undefined) throw noTableError(engine.file);
+  return stored.state;
 }
 
-export interface FileState {
+export interface ReadState {
   /** Days whose rows are gone are marked as pruned. */
   readonly state: PlaceState;
   /** Days whose rows a user removed since the last commit. */
@@ -63,7 +63,7 @@ export interface FileState {
 }
 
 /** Reads what a file holds beside its rows; undefined before the first load. Throws UserError for a foreign file. */
-export async function readFileState(engine: Engine): Promise<FileState | undefined> {
+export async function readState(engine: Engine): Promise<ReadState | undefined> {
   const tables = await tableNames(engine);
   if (!(await isLoaded(engine, tables))) return undefined;
   const { timezone, state, suppression_length, profiles } = await engine.row(

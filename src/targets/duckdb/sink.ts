@@ -21,17 +21,17 @@ import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
-import { isSuperseded, type PlannedBatch, planBatch, planSnapshot } from '../../table/batch-plan.ts';
+import { type PlannedBatch, planBatch, planSnapshot } from '../../table/batch-plan.ts';
 import { logRescued, logWidened } from '../../table/changes.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
-import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
+import { type BatchOutcome, type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
 import { nextChangedAt, splitBatch } from '../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
-import { checkNotPurged, otherTimezone } from '../failures.ts';
-import { type FileState, makeTables, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
+import { checkNotPurged, otherTimezoneError } from '../failures.ts';
+import { makeTables, type ReadState, readState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
 import { alterEvents, countRowsOfDays, insertRows, isAltered, makeTable, rowsOfDaysSql } from './row-tables.ts';
@@ -40,14 +40,12 @@ export async function openDuckDbSink(file: string, options: OpenOptions): Promis
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(file, undefined, options);
-  const fileState = await withFile({ ...options, file, access: 'read' }, (engine) =>
-    readLoadableState(engine, options),
-  );
-  const removedDays = fileState?.removedDays ?? [];
+  const stored = await withFile({ ...options, file, access: 'read' }, (engine) => readStateToLoad(engine, options));
+  const removedDays = stored?.removedDays ?? [];
   if (removedDays.length > 0) {
     options.logger.warn('days.removed', removedWarning(removedDays), { days: removedDays.length });
   }
-  return new DuckDbSink(file, fileState?.state, options);
+  return new DuckDbSink(file, stored?.state, options);
 }
 
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
@@ -62,16 +60,16 @@ function checkCanWrite(file: string): void {
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readLoadableState(engine: Engine, options: OpenOptions): Promise<FileState | undefined> {
+async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<ReadState | undefined> {
   const timezone = options.timezone ?? null;
-  const fileState = await readFileState(engine);
-  if (options.userProfiles) await refuseForeignProfiles(engine, fileState?.state);
-  if (fileState === undefined || fileState.state.timezone === timezone) return fileState;
-  throw otherTimezone(engine.file, { configured: timezone, stored: fileState.state.timezone });
+  const stored = await readState(engine);
+  if (options.userProfiles) await refuseForeignProfiles(engine, stored?.state);
+  if (stored === undefined || stored.state.timezone === timezone) return stored;
+  throw otherTimezoneError(engine.file, { configured: timezone, stored: stored.state.timezone });
 }
 
 /** What a file holds before a commit. */
-interface FileBefore extends FileState {
+interface FileBefore extends ReadState {
   /** True for a file without tables of this program: the commit makes them. */
   readonly isNew: boolean;
 }
@@ -95,7 +93,7 @@ class DuckDbSink implements Sink {
   }
 
   commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit> {
-    return this.#withFile(batch, async (engine, before) => {
+    return this.#commitTo(batch, async (engine, before) => {
       const { state } = before;
       const { toWrite, unchanged } = await splitBatch(state.receipts, batch, progress, {
         logger: this.#options.logger,
@@ -104,7 +102,8 @@ class DuckDbSink implements Sink {
       if (toWrite.length === 0) return this.#commitUnchanged(engine, before, unchanged, progress);
       const storedColumns = state.receipts.size === 0 ? undefined : state.columns;
       const planned = planBatch(storedColumns, toWrite, this.#options);
-      const after = await transactionOn(EVENTS, engine, () => storeBatch(engine, before, planned, unchanged, progress));
+      const store = () => storeBatch(engine, before, planned, { unchanged, progress });
+      const after = await transactionOn(EVENTS, engine, store);
       this.#state = after.state;
       logWidened(this.#options.logger, planned.changes);
       logRescued(this.#options.logger, after.commit.rescued);
@@ -129,10 +128,9 @@ class DuckDbSink implements Sink {
   }
 
   replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined> {
-    return this.#withFile([snapshot], async (engine, before) => {
-      const { profiles } = before.state;
-      if (isSuperseded(profiles, snapshot)) return undefined;
-      const planned = planSnapshot(profiles, snapshot, this.#options);
+    return this.#commitTo([snapshot], async (engine, before) => {
+      const planned = planSnapshot(before.state.profiles, snapshot, this.#options);
+      if (planned === undefined) return undefined;
       this.#state = await transactionOn(USER_PROFILES, engine, () => storeSnapshot(engine, before, planned, hashing));
       logWidened(this.#options.logger, planned.changes);
       logRescued(this.#options.logger, await countRescuedByKey(engine, USER_PROFILES.name));
@@ -141,17 +139,17 @@ class DuckDbSink implements Sink {
   }
 
   /** Opens the file for these downloads, and reads its state anew. */
-  #withFile<T>(
+  #commitTo<T>(
     downloads: readonly DayDownload[],
     work: (engine: Engine, before: FileBefore) => Promise<T>,
   ): Promise<T> {
     const { timezone = null } = this.#options;
     const columnCount = new Set(downloads.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
     return withFile({ ...this.#options, file: this.#file, columnCount }, async (engine) => {
-      const fileState = await readLoadableState(engine, this.#options);
-      checkNotPurged(engine.file, this.#opened, fileState?.state);
-      this.#state = fileState?.state;
-      return work(engine, { state: newState(timezone), removedDays: [], ...fileState, isNew: fileState === undefined });
+      const stored = await readStateToLoad(engine, this.#options);
+      checkNotPurged(engine.file, this.#opened, stored?.state);
+      this.#state = stored?.state;
+      return work(engine, { state: newState(timezone), removedDays: [], ...stored, isNew: stored === undefined });
     });
   }
 
@@ -160,7 +158,7 @@ class DuckDbSink implements Sink {
     if (!existsSync(this.#file)) return;
     // A run that a signal has ended is recorded, too.
     await withFile({ ...this.#options, file: this.#file, signal: undefined }, async (engine) => {
-      if ((await readFileState(engine)) === undefined) return;
+      if ((await readState(engine)) === undefined) return;
       await engine.transaction(() => addRecords(engine, RUNS_TABLE, [run]));
     });
   }
@@ -184,9 +182,8 @@ async function storeBatch(
   engine: Engine,
   { isNew, state }: FileBefore,
   planned: PlannedBatch,
-  unchanged: readonly DayDownload[],
-  progress: RunProgress,
-): Promise<ReturnType<typeof finishBatch>> {
+  outcome: Pick<BatchOutcome, 'unchanged' | 'progress'>,
+) {
   const { columns } = planned;
   const widenedDays = isNew ? new Set<Day>() : await daysToWiden(engine, columns);
   if (isNew) {
@@ -203,11 +200,10 @@ async function storeBatch(
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const rowsAfter = await countRowsOfDays(engine, touchedDays);
   const after = finishBatch(state, planned, {
-    unchanged,
+    ...outcome,
     widenedDays,
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
     rescued: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(days)})`),
-    progress,
     changedAt: nextChangedAt(state.receipts, engine.options.clock.now()),
   });
   await writeState(engine, after.state);

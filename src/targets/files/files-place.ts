@@ -7,10 +7,11 @@ import { identifier, literal } from '../../base/sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
+import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { tableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
-import { folderError, noTableError } from '../failures.ts';
+import { noTableError } from '../failures.ts';
 import type { FilesFormat, FilesLog, FilesOptions, OpenMode, PlaceVersion, PlannedChange } from './format.ts';
 import type { DayFile } from './local-files.ts';
 import { LocalFiles } from './local-files.ts';
@@ -200,3 +201,6 @@ export function readPlace<T>(
     );
   });
 }
+
+const folderError = (error: unknown, path: string): unknown =>
+  diskError(error, { path, consequence: COMMITTED_IS_KEPT });

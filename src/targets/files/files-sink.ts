@@ -2,14 +2,14 @@ import { rowsIn } from '../../engine/rows/typed-rows.ts';
 import type { DayDownload } from '../../extract/checked-day.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
-import { isSuperseded, planBatch, planSnapshot } from '../../table/batch-plan.ts';
+import { planBatch, planSnapshot } from '../../table/batch-plan.ts';
 import { logRescued, logWidened } from '../../table/changes.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { nextChangedAt, splitBatch } from '../../table/receipts.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
-import { checkNotPurged, otherTimezone } from '../failures.ts';
+import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
 import { FilesPlace, guarded } from './files-place.ts';
 import type { Change, FilesFormat } from './format.ts';
@@ -26,7 +26,7 @@ export function openFilesSink(format: FilesFormat, options: SinkOptions): Promis
     }
     await place.close();
     const timezones = { configured: options.timezone ?? null, stored: stored.timezone };
-    throw otherTimezone(options.address, timezones);
+    throw otherTimezoneError(options.address, timezones);
   });
 }
 
@@ -112,8 +112,8 @@ class FilesSink implements Sink {
   /** The change that replaces the table of profiles; none if a later snapshot is there. */
   async #changeOfProfiles(snapshot: DayDownload, hashing: HashedColumns) {
     const { before, changedAt } = this.#startingPoint();
-    if (isSuperseded(before.profiles, snapshot)) return { change: undefined, report: undefined };
     const planned = planSnapshot(before.profiles, snapshot, this.#options);
+    if (planned === undefined) return { change: undefined, report: undefined };
     const rows = rowsIn(planned.days);
     const profiles = profilesAfter(planned, { rows, changedAt, hashing });
     const batchFiles = new BatchFiles(this.#place, planned, changedAt);

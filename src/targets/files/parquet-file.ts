@@ -43,10 +43,7 @@ export function dayOfFolder(path: string): Day | undefined {
 }
 
 /** All columns that a file can have, in their order, with their types; `event_date` is its partition. `loadedAt`: the type of `_loaded_at`. */
-export const parquetColumns = (
-  { columns, timezone }: Columns,
-  loadedAt: DuckDbType = 'TIMESTAMP',
-): DuckDbColumn[] => [
+export const parquetColumns = ({ columns, timezone }: Columns, loadedAt: DuckDbType = 'TIMESTAMP'): DuckDbColumn[] => [
   { name: '_key', type: 'VARCHAR' },
   { name: '_rescued', type: 'VARCHAR' },
   { name: '_loaded_at', type: loadedAt },
