@@ -12,7 +12,7 @@ export interface PlannedChange extends Pick<ColumnChange, 'change' | 'day' | 'sh
   readonly column: PlannedColumn;
 }
 
-/** The changes that a batch makes in the columns of a place, each with the first day that makes it. `scans`: of its days. */
+/** The changes that a batch makes in the columns of a place, each with the first day of its scans that makes it. */
 export function changesOf(
   columns: readonly PlannedColumn[],
   scans: readonly { readonly day: Day; readonly scanned: ScannedColumns }[],

@@ -20,7 +20,7 @@ export interface TableState {
   readonly exportState: ExportState | undefined;
 }
 
-/** All that a place holds beside its rows: of `events`, then of the rest. `commit.ts` says what a commit makes of it. */
+/** All that a place holds beside its rows: of `events`, then of the rest. `commit.ts` makes the next one of it. */
 export interface PlaceState extends TableState {
   /** Column changes, oldest first. */
   readonly changes: readonly ColumnChange[];

@@ -85,9 +85,8 @@ function cellsOfFiles(files: readonly FileOfDay[], key: string): ColumnCells {
 export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
 
 /**
- * SQL of the key of a row: its id. Without one it is `hash:` and the SHA-256 in hex over the non-empty cells. They stand
- * in byte order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their
- * order.
+ * SQL of the key of a row: its id, else `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
+ * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
  */
 function keySql(columns: readonly FileColumn[], id: FileColumn | undefined, everyRowHasId: boolean): string {
   if (id !== undefined && everyRowHasId) return cellName(id.index);

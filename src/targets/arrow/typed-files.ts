@@ -45,6 +45,7 @@ const SENT = '_dfinery_sent';
 /** Loads the decoder of Parquet: 5 MB of WebAssembly, which take 35 ms and are needed only here. */
 const loadDecoder = () => import('parquet-wasm');
 
+/** With what the days of a stream are written. */
 interface WriteOptions {
   readonly engine: Engine;
   /** A private folder, in which the files are made. */

@@ -90,7 +90,7 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
   }
 }
 
-/** The days and the columns of a stream. Without a pinned schema the files of all days are kept until these are known. */
+/** The days and the columns of a stream. Without a pinned schema all files are kept until the columns are known. */
 async function planStream(
   days: AsyncIterable<DayDownload>,
   folder: string,
