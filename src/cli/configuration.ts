@@ -7,7 +7,7 @@ import type { Runtime } from '../base/runtime.ts';
 import { Secret } from '../base/secrets.ts';
 import { type ConfigSchema, readVariables, variableOf, variablesOf } from '../config/environment.ts';
 import { ERASURE, LOCAL } from '../config/local.ts';
-import { type ConfigHaving, objectOf, parsePart, type RequiredKey, unknownKeys } from '../config/parse.ts';
+import { type ConfigHaving, objectOf, parseForCommand, type RequiredKey, unknownKeyTexts } from '../config/parse.ts';
 import { throwProblems } from '../config/problems.ts';
 import { SOURCE } from '../config/source.ts';
 import { isAddress } from '../fs/local-path.ts';
@@ -52,16 +52,19 @@ export function readConfiguration(
     for (const key of SECRET_KEYS) if (typeof part[key] === 'string') context.redactor.add(new Secret(part[key]));
   throwProblems('the environment is not usable', problems);
   const unknown = [
-    ...unknownKeys(KEYS, keysInFile),
-    ...unknownKeys(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
+    ...unknownKeyTexts(KEYS, keysInFile),
+    ...unknownKeyTexts(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
   ];
   if (unknown.length > 0) throw configError(`${shownFile} has unknown keys: ${unknown.join(', ')}.`);
-  const writtenValues = { ...withPaths({ ...keysInFile, ...erasureInFile }, folder), ...inEnvironment };
-  refuseCredentials(writtenValues, (key) => names.get(key) ?? `${key} in ${shownFile}`);
+  const writtenValues = mapPaths({ ...keysInFile, ...erasureInFile, ...inEnvironment }, (path, key) => {
+    // Messages and logs show addresses, so that none may hold a key.
+    if (hasCredentials(path)) throw addressWithCredentials(names.get(key) ?? `${key} in ${shownFile}`);
+    return names.has(key) ? path : pathInFolder(path, folder);
+  });
   const values = { places: placesToPurge(writtenValues), ...writtenValues };
-  const source = parsePart(SOURCE, values, names);
-  const local = parsePart(LOCAL, values, names);
-  const erasure = parsePart(ERASURE, values, names);
+  const source = parseForCommand(SOURCE, values, names);
+  const local = parseForCommand(LOCAL, values, names);
+  const erasure = parseForCommand(ERASURE, values, names);
   const missingKeys = [source, local, erasure].flatMap((part) => part.missingKeys);
   return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingKeys, shownFile });
 }
@@ -109,27 +112,20 @@ export const addressWithCredentials = (what: string): UserError =>
 
 const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 
-/** Messages and logs show addresses, so that none may hold a key. */
-function refuseCredentials(values: JsonObject, originOf: (key: string) => string): void {
-  const pathsOf = (key: string) => {
-    const value = values[key];
-    return Array.isArray(value) ? value.map((entry) => (isObject(entry) ? entry.place : undefined)) : [value];
-  };
-  const key = [...PATH_KEYS, 'places'].find((key) => pathsOf(key).some(hasCredentials));
-  if (key !== undefined) throw addressWithCredentials(originOf(key));
+/** The values with other paths: `change` gets what stands in place of each path, and its key. */
+function mapPaths(values: JsonObject, change: (path: unknown, key: string) => unknown): JsonObject {
+  const paths = PATH_KEYS.filter((key) => key in values).map((key) => [key, change(values[key], key)]);
+  const changed = { ...values, ...Object.fromEntries(paths) };
+  if (!Array.isArray(values.places)) return changed;
+  const placeIn = (entry: unknown) => (isObject(entry) ? { ...entry, place: change(entry.place, 'places') } : entry);
+  return { ...changed, places: values.places.map(placeIn) };
 }
 
-/** Paths in a file are relative to its folder; `-` is stdout. */
-function withPaths(values: JsonObject, folder: string): JsonObject {
-  const inFolder = (path: unknown) =>
-    typeof path === 'string' && path !== '' && path !== '-' && !isAddress(path) && !isAbsolute(path)
-      ? join(folder, path)
-      : path;
-  const paths = Object.fromEntries(PATH_KEYS.filter((key) => key in values).map((key) => [key, inFolder(values[key])]));
-  if (!Array.isArray(values.places)) return { ...values, ...paths };
-  const places = values.places.map((entry) => (isObject(entry) ? { ...entry, place: inFolder(entry.place) } : entry));
-  return { ...values, ...paths, places };
-}
+/** A path in a file is relative to its folder; `-` is stdout. */
+const pathInFolder = (path: unknown, folder: string): unknown =>
+  typeof path === 'string' && path !== '' && path !== '-' && !isAddress(path) && !isAbsolute(path)
+    ? join(folder, path)
+    : path;
 
 /** The place of the configuration, which an erasure purges if its target keeps what it loads. */
 const placesToPurge = ({ target, place }: JsonObject) =>

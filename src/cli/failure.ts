@@ -13,7 +13,7 @@ interface Failure {
   log(): void;
 }
 
-/** The failure of a run that was under way. `cause`: what was thrown. `summary`: what the run has done, and why it ended. */
+/** The failure of a run that was under way. `cause`: what was thrown. `summary`: what is done, and why it ended. */
 export class RunFailed extends Error {
   readonly summary: Summary;
 

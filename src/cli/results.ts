@@ -1,5 +1,5 @@
-// The results of sync, plan, status and verify, which the functions of the library give, too. docs/commands.md says what the members
-// mean. Nothing heavy is imported here: the declarations of the package need this file and few others.
+// The results of sync, plan, status and verify, which the functions of the library give, too. docs/commands.md says
+// what the members mean. Nothing heavy is imported here: the declarations of the package need this file and few others.
 
 import { EXIT, type ExitCode } from '../base/errors.ts';
 

@@ -1,7 +1,7 @@
 import schema from '../../schemas/destination-config.json' with { type: 'json' };
 import validate from '../../schemas/destination-config.validator';
 import type { Env } from '../base/env.ts';
-import { parseConfig, type ValuesOf } from './parse.ts';
+import { parseForConnector, type ValuesOf } from './parse.ts';
 
 const configOf = (values: ValuesOf<typeof schema>) => ({
   ...values,
@@ -9,7 +9,7 @@ const configOf = (values: ValuesOf<typeof schema>) => ({
 });
 
 export const parseDestinationConfig = (value: unknown, env: Env) =>
-  parseConfig({ schema, validate, configOf }, value, env);
+  parseForConnector({ schema, validate, configOf }, value, env);
 
 /** The destination's configuration: frozen, with every default filled in. */
 export type DestinationConfig = ReturnType<typeof parseDestinationConfig>['config'];

@@ -7,8 +7,8 @@ const MIN_PART_LENGTH = 4;
 
 /**
  * The candidate that was probably meant. The best has the same letters, in any order. The next best contains the name,
- * or is contained in it. The last is the fewest edits away, `maxEdits` at most; default: one of three letters. Only Latin
- * letters and digits count.
+ * or is contained in it. The last is the fewest edits away, `maxEdits` at most; default: one of three letters. Only
+ * Latin letters and digits count.
  */
 export function nearest(name: string, candidates: readonly string[], maxEdits = name.length / 3): string | undefined {
   const text = lettersAndDigits(name);

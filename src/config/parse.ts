@@ -57,8 +57,8 @@ interface ConfigPart<S extends ConfigSchema, C> {
 
 export interface ParsedConfig<C> {
   readonly config: C;
-  /** Unknown keys, which the connectors warn about. */
-  readonly unknown: readonly string[];
+  /** Unknown keys, each with the known key that was probably meant. */
+  readonly unknownKeyTexts: readonly string[];
   /** The secrets of the configuration, which no message may show. */
   readonly secrets: readonly Secret[];
 }
@@ -67,7 +67,7 @@ export interface ParsedConfig<C> {
  * Parses the untrusted configuration of a connector. Missing secrets are looked for in the environment. Throws one
  * configuration failure that lists every problem.
  */
-export function parseConfig<S extends ConfigSchema, C extends object>(
+export function parseForConnector<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
   value: unknown,
   env: Env,
@@ -79,15 +79,18 @@ export function parseConfig<S extends ConfigSchema, C extends object>(
   const { values, problems } = checked({ ...object, ...environment.values }, part, environment.problems);
   throwProblems('the configuration is not usable', problems);
   const config = frozenConfig(values, part) as ConfigHaving<C, RequiredKey>;
-  const unknown = unknownKeys(Object.keys(part.schema.properties), object);
-  return { config, unknown, secrets: Object.values(config).filter((field) => field instanceof Secret) };
+  return {
+    config,
+    unknownKeyTexts: unknownKeyTexts(Object.keys(part.schema.properties), object),
+    secrets: Object.values(config).filter((field) => field instanceof Secret),
+  };
 }
 
 /**
- * Parses those values that belong to a part. Throws for values that are wrong. Keys that are missing may still be
- * needed: `missingKeys` has their problems. `names`: the variables that gave keys.
+ * Parses those values of a command that belong to a part. Throws for values that are wrong. Keys that are missing may
+ * still be needed: `missingKeys` has their problems. `names`: the variables that gave keys.
  */
-export function parsePart<S extends ConfigSchema, C extends object>(
+export function parseForCommand<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
   allValues: Readonly<Record<string, unknown>>,
   names: ReadonlyMap<string, string>,
@@ -113,11 +116,14 @@ function checked<S extends ConfigSchema, C>(
 
 /** Those problems whose keys have none yet. */
 function ofOtherKeys(problems: readonly Problem[], earlier: readonly Problem[]): Problem[] {
-  const keysWithProblem = new Set(earlier.map(({ key }) => key.split('.')[0]));
-  return problems.filter(({ key }) => !keysWithProblem.has(key.split('.')[0]));
+  const keysWithProblem = new Set(earlier.map(({ key }) => key));
+  return problems.filter(({ key }) => !keysWithProblem.has(key));
 }
 
-/** The platform writes null, and a form an empty text, for a key that is not given. JSON has true for a choice "true". */
+/**
+ * The values that are given: the platform writes null, and a form an empty text, for any other key. JSON has true for a
+ * choice "true".
+ */
 function usableValues(object: object, { properties }: ConfigSchema): Record<string, unknown> {
   const entries = Object.entries(object)
     .filter(([, member]) => (member ?? '') !== '')
@@ -149,10 +155,10 @@ export function objectOf(value: unknown): Record<string, unknown> {
 }
 
 /** Keys that are not known, with the known key each was probably meant to be. */
-export const unknownKeys = (keys: readonly string[], object: object): string[] =>
+export const unknownKeyTexts = (keys: readonly string[], object: object): string[] =>
   Object.keys(object)
     .filter((key) => !keys.includes(key) && !key.startsWith('_'))
     .map((key) => {
-      const near = nearest(key, keys, key.length / 3);
+      const near = nearest(key, keys);
       return near === undefined ? key : `${key} (did you mean ${near}?)`;
     });

@@ -2,8 +2,8 @@ import { configError } from '../base/errors.ts';
 import type { SchemaError, Validator } from '../base/validator.ts';
 
 /**
- * One thing wrong with a configuration. The text names the key and what is wanted. It never has the value, which may be
- * a secret in the wrong place.
+ * One thing wrong with a configuration. The text names the key, or the path to a member of its value, and what is
+ * wanted. It never has the value, which may be a secret in the wrong place.
  */
 export interface Problem {
   readonly key: string;
@@ -34,15 +34,16 @@ function expectationOf({ keyword, params, parentSchema, message }: SchemaError):
     .replace('>=', 'at least');
 }
 
-/** The violations of a schema, one a key. */
+/** The violations of a schema, one a path. */
 export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   if (validate(value)) return [];
   // The validator reports the type of a key before its choices, and its pattern before its calendar. So the last
-  // problem of a key is the most exact.
-  const byKey = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
-  return [...byKey].map(([key, error]) => {
-    if (error.keyword !== 'required') return problemOf(key, `is not usable, wanted ${expectationOf(error)}`);
-    return { ...problemOf(key, 'is missing'), isMissing: !key.includes('.') };
+  // problem of a path is the most exact.
+  const byPath = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
+  return [...byPath].map(([path, error]) => {
+    const [key] = path.split('.');
+    if (error.keyword === 'required') return { key, text: `${path} is missing`, isMissing: key === path };
+    return { key, text: `${path} is not usable, wanted ${expectationOf(error)}` };
   });
 }
 
@@ -59,7 +60,7 @@ function pathOf({ instancePath, keyword, params }: SchemaError): string {
 export function throwProblems(what: string, problems: readonly Problem[], names?: ReadonlyMap<string, string>): void {
   if (problems.length === 0) return;
   const texts = problems.map(({ key, text }) => {
-    const name = names?.get(key.split('.')[0]);
+    const name = names?.get(key);
     return name === undefined ? text : `${text} (from ${name})`;
   });
   throw configError(`${what}: ${texts.join('; ')}.`);

@@ -7,7 +7,7 @@ import { MIN_KEY_LENGTH } from '../base/secrets.ts';
 import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, nfc, REQUIRED_COLUMNS } from '../cells/columns/groups.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import { isZoneName } from '../cells/types/zone.ts';
-import { parseConfig, type ValuesOf } from './parse.ts';
+import { parseForConnector, type ValuesOf } from './parse.ts';
 import { type Problem, problemOf } from './problems.ts';
 
 export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
@@ -39,7 +39,7 @@ const conditionOf = (conditionType: string | undefined, names: readonly string[]
 /** The keys of the Airbyte source, which the command line has, too. */
 export const SOURCE = { schema, validate, configOf, ruleProblems };
 
-export const parseSourceConfig = (value: unknown, env: Env) => parseConfig(SOURCE, value, env);
+export const parseSourceConfig = (value: unknown, env: Env) => parseForConnector(SOURCE, value, env);
 
 /** The source's configuration: frozen, with every default filled in. */
 export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];
@@ -105,34 +105,33 @@ function columnListProblems(values: Values): Problem[] {
   const [drop, hash] = [columnNamesIn(values.columns_drop), columnNamesIn(values.columns_hash)];
   const types = Object.entries(isObject(values.column_types) ? values.column_types : {});
   const columnsWithOtherType = new Set(types.flatMap(([name, type]) => (type === 'string' ? [] : [nfc(name)])));
-  const faults = [
-    {
-      key: 'columns_drop',
-      columns: drop.filter((name) => NEVER_DROPPED.has(name)),
-      clause: (names: string) =>
-        `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
-    },
-    {
-      key: 'columns_hash',
-      columns: hash.filter((name) => NEVER_HASHED.has(name)),
-      clause: (names: string) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
-    },
-    {
-      key: 'columns_hash',
-      columns: hash.filter((name) => drop.includes(name)),
-      clause: (names: string) => `and columns_drop both have ${names}, wanted one of them for each column`,
-    },
-    {
-      key: 'column_types',
-      columns: hash.filter((name) => columnsWithOtherType.has(name)),
-      clause: (names: string) =>
-        `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
-    },
+  return [
+    ...columnsProblem(
+      'columns_drop',
+      drop.filter((name) => NEVER_DROPPED.has(name)),
+      (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
+    ),
+    ...columnsProblem(
+      'columns_hash',
+      hash.filter((name) => NEVER_HASHED.has(name)),
+      (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
+    ),
+    ...columnsProblem(
+      'columns_hash',
+      hash.filter((name) => drop.includes(name)),
+      (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
+    ),
+    ...columnsProblem(
+      'column_types',
+      hash.filter((name) => columnsWithOtherType.has(name)),
+      (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
+    ),
   ];
-  return faults
-    .filter(({ columns }) => columns.length > 0)
-    .map(({ key, columns, clause }) => problemOf(key, clause([...new Set(columns)].join(', '))));
 }
+
+/** The problem that a key has with these columns, if there are any. */
+const columnsProblem = (key: string, columns: readonly string[], clauseOf: (names: string) => string): Problem[] =>
+  columns.length === 0 ? [] : [problemOf(key, clauseOf([...new Set(columns)].join(', ')))];
 
 /** A list to hash needs a key that nobody can guess. */
 function hashKeyProblems({ columns_hash: hash, hash_key: key }: Values): Problem[] {

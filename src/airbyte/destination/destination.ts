@@ -18,7 +18,7 @@ const spec: ConnectorSpecification = {
 
 /** The Airbyte destination. */
 export const destination: Connector = {
-  spec: async () => async () => ({ type: 'SPEC', spec }),
-  check: async () => (await import('./check.ts')).check,
-  write: async () => (await import('./write.ts')).write,
+  spec: { files: [], load: async () => async () => ({ type: 'SPEC', spec }) },
+  check: { files: ['config'], load: async () => (await import('./check.ts')).check },
+  write: { files: ['config', 'catalog'], load: async () => (await import('./write.ts')).write },
 };

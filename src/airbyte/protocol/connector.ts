@@ -32,15 +32,18 @@ export interface VerbContext extends Runtime {
  */
 export type Verb = (context: VerbContext) => Promise<Message | undefined>;
 
+/** A file that a verb needs. */
+type VerbFile = 'config' | 'catalog';
+
 /** The verbs of a connector by their names. Each is loaded only when it is called, so that `spec` starts at once. */
-export type Connector = Readonly<Record<string, () => Promise<Verb>>>;
+export type Connector = Readonly<Record<string, { readonly files: readonly VerbFile[]; load(): Promise<Verb> }>>;
 
 /** Parses the configuration of a verb: masks its secrets from here on, and warns of unknown keys. */
 export function openConfig<C>(parse: (value: unknown, env: Env) => ParsedConfig<C>, context: VerbContext): C {
-  const { config, secrets, unknown } = parse(context.rawConfig, context.env);
+  const { config, secrets, unknownKeyTexts } = parse(context.rawConfig, context.env);
   for (const secret of secrets) context.redactor.add(secret);
-  if (unknown.length > 0) {
-    const message = `The configuration has keys that mean nothing here: ${unknown.join(', ')}.`;
+  if (unknownKeyTexts.length > 0) {
+    const message = `The configuration has keys that mean nothing here: ${unknownKeyTexts.join(', ')}.`;
     context.logger.warn('config.unknown_keys', message);
   }
   return config;

@@ -48,9 +48,9 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
 async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {
   const { words, writer } = io;
   const { mask } = redactor;
-  const { verb, isDebug, configPath, catalogPath, statePath } = parseArguments(words, Object.keys(connector));
+  const { verb, isDebug, configPath, catalogPath, statePath } = parseArguments(words, connector);
   try {
-    const run = await connector[verb]();
+    const run = await connector[verb].load();
     const answer = await run({
       ...io,
       signal,
@@ -69,23 +69,15 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
   }
 }
 
-/** The files that each verb needs. */
-const NEEDS: Readonly<Record<string, readonly ('config' | 'catalog')[]>> = {
-  spec: [],
-  check: ['config'],
-  discover: ['config'],
-  read: ['config', 'catalog'],
-  write: ['config', 'catalog'],
-};
-
 /**
  * Parses a connector's command line, as the platform and PyAirbyte spell it. The path of a file that the verb needs is
  * not empty. Throws a config failure for anything that it does not know.
  */
-function parseArguments([verb = '', ...args]: readonly string[], verbs: readonly string[]) {
+function parseArguments([verb = '', ...args]: readonly string[], connector: Connector) {
+  const verbs = Object.keys(connector);
   if (!verbs.includes(verb)) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
   const values = optionsIn(args);
-  for (const name of NEEDS[verb]) if (!values[name]) throw configError(`${verb} needs --${name} FILE.`);
+  for (const name of connector[verb].files) if (!values[name]) throw configError(`${verb} needs --${name} FILE.`);
   const { debug: isDebug = false, config: configPath, catalog: catalogPath, state: statePath } = values;
   return { verb, isDebug, configPath, catalogPath, statePath };
 }

@@ -60,8 +60,8 @@ const reservedNames = (stream: StreamName): readonly string[] => [
 
 /** How a stream shows a column: as it is, without the prefix of an item column, or not at all. */
 function shownAs({ group }: HeaderColumn, selection: RowSelection): 'whole' | 'bare' | 'hidden' {
-  if (selection === 'all') return 'whole';
-  if (selection === 'events') return isItemGroup(group) ? 'hidden' : 'whole';
+  if (selection === 'every_row') return 'whole';
+  if (selection === 'row_per_event') return isItemGroup(group) ? 'hidden' : 'whole';
   if (isItemGroup(group)) return 'bare';
   return group === 'unified_id' || group === 'system' ? 'whole' : 'hidden';
 }

@@ -7,9 +7,10 @@ import type { RecordColumn, RecordPlan } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
- * The longest form of a filled cell (bytes), so that a line is written without a check of each byte. A cell may stand
- * in a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes may become six, as `\u0001`. Beside
- * them stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The names are counted by column.
+ * Room (bytes) for each of the three numbers of a filled cell: more than it needs, so that a line is written without a
+ * check of each byte. A cell may stand in a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes
+ * may become six, as `\u0001`. Beside them stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The
+ * names are counted by column.
  */
 const CELL_ROOM = 100;
 const BYTE_ROOM = 2 * 6;
@@ -91,7 +92,7 @@ export class RecordEncoder {
     const dataStart = lines.at;
     if (plan.hasKey) this.#writeKey(KEY_LABEL, key);
     for (let k = 0; k < used; k += STRIDE) this.#writeCell(row, k);
-    if (plan.hasKeyAsLogId && key.event === undefined) this.#writeKey(LOG_ID_LABEL, key);
+    if (plan.hasKeyAsLogId && key.logId === undefined) this.#writeKey(LOG_ID_LABEL, key);
     if (plan.hasPosition && key.positionEnd > key.positionStart) {
       lines.append(POSITION_LABEL);
       lines.at = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, lines.bytes, lines.at);
@@ -130,7 +131,7 @@ export class RecordEncoder {
     this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
     if (isNull(bytes, start, end)) return false;
-    if (codec !== undefined && (encoding !== 'checked' || fits(codec, formsOf(bytes, start, end, zone, this.#time)))) {
+    if (encoding !== 'checked' || fits(codec, formsOf(bytes, start, end, zone, this.#time))) {
       lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at);
     } else {
       this.#mismatches.push(k);

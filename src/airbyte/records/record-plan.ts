@@ -43,8 +43,7 @@ type Encoding = 'text' | 'copy' | 'fitting' | 'checked';
 /** How the cells of one column become a property of the records. */
 export interface RecordColumn {
   readonly encoding: Encoding;
-  /** Undefined if no cell can fit. */
-  readonly codec: ColumnCodec | undefined;
+  readonly codec: ColumnCodec;
   /** The zone of datetimes that name none. */
   readonly zone: Zone | undefined;
   /** `,"name":`. */
@@ -88,7 +87,7 @@ export function planRecords(
     const { name, column } = property;
     const field = JSON.stringify(name);
     return {
-      ...cellsOf(stream.properties[name], zone, columns[i].forms),
+      ...encodingUnder(stream.properties[name], zone, columns[i].forms),
       label: Buffer.from(`,${field}:`),
       field,
       rescuedAs: column.occurrence === 1 ? JSON.stringify(column.name) : field,
@@ -103,7 +102,7 @@ export function planRecords(
     hasKey: hasOwn(KEY),
     hasRescued: hasRescued(stream),
     hasPosition: hasOwn(ITEM_POSITION),
-    hasKeyAsLogId: selection === 'events' && configuredProperties.has(LOG_ID),
+    hasKeyAsLogId: selection === 'row_per_event' && configuredProperties.has(LOG_ID),
     unsentColumns: properties.flatMap((property) =>
       property === undefined || configuredProperties.has(property.name) ? [] : [property.name],
     ),
@@ -116,6 +115,9 @@ function encodingOf(codec: ColumnCodec, forms: CellForms): Encoding {
   return (forms & NULL_TEXT) === 0 && codec.writeJson === copyBytes ? 'copy' : 'fitting';
 }
 
+/** A codec that no cell fits. */
+const NEVER_FITTING: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
+
 interface PropertySchema {
   readonly type?: unknown;
   readonly format?: unknown;
@@ -127,7 +129,7 @@ interface PropertySchema {
  * How cells of these forms are written under a configured JSON schema: as text if it names no type. `zone`: that of
  * datetimes that name none.
  */
-function cellsOf(
+function encodingUnder(
   schema: unknown,
   zone: Zone | undefined,
   forms: CellForms,
@@ -135,7 +137,7 @@ function cellsOf(
   const property: PropertySchema = isObject(schema) ? schema : {};
   // No type is a time of day: a property that asks for one must not get any text.
   const [type] = property.format === 'time' ? [] : kindsOf(property).flatMap((kind) => TYPE_OF_KIND.get(kind) ?? []);
-  if (type === undefined) return { codec: undefined, zone: undefined, encoding: 'checked' };
+  if (type === undefined) return { codec: NEVER_FITTING, zone: undefined, encoding: 'checked' };
   const isInstant = type === 'datetime' && property.airbyte_type !== 'timestamp_without_timezone';
   const cellZone = isInstant ? (zone ?? zoneOf('UTC')) : undefined;
   const codec = codecOf(type, cellZone);

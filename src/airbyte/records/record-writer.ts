@@ -54,8 +54,8 @@ export async function writeRecords(
   };
   if (streams.length === 0) return written;
   const { idColumn } = STREAMS[streams[0].name];
-  const hasEvents = streams.some(({ name }) => STREAMS[name].selection === 'events');
-  const eventRowFlags = hasEvents ? await flagEventRows(day, signal) : undefined;
+  const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
+  const eventRowFlags = needsEventRows ? await flagEventRows(day, signal) : undefined;
   const rowsById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
   const lines = new Lines();
   let row = 0;
@@ -69,8 +69,8 @@ export async function writeRecords(
         key.read(source.row);
         for (const encoder of encoders) {
           const { selection } = encoder.plan;
-          if (selection === 'events' && eventRowFlags?.[row] !== 1) continue;
-          if (selection === 'items' && !hasItem(source.row, itemColumnFlags)) continue;
+          if (selection === 'row_per_event' && eventRowFlags?.[row] !== 1) continue;
+          if (selection === 'rows_with_item' && !hasItem(source.row, itemColumnFlags)) continue;
           encoder.write(source.row, key);
         }
         row++;
@@ -109,7 +109,7 @@ async function flagEventRows({ files }: Pick<DayDownload, 'files'>, signal: Abor
     for await (const source of piecesOf(file, signal)) {
       for (; source.next(); row++) {
         key.read(source.row);
-        const id = key.event?.latin1;
+        const id = key.logId?.latin1;
         const before = id === undefined ? undefined : rowOfEvent.get(id);
         if (before !== undefined && key.position >= positions[before]) continue;
         if (before !== undefined) flags[before] = 0;

@@ -12,14 +12,14 @@ export class RowKey {
   readonly id: CellText = new CellText();
   /** Counts, from 1, the rows of the day with this id. */
   occurrence = 1;
-  /** The id of the event; undefined for a row without one. */
-  event: CellText | undefined;
+  /** The id of the row's event; undefined for a row without one. */
+  logId: CellText | undefined;
   /** Digits of the item position in the bytes of `id`, without leading zeros; an empty range if there is none. */
   positionStart = 0;
   positionEnd = 0;
   readonly #idColumn: number;
-  readonly #logColumn: number;
-  readonly #logText = new CellText();
+  readonly #logIdColumn: number;
+  readonly #logIdText = new CellText();
   readonly #digest: RowDigest;
   readonly #rowsById: Map<string, number> | undefined;
 
@@ -27,19 +27,19 @@ export class RowKey {
   constructor(header: readonly HeaderColumn[], idColumn: string, rowsById?: Map<string, number>) {
     const sources = header.map((column) => column.source);
     this.#idColumn = sources.indexOf(idColumn);
-    this.#logColumn = sources.indexOf(LOG_ID);
+    this.#logIdColumn = sources.indexOf(LOG_ID);
     this.#digest = new RowDigest(sources);
     this.#rowsById = rowsById;
   }
 
   read(row: CsvRow): void {
     const idCell = row.indexOf(this.#idColumn);
-    const logCell = row.indexOf(this.#logColumn);
+    const logIdCell = row.indexOf(this.#logIdColumn);
     if (idCell >= 0) this.id.read(row, idCell);
     else this.id.set(Buffer.from(`hash:${this.#digest.of(row)}`));
-    if (logCell >= 0) this.#logText.read(row, logCell);
-    this.event = logCell >= 0 ? this.#logText : undefined;
-    this.#readPosition(idCell >= 0 ? this.event : undefined);
+    if (logIdCell >= 0) this.#logIdText.read(row, logIdCell);
+    this.logId = logIdCell >= 0 ? this.#logIdText : undefined;
+    this.#readPosition(idCell >= 0 ? this.logId : undefined);
     if (this.#rowsById === undefined) return;
     const id = this.id.latin1;
     this.occurrence = (this.#rowsById.get(id) ?? 0) + 1;
@@ -53,13 +53,13 @@ export class RowKey {
   }
 
   /** The digits of `<log id>:<digits>`. */
-  #readPosition(event: CellText | undefined): void {
+  #readPosition(logId: CellText | undefined): void {
     const { bytes, start, end } = this.id;
     this.positionStart = end;
     this.positionEnd = end;
-    if (event === undefined) return;
-    let i = start + event.end - event.start + 1;
-    if (i >= end || bytes[i - 1] !== COLON || !event.text.equals(bytes.subarray(start, i - 1))) return;
+    if (logId === undefined) return;
+    let i = start + logId.end - logId.start + 1;
+    if (i >= end || bytes[i - 1] !== COLON || !logId.text.equals(bytes.subarray(start, i - 1))) return;
     for (let k = i; k < end; k++) if (bytes[k] < ZERO || bytes[k] > NINE) return;
     while (i < end - 1 && bytes[i] === ZERO) i++;
     if (end - i <= POSITION_DIGITS) this.positionStart = i;

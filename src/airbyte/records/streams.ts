@@ -9,10 +9,10 @@ export const RESCUED = '_rescued';
 export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profiles';
 
 /**
- * The rows of the export that a stream has, and their columns: all; one row an event, without the columns of items; or
- * the rows with an item, with these columns and those of the system.
+ * The rows of the export that a stream has, and their columns: every row; one row an event, without the columns of
+ * items; or the rows with an item, with these columns and those of the system.
  */
-export type RowSelection = 'all' | 'events' | 'items';
+export type RowSelection = 'every_row' | 'row_per_event' | 'rows_with_item';
 
 /** What a stream of this source is, whatever its configuration. */
 interface StreamDefinition {
@@ -57,28 +57,28 @@ const BY_DAYS: StreamDefinition['sync'] = {
 /** The streams in the order in which `discover` lists them. */
 export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
   events: {
-    selection: 'all',
+    selection: 'every_row',
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY,
     ownProperties: keyAndRescued('detail log id'),
     sync: BY_DAYS,
   },
   event_logs: {
-    selection: 'events',
+    selection: 'row_per_event',
     idColumn: DETAIL_LOG_ID,
     primaryKey: LOG_ID,
     ownProperties: RESCUED_PROPERTY,
     sync: BY_DAYS,
   },
   event_items: {
-    selection: 'items',
+    selection: 'rows_with_item',
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY,
     ownProperties: { ...keyAndRescued('detail log id'), [ITEM_POSITION]: POSITION_SCHEMA },
     sync: BY_DAYS,
   },
   user_profiles: {
-    selection: 'all',
+    selection: 'every_row',
     idColumn: UNIFIED_ID,
     primaryKey: UNIFIED_ID,
     ownProperties: keyAndRescued('unified id'),

@@ -18,8 +18,8 @@ const spec: ConnectorSpecification = {
 
 /** The Airbyte source. */
 export const source: Connector = {
-  spec: async () => async () => ({ type: 'SPEC', spec }),
-  check: async () => (await import('./check.ts')).check,
-  discover: async () => (await import('./discover.ts')).discover,
-  read: async () => (await import('./read.ts')).read,
+  spec: { files: [], load: async () => async () => ({ type: 'SPEC', spec }) },
+  check: { files: ['config'], load: async () => (await import('./check.ts')).check },
+  discover: { files: ['config'], load: async () => (await import('./discover.ts')).discover },
+  read: { files: ['config', 'catalog'], load: async () => (await import('./read.ts')).read },
 };

@@ -21,7 +21,7 @@ interface Series {
   readonly total: number;
 }
 
-/** Stacked bars, one a day, as wide as the page. The bars are an image that is stretched; all text is text of the page. */
+/** Stacked bars, one a day, as wide as the page. The bars are a stretched image; all text is text of the page. */
 export function eventsSection({ events }: TargetReport): Html {
   if (events.length === 0) return html``;
   const shownDays = events.map(({ day }) => day).sort();

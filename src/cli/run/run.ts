@@ -28,8 +28,8 @@ export interface SyncRun {
  * a stream throws what is wrong before the first request as it is.
  */
 export async function runSync(run: SyncRun, sink: Sink | StreamSink, context: Context): Promise<Summary> {
-  if (!('commit' in sink)) return await loadInto(sink, undefined, run, context);
-  return await withRunRecord(sink, () => loadInto(sink, sink, run, context), context);
+  const work = () => loadInto(sink, run, context);
+  return 'commit' in sink ? await withRunRecord(sink, work, context) : await work();
 }
 
 /** Does the work of a run on an open place, records there how it ended, and closes the place. Throws RunFailed. */
@@ -64,15 +64,16 @@ export async function withRunRecord(
   return summary;
 }
 
-/** Does the work of a run. `stateful`: the same place, if it keeps what it loads. */
+/** Does the work of a run. */
 async function loadInto(
   sink: Sink | StreamSink,
-  stateful: Sink | undefined,
   { config, days, maxWaitMs }: SyncRun,
   context: Context,
 ): Promise<Summary> {
   const { clock, logger } = context;
   const began = clock.now();
+  // The place, if it keeps what it loads.
+  const stateful = 'commit' in sink ? sink : undefined;
   const suppression = suppressionOf(config);
   requireSuppression('The place', stateful?.state?.suppressionLength ?? 0, suppression);
   const plan = planRun({ ...days, settings: config, prior: priorLoadsOf(stateful?.state), now: began });

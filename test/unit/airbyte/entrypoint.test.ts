@@ -34,7 +34,7 @@ async function check(
     connectionStatus('SUCCEEDED', await work(context, (error) => ending.abort(error)));
   const load = async () => verb;
   const code = await runConnector(
-    { spec: load, check: load, discover: load },
+    { spec: { files: [], load }, check: { files: ['config'], load }, discover: { files: ['config'], load } },
     {
       words,
       writer: new MessageWriter(out, (error) => ending.abort(error)),

@@ -9,7 +9,7 @@ import { CONFIG_SCHEMAS } from '../../../src/cli/configuration.ts';
 import { formOf } from '../../../src/cli/help.ts';
 import { type ConfigSchema, readVariables, refuseUnknownNames, variablesOf } from '../../../src/config/environment.ts';
 import { ERASURE, LOCAL } from '../../../src/config/local.ts';
-import { parsePart } from '../../../src/config/parse.ts';
+import { parseForCommand } from '../../../src/config/parse.ts';
 import type { Problem } from '../../../src/config/problems.ts';
 import { parseSourceConfig, SOURCE } from '../../../src/config/source.ts';
 import { refusalOf } from '../../support/failure.ts';
@@ -43,9 +43,9 @@ const OF_TYPE: Readonly<Record<string, string>> = { integer: '7', array: 'a,b', 
 
 describe('the environment as a configuration', () => {
   it.each<[string, ConfigSchema, (...given: [Values, Names]) => { readonly missingKeys: readonly Problem[] }]>([
-    ['source', source, (...given) => parsePart(SOURCE, ...given)],
-    ['command line', local, (...given) => parsePart(LOCAL, ...given)],
-    ['erasure', erasure, (...given) => parsePart(ERASURE, ...given)],
+    ['source', source, (...given) => parseForCommand(SOURCE, ...given)],
+    ['command line', local, (...given) => parseForCommand(LOCAL, ...given)],
+    ['erasure', erasure, (...given) => parseForCommand(ERASURE, ...given)],
   ])('has a variable for every key of the %s, and suffices without a file', (_name, schema, parse) => {
     const given = variablesOf(schema).map(({ name, key, property }) => {
       const example = EXAMPLES[key] ?? property.enum?.at(-1) ?? OF_TYPE[property.type ?? ''];
