@@ -11,7 +11,7 @@ import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRow
 import type { StoredColumn } from './tables.ts';
 
 /** What the commit of a batch has stored. */
-export interface BatchOutcome {
+interface BatchOutcome {
   /** Days that it did not write, since their rows were there. */
   readonly unchanged: readonly DayDownload[];
   /** Other days with a value in a column that widens. */

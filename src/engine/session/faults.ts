@@ -99,6 +99,9 @@ export function engineError(thrown: unknown, file: string): UserError {
   });
 }
 
+/** True if another process has the file open. */
+export const isLocked = (thrown: unknown): boolean => LOCKED.test(messageOf(thrown));
+
 /** True if DuckDB refused a statement for what others made of the tables, such as a foreign key. */
 export const isTableRefused = (thrown: unknown): boolean =>
   /^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(thrown));

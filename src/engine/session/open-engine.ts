@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { configError, messageOf, transientError, type UserError } from '../../base/errors.ts';
+import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
 import { doublingPauses, retry } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
 import { checkLocalPath, realPath } from '../../fs/local-path.ts';
@@ -17,7 +17,7 @@ import {
   sweepSpilled,
 } from './database-file.ts';
 import { DATABASE, Engine, type EngineOptions } from './engine.ts';
-import { engineError } from './faults.ts';
+import { engineError, isLocked } from './faults.ts';
 
 const MIB = 2 ** 20;
 /** Maximum size of the spilled data of a query. */
@@ -110,11 +110,12 @@ const LONGEST_RETRY_MS = 1_000;
 /** Attaches a file; waits for its lock for a bounded time. Returns a function that ends this process's claim to it. */
 async function attach(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
   const pauses = doublingPauses({ waitMs: options.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
-  let failure: UserError | undefined;
+  let failure: unknown;
   const release = await retry({ ...options, pauses }, () =>
     attachOnce(connection, options).catch((error: unknown) => {
-      failure = engineError(error, options.file);
-      if (failure.kind !== 'transient') throw failure;
+      // A UserError says that this process has the file open, or that another one has replaced it.
+      if (!(error instanceof UserError || isLocked(error))) throw error;
+      failure = error;
       return undefined;
     }),
   );

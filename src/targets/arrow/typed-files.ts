@@ -67,7 +67,7 @@ export async function* writtenDays(days: AsyncIterable<DayDownload>, stream: Wri
       try {
         file = await engine.transaction(() => writeDay(day, stream, isAfterShared));
       } catch (error) {
-        engine.options.signal?.throwIfAborted();
+        engine.throwIfAborted();
         throw engineError(error, PLACE);
       }
       if (day.mayShareRows) sharedDay = day.receipt.day;

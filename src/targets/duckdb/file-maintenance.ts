@@ -60,7 +60,7 @@ async function pruneDays(engine: Engine, state: PlaceState, before: Day): Promis
   const pruned = prunableBefore(state.receipts, before);
   const { days } = pruned;
   if (days.length === 0) return pruned;
-  const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(state.receipts, engine.clock.now());
   await engine.transaction(async () => {
     await engine.run(`DELETE FROM ${rowsOfDaysSql(days)}`);
     await writeState(engine, { ...state, receipts: withPruned(state.receipts, days, changedAt) });

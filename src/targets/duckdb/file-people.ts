@@ -77,7 +77,7 @@ async function purge(file: string, query: PeopleQuery, options: PurgeOptions): P
 
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
 async function removeRows(engine: Engine, state: PlaceState, conditions: PlaceLookup['conditions']): Promise<number> {
-  const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(state.receipts, engine.clock.now());
   const rowsLost = await rowsByDay(engine, `${EVENTS.name} WHERE ${conditions.events}`);
   let after = withoutRows(state, EVENTS.name, rowsLost, changedAt);
   const removedEvents = await engine.run(`DELETE FROM ${EVENTS.name} WHERE ${conditions.events}`);

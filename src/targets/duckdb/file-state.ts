@@ -83,7 +83,7 @@ export async function readState(engine: Engine): Promise<ReadState | undefined> 
   const placeState: PlaceState = {
     timezone: timezone === null ? null : String(timezone),
     columns: await readRecords<StoredColumn>(engine, COLUMNS_TABLE),
-    receipts: withPruned(receipts, daysWithoutRows, nextChangedAt(receipts, engine.options.clock.now())),
+    receipts: withPruned(receipts, daysWithoutRows, nextChangedAt(receipts, engine.clock.now())),
     exportState: parseState(jsonOf(String(state))),
     changes: await readRecords<ColumnChange>(engine, CHANGES_TABLE),
     lastRun: (await readRecords<RunRecord>(engine, RUNS_TABLE)).at(-1),

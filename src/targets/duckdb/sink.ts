@@ -24,7 +24,7 @@ import { checkLocalPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch, planSnapshot } from '../../table/batch-plan.ts';
 import { logRescued, logWidened } from '../../table/changes.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
-import { type BatchOutcome, type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
+import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
 import { nextChangedAt, splitBatch } from '../../table/receipts.ts';
@@ -102,8 +102,13 @@ class DuckDbSink implements Sink {
       if (toWrite.length === 0) return this.#commitUnchanged(engine, before, unchanged, progress);
       const storedColumns = state.receipts.size === 0 ? undefined : state.columns;
       const planned = planBatch(storedColumns, toWrite, this.#options);
-      const store = () => storeBatch(engine, before, planned, { unchanged, progress });
-      const after = await transactionOn(EVENTS, engine, store);
+      const after = await transactionOn(EVENTS, engine, async () => {
+        const stored = await storeBatch(engine, before, planned);
+        const changedAt = nextChangedAt(state.receipts, engine.clock.now());
+        const finished = finishBatch(state, planned, { ...stored, unchanged, progress, changedAt });
+        await writeState(engine, finished.state);
+        return finished;
+      });
       this.#state = after.state;
       logWidened(this.#options.logger, planned.changes);
       logRescued(this.#options.logger, after.commit.rescued);
@@ -177,13 +182,8 @@ const transactionOn = <T>({ name }: Table, engine: Engine, work: () => Promise<T
     );
   });
 
-/** Stores a batch of days, inside the transaction of its commit. Returns the state after it, and its report. */
-async function storeBatch(
-  engine: Engine,
-  { isNew, state }: FileBefore,
-  planned: PlannedBatch,
-  outcome: Pick<BatchOutcome, 'unchanged' | 'progress'>,
-) {
+/** Stores the rows of a batch of days, inside the transaction of its commit. */
+async function storeBatch(engine: Engine, { isNew, state }: FileBefore, planned: PlannedBatch) {
   const { columns } = planned;
   const widenedDays = isNew ? new Set<Day>() : await daysToWiden(engine, columns);
   if (isNew) {
@@ -199,17 +199,13 @@ async function storeBatch(
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const rowsAfter = await countRowsOfDays(engine, touchedDays);
-  const after = finishBatch(state, planned, {
-    ...outcome,
+  // Later rows take the space of the removed ones.
+  if (removedRows > 0) await engine.joinRowGroups();
+  return {
     widenedDays,
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
     rescued: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(days)})`),
-    changedAt: nextChangedAt(state.receipts, engine.options.clock.now()),
-  });
-  await writeState(engine, after.state);
-  // Later rows take the space of the removed ones.
-  if (removedRows > 0) await engine.joinRowGroups();
-  return after;
+  };
 }
 
 /** The days with a value in a column that widens. Called before it does. */
@@ -246,7 +242,7 @@ async function storeSnapshot(
   await engine.run(`DROP TABLE IF EXISTS ${name}`);
   await makeTable(engine, USER_PROFILES, { ...state, columns: planned.columns });
   await insertRows(engine, planned);
-  const changedAt = nextChangedAt(state.receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(state.receipts, engine.clock.now());
   const profiles = profilesAfter(planned, { rows: await engine.count(name), changedAt, hashing });
   const after = { ...state, profiles };
   await writeState(engine, after);

@@ -108,7 +108,7 @@ export async function writeParquet(
   { query, receipt, profiles }: FileContent,
   path: string,
 ): Promise<WrittenFile> {
-  const writtenAt = new Date(engine.options.clock.now()).toISOString();
+  const writtenAt = new Date(engine.clock.now()).toISOString();
   const metadata = {
     'dfinery.version': VERSION,
     [RECEIPT_KEY]: JSON.stringify(receipt),

@@ -102,7 +102,7 @@ async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): P
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
 async function sweepRuns({ localFiles: { storage, runFolder, engine } }: FilesPlace) {
   if (storage.workFolder === undefined) return { unswept: [], inUse: [] };
-  const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder, engine.options.clock.now());
+  const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder, engine.clock.now());
   const unswept = unremovable.map(
     (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
   );
@@ -136,7 +136,7 @@ async function findRemoval(place: FilesPlace, query: PeopleQuery) {
 async function planRemoval(place: FilesPlace, query: PeopleQuery) {
   const { engine, version, localFiles } = place;
   const { people, conditions, rowsLost, filesWithPeople } = await findRemoval(place, query);
-  const changedAt = nextChangedAt(version.state.receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(version.state.receipts, engine.clock.now());
   let { state } = version;
   for (const table of TABLE_NAMES) state = withoutRows(state, table, rowsLost[table], changedAt);
   const files = { events: new Map<Day, NewFile | undefined>(), user_profiles: new Map<Day, NewFile | undefined>() };

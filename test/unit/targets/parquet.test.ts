@@ -343,13 +343,14 @@ describe('a Parquet folder', () => {
     expect(statSync(join(place.place, '_dfinery.json')).size).toBeLessThan(303 * 1_000);
   }, 120_000);
 
-  it('records a run that was stopped between the files of a commit and its state', async () => {
-    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+  it('records a run that was stopped between files and state of a commit, beside a damaged file', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'c' }])]]);
     const state = readFileSync(join(place.place, '_dfinery.json'));
     const stop = new AbortController();
     const sink = await place.target.open(place.place, place.options({ signal: stop.signal }));
     await place.load([[place.of(D1, [{ id: 'b' }])]]);
     writeFileSync(join(place.place, '_dfinery.json'), state);
+    writeFileSync(fileOf(D2), 'x');
     stop.abort();
     if ('commit' in sink) await sink.recordRun(LAST_RUN);
     await sink.close();

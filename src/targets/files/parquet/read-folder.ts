@@ -91,7 +91,7 @@ export async function readFolder(
   const adoptedDays = adopted.filter((contents) => contents.profiles === undefined);
   const receipts = receiptsOf([...state.receipts.values(), ...adoptedDays.map(({ receipt }) => receipt)]);
   const daysRemoved = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));
-  const changedAt = nextChangedAt(receipts, engine.options.clock.now());
+  const changedAt = nextChangedAt(receipts, engine.clock.now());
   const stateNow = { ...state, receipts: withPruned(receipts, daysRemoved, changedAt), profiles };
   return { version: { state: stateNow, files, damaged, damage: damageIn(damaged) }, daysRemoved };
 }
@@ -180,7 +180,7 @@ async function readContents(engine: Engine, path: string) {
     const columns = await describeFile(engine, path);
     return { receipt, profiles: storedProfilesOf(jsonOf(profiles), path), writtenAt, columns };
   } catch (error) {
-    engine.options.signal?.throwIfAborted();
+    engine.throwIfAborted();
     if (isOutOfMemory(error)) throw error;
     return undefined;
   }
