@@ -17,8 +17,8 @@ import { EVENTS, type StoredColumn, type Table, USER_PROFILES } from './tables.t
 /** A day of a batch. */
 export interface PlannedDay {
   readonly download: DayDownload;
-  /** Its cells in each column of the place, by `columnKey`. */
-  readonly cells: ReadonlyMap<string, ColumnCells>;
+  /** Its cells in each column of the place, by position. */
+  readonly cells: readonly ColumnCells[];
 }
 
 /** The days of a commit, and the columns of the place after it. */
@@ -54,12 +54,10 @@ export function planBatch(
     const isPinned = occurrence === 1 && pinned?.has(source) === true;
     const typeRules = { stored, setting, declared: scanned.get(key)?.declared, isPinned, isFrozen, zone };
     const scansByDay = scans.map((scan) => scan.scanned.get(key));
-    return { key, ...planColumn(typeRules, scansByDay) };
+    return planColumn(typeRules, scansByDay);
   });
   const columns = planned.map(({ column }) => column);
-  const days = batch.map((download, i) => {
-    return { download, cells: new Map(planned.map(({ key, cellsByDay }) => [key, cellsByDay[i]])) };
-  });
+  const days = batch.map((download, i) => ({ download, cells: planned.map(({ cellsByDay }) => cellsByDay[i]) }));
   return { columns, changes: changesOf(columns, scans, { isFirst, zone }), days, timezone, table };
 }
 

@@ -30,37 +30,31 @@ export function planColumn(
   rules: TypeRules,
   scansByDay: readonly (ScannedColumn | undefined)[],
 ): { readonly column: PlannedColumn; readonly cellsByDay: readonly ColumnCells[] } {
-  const { stored } = rules;
+  const { stored, setting, isPinned, isFrozen, zone } = rules;
+  // No cell changes it.
+  const fixedType = setting ?? declaredType(rules) ?? (isFrozen ? stored.type : null);
+  const mayAdd = !isFrozen || setting !== undefined;
+  // The type once cells of these forms have come; null if the table does not have the column.
+  const typeAfter = (forms: CellForms): ColumnType | null => {
+    if (stored.type === null && !isPinned) {
+      const hasValue = (fixedType === 'string' ? forms : forms & ~NULL_TEXT) !== 0;
+      if (!hasValue || !mayAdd) return null;
+    }
+    if (fixedType !== null) return fixedType;
+    const allForms = stored.forms | forms;
+    return (stored.type === null ? typeOf(allForms, zone) : widenedType(stored.type, allForms, zone)) ?? null;
+  };
   let forms: CellForms = 0;
   const cellsByDay = scansByDay.map((scan) => {
-    forms |= scan?.forms ?? 0;
-    return cellsOfDay(scan?.forms ?? 0, decideType(forms, rules));
+    const dayForms = scan?.forms ?? 0;
+    forms |= dayForms;
+    return cellsOfDay(dayForms, typeAfter(forms), fixedType !== null);
   });
-  const { type } = decideType(forms, rules);
+  const type = typeAfter(forms);
   const [firstCell] = scansByDay.flatMap((scan) => scan?.seen ?? []);
   const firstShape = stored.firstShape ?? firstCell?.shape ?? null;
   const column = { ...stored, type, forms: stored.forms | forms, firstShape, storedType: stored.type };
   return { column, cellsByDay };
-}
-
-/** The type of a column, null if the table does not have it. `isFixed`: no cell changes it. */
-interface DecidedType {
-  readonly type: ColumnType | null;
-  readonly isFixed: boolean;
-}
-
-/** The type of a column once cells of these forms have come. */
-function decideType(forms: CellForms, rules: TypeRules): DecidedType {
-  const { stored, setting, isPinned, isFrozen, zone } = rules;
-  const fixedType = setting ?? declaredType(rules) ?? (isFrozen ? stored.type : null);
-  if (stored.type === null && !isPinned) {
-    const hasValue = (fixedType === 'string' ? forms : forms & ~NULL_TEXT) !== 0;
-    if (!hasValue || (isFrozen && setting === undefined)) return { type: null, isFixed: false };
-  }
-  if (fixedType !== null) return { type: fixedType, isFixed: true };
-  const allForms = stored.forms | forms;
-  const type = stored.type === null ? typeOf(allForms, zone) : widenedType(stored.type, allForms, zone);
-  return { type: type ?? null, isFixed: false };
 }
 
 /** The type of a declared group, unless stored values may not fit into it. */
@@ -103,8 +97,8 @@ export interface ColumnCells {
   readonly isNullText: boolean;
 }
 
-/** The cells of a day, with the type that the column has after this day. */
-function cellsOfDay(forms: CellForms, { type, isFixed }: DecidedType): ColumnCells {
+/** The cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
+function cellsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnCells {
   // A column that is always a string has each cell as it was written.
   const isVerbatim = type === 'string' && isFixed && forms !== 0;
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.

@@ -49,7 +49,7 @@ export function prunableBefore(receipts: Receipts, before: Day): { readonly days
   return { days: prunable.map(({ day }) => day), rows: countStoredRows(prunable) };
 }
 
-/** The `changed_at` of a commit at `now` (ms): later than all of the place, also if its clock was set back. */
+/** The `changed_at` of a commit at `now` (ms): later than all of these receipts, also if the clock was set back. */
 export function nextChangedAt(receipts: Receipts, now: number): string {
   const latest = Math.max(0, ...[...receipts.values()].map(({ changed_at }) => Date.parse(changed_at)));
   return new Date(Math.max(now, latest + 1)).toISOString();

@@ -53,7 +53,7 @@ export function filesQuery({ columns, timezone, table }: PlannedBatch, files: re
     if (filledCells === 0 || column === undefined) return undefined;
     // Hashes, and the key, are made of texts.
     const wantsText = !everyRowHasId || fileColumn === id;
-    return cellSql(column, cellsOfFiles(files, key), cellName(index), { zone, wantsText });
+    return cellSql(column, cellsOfFiles(files, column), cellName(index), { zone, wantsText });
   });
   const ownSql: Readonly<Record<(typeof OWN_COLUMNS)[number], string>> = {
     _key: keySql(fileColumns, id, everyRowHasId),
@@ -74,8 +74,8 @@ export function filesQuery({ columns, timezone, table }: PlannedBatch, files: re
 }
 
 /** The cells of a column in all these files. */
-function cellsOfFiles(files: readonly FileOfDay[], key: string): ColumnCells {
-  const cells = files.flatMap(({ day }) => day.cells.get(key) ?? []).filter(({ forms }) => forms !== 0);
+function cellsOfFiles(files: readonly FileOfDay[], { position }: StoredColumn): ColumnCells {
+  const cells = files.map(({ day }) => day.cells[position]).filter(({ forms }) => forms !== 0);
   return {
     forms: cells.reduce((union, { forms }) => union | forms, 0),
     isNullText: cells.some(({ isNullText }) => isNullText),

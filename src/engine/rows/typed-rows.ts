@@ -1,10 +1,9 @@
-// This folder: from the CSV files of days to typed rows with keys, as SQL; checks and counts of stored rows. All targets
-// store what `withTypedRows` of this file gives. `files-query.ts` has the query of files with one header, `csv-sql.ts`
-// the SQL of a file and of a cell.
+// This folder: from the CSV files of days to typed rows with keys, as SQL. It also checks and counts stored rows. All
+// targets store what `withTypedRows` of this file gives. `files-query.ts` has the query of files with one header,
+// `csv-sql.ts` the SQL that reads files and their cells.
 
 import { groupBy } from '../../base/group.ts';
 import { identifier } from '../../base/sql.ts';
-import { columnKey } from '../../cells/columns/groups.ts';
 import type { DuckDbColumn } from '../../cells/types/codec.ts';
 import { STRING } from '../../cells/types/forms.ts';
 import { typeOf } from '../../cells/types/types.ts';
@@ -55,8 +54,8 @@ function readingOf({ columns, timezone }: PlannedBatch, { file, day }: FileOfDay
   const zone = zoneOf(timezone);
   const readings = columns
     .filter(({ type }) => type === 'string' || type === null)
-    .flatMap(({ source, occurrence, position }) => {
-      const { forms, isNullText } = day.cells.get(columnKey(source, occurrence)) ?? { forms: 0, isNullText: false };
+    .flatMap(({ position }) => {
+      const { forms, isNullText } = day.cells[position];
       // No cells, and texts as they are, go with each other.
       const isAsWritten = forms === 0 || (forms & STRING) !== 0;
       return isAsWritten ? [] : [position, typeOf(forms, zone), isNullText];
