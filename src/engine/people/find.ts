@@ -32,7 +32,7 @@ export interface SearchedPlace {
 export interface PlaceLookup {
   /** Of both tables together. */
   readonly people: PeopleFound;
-  /** SQL for each table, TRUE for a row that a purge removes, else FALSE; valid on this engine until the next look-up. */
+  /** SQL for each table, TRUE for a row that a purge removes, else FALSE; valid until the engine's next look-up. */
   readonly conditions: Readonly<Record<Table['name'], string>>;
 }
 
@@ -48,9 +48,16 @@ interface SearchedTable {
 const KINDS = ['external', 'unified'] as const;
 type Kind = (typeof KINDS)[number];
 
-/** What cells may hold for the ids that are looked for. `id` is NULL for the suppression list. */
+/**
+ * Temporary table: what cells may hold for the ids that are looked for. `id` is NULL for the suppression list.
+ *
+ *     id    table_name  kind      text
+ *     4711  events      external  4711
+ *     4711  events      unified   u-1
+ *     NULL  events      unified   u-2
+ */
 const STORED_TEXTS = 'temp.main._dfinery_stored_texts';
-/** What the cells of both columns hold in the rows that leave. */
+/** What the cells of both columns hold in the rows that leave: likewise, with a `row_id` such as `events 17`. */
 const CELLS = 'temp.main._dfinery_cells';
 
 /**
@@ -68,27 +75,27 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
 
   // 2. The people of the rows that hold the external ids.
   await createTables(engine);
-  const peopleInTables: PeopleById[] = [];
+  const foundByTable: PeopleById[] = [];
   const idTexts = ids.map((id) => ({ id, text: id }));
   for (const table of tables) {
     await addStoredTexts(engine, table, 'external', idTexts);
-    peopleInTables.push(await peopleOfIds(engine, table));
+    foundByTable.push(await peopleOfIds(engine, table));
   }
-  const peopleOf = joinPeople(...peopleInTables);
-  const people = joinPeople(query.knownPeople, peopleOf);
-  const warnings = checkKeys(place, tables, people, query);
+  const foundInRows = joinPeople(...foundByTable);
+  const unifiedTexts = joinPeople(query.knownPeople, foundInRows);
+  const warnings = checkKeys(place, tables, unifiedTexts, query);
 
   // 3. All rows of these people, of those that other ways found, and of those on the suppression list.
-  const peopleTexts = ids
-    .flatMap((id) => (people.get(id) ?? []).map((text) => ({ id, text })))
+  const textsOfIds = ids
+    .flatMap((id) => (unifiedTexts.get(id) ?? []).map((text) => ({ id, text })))
     .filter(({ text }) => !isPlaceholder(text));
-  const suppressedPeople = new Set<string>();
+  const suppressedPersons = new Set<string>();
   const conditions = { events: 'false', user_profiles: 'false' };
   for (const table of tables) {
     const suppressed = await suppressedTexts(engine, table, query);
-    for (const text of suppressed) suppressedPeople.add(personOf(text, hashKey));
-    const suppressedEntries = suppressed.map((text) => ({ id: null, text }));
-    await addStoredTexts(engine, table, 'unified', [...peopleTexts, ...suppressedEntries]);
+    for (const text of suppressed) suppressedPersons.add(personOf(text, hashKey));
+    const textsOfList = suppressed.map((text) => ({ id: null, text }));
+    await addStoredTexts(engine, table, 'unified', [...textsOfIds, ...textsOfList]);
     conditions[table.name] = conditionSql(table, KINDS);
     await addCells(engine, table, conditions[table.name]);
   }
@@ -98,14 +105,14 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   const { unifiedIds, peopleWithOtherIds } = await peopleInCells(engine, tables, hashKey);
   await engine.run(`DROP TABLE ${CELLS}`);
   const persons = new Set(unifiedIds.map(({ text }) => personOf(text, hashKey)));
-  const othersCount = [...suppressedPeople].filter((person) => !persons.has(person)).length;
+  const othersCount = [...suppressedPersons].filter((person) => !persons.has(person)).length;
   const missingIds = ids.filter((id) => !rowsOf.has(id));
   return {
     people: {
       unifiedIds,
       personCount: persons.size,
       rowsOf,
-      peopleOf,
+      peopleOf: foundInRows,
       alikeTexts: await alikeTexts(engine, tables, missingIds),
       rowCount,
       peopleWithOtherIds,
@@ -146,13 +153,13 @@ const createTables = (engine: Engine) =>
 function checkKeys(
   { name }: SearchedPlace,
   tables: readonly SearchedTable[],
-  people: PeopleById,
-  { column, hashKey }: PeopleQuery,
+  unifiedTexts: PeopleById,
+  { column }: PeopleQuery,
 ): string[] {
-  const isPlain = [...people.values()].flat().some((text) => !isHash(text));
+  const isPlain = [...unifiedTexts.values()].flat().some((text) => !isHash(text));
   const warnings = tables.flatMap(({ external, unified }) => [
-    ...(external?.checkKey(true, name, hashKey) ?? []),
-    ...unified.checkKey(isPlain || column === UNIFIED_ID, name, hashKey),
+    ...(external?.checkKey(true, name) ?? []),
+    ...unified.checkKey(isPlain || column === UNIFIED_ID, name),
   ]);
   return [...new Set(warnings)];
 }
@@ -253,7 +260,7 @@ async function addCells(engine: Engine, table: SearchedTable, condition: string)
     WHERE cell.text IS NOT NULL`);
 }
 
-/** The number of rows of each id, of all ids together, and of all people who leave. A row may be that of several ids. */
+/** The number of rows of each id, of all ids together, and of all people who leave. A row may have several ids. */
 async function countRows(engine: Engine) {
   const hits = `${CELLS} JOIN ${STORED_TEXTS} USING (table_name, kind, text) WHERE id IS NOT NULL`;
   const counts = await engine.rows(`SELECT id, count(DISTINCT row_id) AS row_count FROM ${hits} GROUP BY id`);

@@ -21,6 +21,7 @@ export class IdColumn {
   readonly cells: readonly string[];
   /** The key that was given, if rows have hashes under it. */
   readonly hashKey: HashKey | undefined;
+  readonly #isKeyGiven: boolean;
   /** Check values of the keys under which rows have hashes, oldest first; null for rows with plain values. */
   readonly #keyChecks: readonly (string | null)[];
   readonly #codecs: readonly ColumnCodec[];
@@ -40,6 +41,7 @@ export class IdColumn {
     const zone = zoneOf(state.timezone);
     this.source = source;
     this.#keyChecks = hashed.length === 0 ? [null] : hashed;
+    this.#isKeyGiven = givenKey !== undefined;
     this.hashKey = givenKey !== undefined && hashed.includes(givenKey.check) ? givenKey : undefined;
     this.cells = columns.flatMap((column) => [
       codecOf(column.type, zone).textSql(identifier(column.name)),
@@ -54,7 +56,7 @@ export class IdColumn {
     return this.hashKey !== undefined && this.#keyChecks.includes(null);
   }
 
-  /** SQL of the texts that a cell may hold for an id: a list with NULLs. With a `hashKey` it needs the values of its pads. */
+  /** SQL of the texts that a cell may hold for an id: a list with NULLs. With a `hashKey` it needs its `padsOf`. */
   storedTextsSql(id: string): string {
     const plain = [id, ...this.#codecs.map((codec) => canonicalSql(codec, id))];
     return listSql(this.hashKey === undefined ? plain : [...plain, ...plain.map(hmacSql)]);
@@ -67,17 +69,21 @@ export class IdColumn {
   }
 
   /**
-   * Gives warnings about rows with hashes under other keys than the given one. A hash is found in rows that hold the
-   * same hash; only the key connects it to a plain id. So it throws a configuration failure if `needsKey`, and no row
-   * has hashes under the given key.
+   * Warns of rows with hashes under other keys than the given one, or throws a configuration failure. A hash is found
+   * in rows that hold the same hash; only its key connects it to a plain id.
+   *
+   *     rows with hashes under other keys     if `needsKey`  else
+   *     beside rows under the given key       warns          warns
+   *     of one key, without any other rows    throws         nothing
+   *     of several keys, or beside plain ids  throws         warns
    */
-  checkKey(needsKey: boolean, place: string, givenKey: HashKey | undefined): string[] {
+  checkKey(needsKey: boolean, place: string): string[] {
     const { source, hashKey } = this;
     if (this.#keyChecks.every((check) => check === null || check === hashKey?.check)) return [];
     const othersHashed = `${place}: some rows have ${source} hashed under another key`;
     if (needsKey) {
       if (hashKey !== undefined) return [`${othersHashed}. Run again with that key for those.`];
-      const why = givenKey === undefined ? 'hash_key is missing' : 'hash_key is another one';
+      const why = this.#isKeyGiven ? 'hash_key is another one' : 'hash_key is missing';
       throw configError(
         `${place} holds the column ${source} hashed, but ${why}: give the one that it was loaded with, in hash_key or ` +
           'DFINERY_HASH_KEY. Nothing was done.',
