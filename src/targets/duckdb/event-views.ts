@@ -47,10 +47,10 @@ const RESCUED_ITEM =
   `(_rescued IS NOT NULL AND len(list_filter(json_keys(_rescued), ` +
   `lambda k: starts_with(k, ${literal(ITEM_PREFIX)}) AND length(k) > ${ITEM_PREFIX.length})) > 0)`;
 
-/** SQL of the number `n` of a detail log id that is its log id, a colon and `n`. */
+/** SQL of the number `n` of a detail log id that is its log id, a colon and `n` of at most 18 digits. */
 function itemPositionSql(columns: readonly StoredColumn[]): string {
   const detail = varcharSql(columnOfSourceSql(columns, DETAIL_LOG_ID));
   const log = varcharSql(columnOfSourceSql(columns, LOG_ID));
-  const suffix = `substr(${detail}, length(${log}) + 2)`;
-  return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(regexp_extract(${suffix}, '^[0-9]+$') AS BIGINT) END`;
+  const digits = `regexp_extract(substr(${detail}, length(${log}) + 2), '^0*[0-9]{1,18}$')`;
+  return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(${digits} AS BIGINT) END`;
 }

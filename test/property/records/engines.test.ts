@@ -29,8 +29,9 @@ const csvOf = (
       ({ log, suffix, id, price, tag, n, note }) =>
         `${id ? `${log}${suffix}` : ''},${log},${price},${tag},login,${n},"${note}"`,
     ),
-    // Every column has a type: one that is never filled has none in a table.
-    'z,z,1,t,login,2,note',
+    // Every column has a type: one that is never filled has none in a table. A position has at most 18 digits.
+    'z:1234567890123456789,z,1,t,login,2,note',
+    'z:0000000000000000000000005,z,1,t,login,2,note',
     '',
   ].join('\n');
 
