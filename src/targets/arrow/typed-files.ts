@@ -14,19 +14,13 @@ import type { ColumnRules } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { messagesOf, OWN_IN_ARROW } from './ipc-stream.ts';
 
-/** A day, and the file with its typed rows; undefined for a day without rows. */
+/** A day, and what a stream gets of it. */
 export interface WrittenDay {
   readonly day: DayDownload;
-  readonly file: WrittenFile | undefined;
-}
-
-/** A temporary Parquet file with the rows of a day. */
-interface WrittenFile {
-  readonly path: string;
-  /** Number of rows of a record batch. */
-  readonly batchRows: number;
   /** Cells in `_rescued`, by their key there. */
   readonly rescued: ReadonlyMap<string, number>;
+  /** The rows as messages, from a temporary file that is removed behind the last batch. */
+  readonly batches: AsyncIterable<{ readonly rows: number; readonly messages: Uint8Array }> | readonly [];
 }
 
 const PLACE = 'the Arrow stream';
@@ -61,18 +55,18 @@ export async function* writtenDays(days: AsyncIterable<DayDownload>, stream: Wri
   // The day whose rows are in `SENT`.
   let sharedDay: Day | undefined;
   for await (const day of days) {
-    let file: WrittenFile | undefined;
+    let written: WrittenDay = { day, rescued: new Map(), batches: [] };
     if (day.files.some(({ rows }) => rows > 0)) {
       const isAfterShared = sharedDay === addDays(day.receipt.day, -1);
       try {
-        file = await engine.transaction(() => writeDay(day, stream, isAfterShared));
+        written = await engine.transaction(() => writeDay(day, stream, isAfterShared));
       } catch (error) {
         engine.throwIfAborted();
         throw engineError(error, PLACE);
       }
       if (day.mayShareRows) sharedDay = day.receipt.day;
     }
-    yield { day, file };
+    yield written;
   }
 }
 
@@ -81,7 +75,7 @@ async function writeDay(
   day: DayDownload,
   { engine, folder, columns, rules }: WriteOptions,
   isAfterShared: boolean,
-): Promise<WrittenFile> {
+): Promise<WrittenDay> {
   const { receipt, mayShareRows } = day;
   const batch = planBatch(columns, [day], rules);
   const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
@@ -103,19 +97,19 @@ async function writeDay(
   const rowId = sharedRowIdSql(batch.columns);
   const path = isAfterShared ? join(folder, `${receipt.day}-unsent.parquet`) : allPath;
   if (isAfterShared) {
-    await write(`SELECT * FROM ${readFile(allPath)} WHERE ${rowId} NOT IN (FROM ${SENT})`, path);
+    await write(`SELECT * FROM ${fileSql(allPath)} WHERE ${rowId} NOT IN (FROM ${SENT})`, path);
     await rm(allPath);
   }
   if (mayShareRows) {
-    await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS row_id FROM ${readFile(path)}`);
+    await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS row_id FROM ${fileSql(path)}`);
   }
-  return { path, batchRows, rescued: await countRescuedByKey(engine, readFile(path)) };
+  return { day, rescued: await countRescuedByKey(engine, fileSql(path)), batches: recordBatches(path, batchRows) };
 }
 
-const readFile = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;
+const fileSql = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;
 
-/** Yields the rows of a file as messages, a record batch at a time. A row group is decoded as a whole. */
-export async function* recordBatches({ path, batchRows }: WrittenFile) {
+/** Yields the rows of a file in batches of at most so many, and removes it. A row group is decoded as a whole. */
+async function* recordBatches(path: string, batchRows: number) {
   const { ParquetFile } = await loadDecoder();
   const file = await ParquetFile.fromFile(await openAsBlob(path));
   try {
@@ -128,4 +122,5 @@ export async function* recordBatches({ path, batchRows }: WrittenFile) {
   } finally {
     file.free();
   }
+  await rm(path);
 }

@@ -23,7 +23,7 @@ import { logRescued, logWidened } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, Streamed } from '../contract.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
-import { recordBatches, type WrittenDay, writtenDays } from './typed-files.ts';
+import { type WrittenDay, writtenDays } from './typed-files.ts';
 
 /**
  * Writes days as one Arrow IPC stream into a file, or on a stream that stays open. Its schema is the pinned one, if
@@ -136,16 +136,15 @@ async function sendDays(
   let daysTaken = 0;
   let readerLeft = false;
   try {
-    for await (const { day, file } of days) {
+    for await (const { day, rescued: cellsByKey, batches } of days) {
       let rowsTaken = 0;
-      for await (const { messages, rows } of file === undefined ? [] : recordBatches(file)) {
+      for await (const { messages, rows } of batches) {
         await stream.write(messages);
         rowsTaken += rows;
       }
       daysTaken++;
-      for (const [name, cells] of file?.rescued ?? []) rescued.set(name, (rescued.get(name) ?? 0) + cells);
+      for (const [name, cells] of cellsByKey) rescued.set(name, (rescued.get(name) ?? 0) + cells);
       onSent(day, rowsTaken);
-      if (file !== undefined) await rm(file.path);
     }
     await stream.end();
   } catch (error) {

@@ -1,12 +1,28 @@
 import { anyOfSql, identifier, literal, varcharSql } from '../../base/sql.ts';
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../cells/columns/groups.ts';
 import { columnOfSourceSql } from '../../engine/column-sql.ts';
-import { isItemGroup, type StoredColumn } from '../../table/tables.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import { isItemGroup, type StoredColumn, typedColumns } from '../../table/tables.ts';
 
-// The queries of the views `event_logs` and `event_items`.
+export const VIEWS = {
+  event_logs: {
+    queryOf: eventLogs,
+    comment: 'An event each, without item columns: of its rows the one of the lowest item position.',
+  },
+  event_items: { queryOf: eventItems, comment: 'An item each, with the short names of item columns.' },
+};
+
+/** Makes `event_logs` and `event_items` anew over these columns. */
+export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+  const tableColumns = typedColumns(columns);
+  for (const [view, { queryOf, comment }] of Object.entries(VIEWS)) {
+    await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queryOf(tableColumns)}`);
+    await engine.run(`COMMENT ON VIEW ${view} IS ${literal(comment)}`);
+  }
+}
 
 /** A query of the row of lowest position of each event, without the item columns. */
-export function eventLogs(columns: readonly StoredColumn[]): string {
+function eventLogs(columns: readonly StoredColumn[]): string {
   const log = columnOfSourceSql(columns, LOG_ID);
   const names = columns.filter((column) => !isItemGroup(column.group)).map((column) => identifier(column.name));
   // A row without a log id is an event of its own.
@@ -21,7 +37,7 @@ export function eventLogs(columns: readonly StoredColumn[]): string {
 }
 
 /** A query of the items: unified id, system columns, item columns without their prefix, position. */
-export function eventItems(columns: readonly StoredColumn[]): string {
+function eventItems(columns: readonly StoredColumn[]): string {
   const common = columns.filter(({ group }) => group === 'unified_id' || group === 'system');
   const items = columns.filter((column) => isItemGroup(column.group));
   const select = [

@@ -10,6 +10,7 @@ import type { ColumnChange, PlaceState, RunRecord, StoredProfiles } from '../../
 import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import { EVENTS, type StoredColumn, USER_PROFILES } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
+import { createViews, VIEWS } from './event-views.ts';
 import {
   CHANGES_TABLE,
   COLUMNS_TABLE,
@@ -20,7 +21,7 @@ import {
   readRecords,
   replaceRecords,
 } from './record-tables.ts';
-import { createViews, makeTable, VIEWS } from './row-tables.ts';
+import { makeTable } from './row-tables.ts';
 
 // What a file holds beside its rows: whether it was loaded, its state, and the tables of other programs.
 

@@ -11,10 +11,9 @@ import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type StoredColumn, type Table, type Typed, typedColumns } from '../../table/tables.ts';
-import { eventItems, eventLogs } from './event-views.ts';
+import { createViews } from './event-views.ts';
 
-// The tables with the rows of an export, `events` and `user_profiles`: their columns and comments, and the views over
-// them.
+// The tables with the rows of an export, `events` and `user_profiles`: their columns and comments.
 
 /** The types of this program's own columns in a DuckDB file. */
 const OWN_TYPES = {
@@ -36,14 +35,6 @@ const OWN_COMMENTS = {
 };
 /** With more columns, comments take seconds: each costs as much as the table is wide. */
 const COMMENTED_COLUMNS = 500;
-
-export const VIEWS = {
-  event_logs: {
-    queryOf: eventLogs,
-    comment: 'An event each, without item columns: of its rows the one of the lowest item position.',
-  },
-  event_items: { queryOf: eventItems, comment: 'An item each, with the short names of item columns.' },
-};
 
 /** The columns that a table has in a file, with their types. */
 export const sqlColumns = (
@@ -122,12 +113,3 @@ export const rowsOfDaysSql = (days: readonly Day[]): string =>
   `${EVENTS.name} WHERE event_date IN (${days.map(dateSql)})`;
 
 export const countRowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, rowsOfDaysSql(days));
-
-/** Makes `event_logs` and `event_items` anew over these columns. */
-export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
-  const tableColumns = typedColumns(columns);
-  for (const [view, { queryOf, comment }] of Object.entries(VIEWS)) {
-    await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queryOf(tableColumns)}`);
-    await engine.run(`COMMENT ON VIEW ${view} IS ${literal(comment)}`);
-  }
-}

@@ -46,8 +46,7 @@ export async function writeModels(file: string, options: PlaceOptions): Promise<
  * taken a name, that model is left out.
  */
 export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
-  const models = await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`);
-  if (models === 0) return;
+  if ((await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`)) === 0) return;
   const foreign = await foreignNames(engine);
   await createModels(
     engine,
