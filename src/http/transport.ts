@@ -187,17 +187,19 @@ export class HttpAnswer {
   /** Throws unless a body of so many bytes is whole. `isCut`: it ended before Node saw its end. */
   async #checkEnd(received: number, isCut: boolean): Promise<void> {
     const { 'content-length': length, 'transfer-encoding': encoding } = this.headers;
-    const declared = length === undefined ? undefined : Number(length);
+    if (length === undefined) {
+      // Node takes a body that ends with its connection for complete, even if a reset was its end.
+      const isReset = encoding === undefined && this.#failure !== undefined;
+      if (isCut || isReset) throw this.#failure ?? new Truncated('the connection was closed early');
+      return;
+    }
+    const declared = Number(length);
     for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#failure === undefined; turn++)
       await nextTurn();
     const error = this.#failure;
-    // Node takes a body that ends with its connection for complete, even if a reset was its end.
-    const endsWithConnection = declared === undefined && encoding === undefined;
-    if (error !== undefined && (isCut || endsWithConnection)) throw error;
-    if (declared === undefined && isCut) throw new Truncated('the connection was closed early');
+    if (error !== undefined && isCut) throw error;
     // Node's parser fails where bytes follow behind a declared length.
     const sent = codeOf(error)?.startsWith('HPE_') ? 'more' : received;
-    if (declared !== undefined && sent !== declared)
-      throw new WrongBody('length', `declared ${declared} bytes of an answer and sent ${sent}`);
+    if (sent !== declared) throw new WrongBody('length', `declared ${declared} bytes of an answer and sent ${sent}`);
   }
 }
