@@ -8,7 +8,6 @@ import {
   type ColumnGroup,
   compareBytes,
   EVENT_NAME_ALTERNATIVE,
-  type HeaderColumn,
   headerColumns,
   KNOWN_COLUMNS,
   nfc,
@@ -64,8 +63,8 @@ function joinColumns(
 ): DiscoveredColumn[] {
   const sampled = headerColumns(scans.map(({ name }) => name));
   const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
-  const columns = [...editHeader(header, edits).kept, ...sampled, ...headerColumns(standardNames(config))];
-  const byKey = new Map(columns.map((column): [string, HeaderColumn] => [column.key, column]));
+  const columns = [...editHeader(header, edits).columns, ...sampled, ...headerColumns(standardNames(config))];
+  const byKey = new Map(columns.flatMap((column) => (column === undefined ? [] : [[column.key, column] as const])));
   return [...byKey.values()]
     .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)
     .map(({ key, source, group, declared }) => ({

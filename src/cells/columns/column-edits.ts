@@ -15,8 +15,8 @@ export const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), key: un
 export interface EditedHeader {
   /** For each column the action of the writer on its cells. */
   readonly actions: Uint8Array;
-  /** The columns that stay. */
-  readonly kept: readonly HeaderColumn[];
+  /** By the same index: undefined for a dropped one. One of hashes is a string, whatever type the service fixes. */
+  readonly columns: readonly (HeaderColumn | undefined)[];
   /** The names of the edits that the header has. */
   readonly foundNames: readonly string[];
 }
@@ -26,10 +26,14 @@ export function editHeader(header: readonly string[], edits: ColumnEdits): Edite
   const actionOf = (name: string) => (edits.drop.has(name) ? DROP : edits.hash.has(name) ? HASH : KEEP);
   const names = headerColumns(header).map(({ name, source }) => nfc(actionOf(nfc(name)) === KEEP ? source : name));
   const actions = Uint8Array.from(names, actionOf);
+  // As for all readers of the file, what is kept decides: without `df_event_name`, `event_name` is the event name.
+  const kept = headerColumns(header.filter((_, i) => actions[i] !== DROP)).values();
   return {
     actions,
-    // As for all readers of the file, what is kept decides: without `df_event_name`, `event_name` is the event name.
-    kept: headerColumns(header.filter((_, i) => actions[i] !== DROP)),
+    columns: Array.from(actions, (action) => {
+      const column = action === DROP ? undefined : kept.next().value;
+      return column && action === HASH ? { ...column, declared: 'string' } : column;
+    }),
     foundNames: [...new Set(names.filter((_, i) => actions[i] !== KEEP))],
   };
 }

@@ -1,5 +1,5 @@
 import { CellText, type CsvRow, STRIDE } from '../csv/row.ts';
-import { DROP, HASH } from '../csv/row-writer.ts';
+import { HASH } from '../csv/row-writer.ts';
 import { CivilTime } from '../types/civil-time.ts';
 import type { ColumnType } from '../types/codec.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
@@ -76,7 +76,7 @@ const MAX_SCANNED_NAMES = 1_000;
 
 /** What the cells of one column have told so far. */
 interface Tally {
-  /** Undefined for a dropped column. One of hashes is a string, whatever type the service fixes. */
+  /** Undefined for a dropped column. */
   readonly column: HeaderColumn | undefined;
   readonly isHashed: boolean;
   use: CellUse;
@@ -101,12 +101,9 @@ export class ColumnCollector {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  constructor({ actions, kept }: Pick<EditedHeader, 'actions' | 'kept'>, idColumn: IdColumn, zone: Zone | undefined) {
-    const keptColumns = kept.values();
-    this.#tallies = Array.from(actions, (action): Tally => {
-      const isHashed = action === HASH;
-      const keptColumn = action === DROP ? undefined : keptColumns.next().value;
-      const column = keptColumn && isHashed ? { ...keptColumn, declared: 'string' as const } : keptColumn;
+  constructor({ actions, columns }: EditedHeader, idColumn: IdColumn, zone: Zone | undefined) {
+    this.#tallies = columns.map((column, i): Tally => {
+      const isHashed = actions[i] === HASH;
       const use = column === undefined ? COUNTED : useOf(column, isHashed, idColumn);
       return { column, isHashed, use, filled: 0, forms: 0, first: Infinity, last: -Infinity, seen: [] };
     });

@@ -123,7 +123,7 @@ export class Scanner {
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncodingError();
     const scan: ScanResult = {
-      header: edited.kept.map(({ name }) => name),
+      header: edited.columns.flatMap((column) => column?.name ?? []),
       columns: collector.results(),
       rows,
       suppressed: this.#suppressed,
@@ -181,7 +181,8 @@ export class Scanner {
       throw this.#source.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
     }
     const edited = editHeader(names, edits);
-    if (edited.kept.length === 0) throw configError('columns_drop names every column there is: leave one.');
+    if (edited.actions.every((action) => action === DROP))
+      throw configError('columns_drop names every column there is: leave one.');
     const writer = new RowWriter(edited.actions, edits.key);
     const collector = new ColumnCollector(edited, idColumn, zoneOf(timezone));
     const isRequired = Uint8Array.from(names, (name) => (REQUIRED_NAMES.has(name.toLowerCase()) ? 1 : 0));

@@ -62,7 +62,7 @@ describe('dropped and hashed columns', () => {
       ['own'],
     ]);
     const both = columnEdits(['event_name'], ['df_event_name'], KEY);
-    expect(editHeader(['event_name'], both).kept).toEqual([]);
+    expect(editHeader(['event_name'], both).columns).toEqual([undefined]);
   });
 
   it('include event names, which no result of the scan then has', () => {
