@@ -76,15 +76,15 @@ export interface ColumnCodec {
   /** SQL of the value of a text; NULL if that is NULL, empty, absent or does not fit. */
   sql(expr: string): string;
   /** Cheaper SQL for texts with values, all of which fit, and some of which have other forms than `castForms`. */
-  nonCastSql?(expr: string, forms: CellForms): string;
+  cleanSql?(expr: string, forms: CellForms): string;
   /**
    * SQL of the canonical text of a value, without lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). It is the same
    * whatever narrower type the value had before: that of an integral double is the text of a long.
    */
   textSql(expr: string): string;
   /**
-   * Writes the value of a cell that has one and fits as JSON into `out` at byte `at`. Returns the index behind it. `out`
-   * must have room there for eight times the bytes of the cell and 40 more.
+   * Writes the value of a cell that has one and fits as JSON into `out` at byte `at`. Returns the index behind it.
+   * There `out` must have room for eight times the bytes of the cell and 40 more.
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number;
 }

@@ -91,7 +91,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
   duckdb: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
   sql: wallTimeSql,
-  nonCastSql: cleanWallTimeSql,
+  cleanSql: cleanWallTimeSql,
   textSql: wallTextSql,
   writeJson(bytes, start, end, out, at) {
     time.read(bytes, start, end);
@@ -116,7 +116,7 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
       `ELSE ${inYears(instantSql(wallTimeSql(expr), zone))} END`
     );
   },
-  nonCastSql(expr, forms) {
+  cleanSql(expr, forms) {
     const instant = instantSql(cleanWallTimeSql(expr, forms), zone);
     if ((forms & DATETIME_OFFSET) === 0) return instant;
     const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;

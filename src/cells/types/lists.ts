@@ -157,7 +157,7 @@ function listCodec(
     duckdb: `${item.duckdb}[]`,
     jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
     sql,
-    nonCastSql: (expr) => fromJsonSql(expr, item),
+    cleanSql: (expr) => fromJsonSql(expr, item),
     textSql,
     writeJson: writeList,
   };

@@ -36,8 +36,8 @@ export const codecOf = (type: ColumnType, zone: Zone | undefined): ColumnCodec =
   type === 'datetime' && zone !== undefined ? instantCodec(zone) : CODECS[type];
 
 /**
- * The forms of one cell: usually one, STRING if there is no other. The cell's bytes are valid UTF-8, without quotes, and
- * not empty. After a form of a date or datetime, `time` is the cell's.
+ * The forms of one cell: usually one, STRING if there is no other. The cell's bytes are valid UTF-8, without quotes,
+ * and not empty. After a form of a date or datetime, `time` is the cell's.
  */
 export function formsOf(
   bytes: Uint8Array,
@@ -82,8 +82,8 @@ export const isCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean =>
 /** Cheaper SQL of the value of a text, NULL if that is NULL; wrong unless all texts fit, and have these forms. */
 export function cleanSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
-  if (codec.nonCastSql === undefined || isCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
-  return codec.nonCastSql(text, forms);
+  if (codec.cleanSql === undefined || isCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
+  return codec.cleanSql(text, forms);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */
