@@ -7,8 +7,8 @@ const UNPRINTABLE =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu;
 
 /**
- * A text from outside as one line that a terminal, a log or a page shows as it is. Each character of UNPRINTABLE becomes
- * its escape, as JSON writes it (`\u001b`). JSON stays the same JSON.
+ * A text from outside as one line that a terminal, a log or a page shows as it is. Each character of UNPRINTABLE
+ * becomes its escape, as JSON writes it (`\u001b`). JSON stays the same JSON.
  */
 export const printable = (text: string): string =>
   text.replaceAll(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);

@@ -47,7 +47,7 @@ export interface FailedPath {
 
 export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ?? '');
 
-/** A system error about a path on disk, as a UserError that names it. Any other error, also Node's own `ERR_…`, unchanged. */
+/** A system error about a path on disk as a UserError that names it. Others, also Node's `ERR_…`, stay as they are. */
 export function diskError(error: unknown, failed: FailedPath): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;

@@ -98,8 +98,8 @@ function keepTouched(path: string, clock: Clock, isHeld: () => boolean): () => v
 }
 
 /**
- * Runs `work` while no other process that uses the lock does. `work` asks `checkHeld` right before each step that others
- * see. Throws what `work` throws, and what `acquireLock` throws.
+ * Runs `work` while no other process that uses the lock does. `work` asks `checkHeld` right before each step that
+ * others see. Throws what `work` throws, and what `acquireLock` throws.
  */
 export async function withLockFile<T>(
   path: string,

@@ -13,9 +13,9 @@ import { isForeignOwner, PERMISSION_BITS } from './permissions.ts';
 const NEW_FILE_MODE = 0o644;
 
 /**
- * The path under which a file is replaced: for a link, the file that it leads to, made or not. Undefined for a device or
- * a pipe, which is written as it is. Throws the system's error. An address, a link of another user and a DuckDB database
- * are configuration failures. The database may be the place that was loaded.
+ * The path under which a file is replaced: for a link, the file that it leads to, made or not. Undefined for a device
+ * or a pipe, which is written as it is. Throws the system's error. An address, a link of another user and a DuckDB
+ * database are configuration failures. The database may be the place that was loaded.
  */
 export function replaceablePath(path: string): string | undefined {
   checkLocalPath(path);
@@ -45,8 +45,8 @@ export function isDatabase(path: string): boolean {
 }
 
 /**
- * Writes a small file that a user has named; without `mode` others may read a new one. A reader sees the old text or the
- * new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
+ * Writes a small file that a user has named; without `mode` others may read a new one. A reader sees the old text or
+ * the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
  */
 export async function writeNamedFile(path: string, text: string, what: string, mode = NEW_FILE_MODE): Promise<void> {
   try {

@@ -93,8 +93,8 @@ const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
 
 /**
- * Why no answer, or no complete one, came over the network. An unknown error counts as temporary. `setting`: the key that
- * holds the address.
+ * Why no answer, or no complete one, came over the network. An unknown error counts as temporary. `setting`: the key
+ * that holds the address.
  */
 export function networkProblem(error: unknown, host: string, setting?: string): NetworkProblem {
   if (error instanceof ProxyFailed) return proxyProblem(error);

@@ -13,8 +13,8 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` after a caller has waited for `ms`. It also aborts when `caller` does. Node 20
- * collects an `AbortSignal.timeout` within an `AbortSignal.any` as garbage, and then it never fires.
+ * Aborts `signal` with `TimeLimitReached` after a caller has waited for `ms`. It also aborts when `caller` does. In
+ * Node 20 an `AbortSignal.timeout` within an `AbortSignal.any` is collected as garbage, and then never fires.
  */
 export class TimeLimit {
   readonly signal: AbortSignal;

@@ -30,7 +30,7 @@ export class IdHashes {
     this.#hashes[this.#count++] = (mix(high ^ low) >>> 0) * 2 ** 21 + (mix(low) >>> 11);
   }
 
-  /** The number of different ids, undefined if there were too many. It sorts the hashes, so that it is called at the end. */
+  /** The number of different ids, undefined if there were too many. Called at the end: it sorts the hashes. */
   distinct(): number | undefined {
     return this.#count > MAX_HASHED_IDS ? undefined : countDistinct(this.#hashes.subarray(0, this.#count));
   }
