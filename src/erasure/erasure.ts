@@ -127,7 +127,7 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
     toRequest,
     doneBefore,
     isPurgeOnly: deleter === undefined,
-    guard: guardProblem(toRequest, ledger, settings) ?? purgePlan?.guardProblem,
+    guard: requestLimitProblem(toRequest, ledger, settings) ?? purgePlan?.limitProblem,
     hash: consentHash(list, purgePlan, options),
     warnings: [
       counts.received > 0 || isSuppressed ? [] : 'The list is empty: nobody is deleted.',
@@ -174,8 +174,9 @@ function spanOf(days: readonly string[]): string {
   return from === to ? from : `${from} to ${to}`;
 }
 
-/** The guard of the number of requests, as a sentence; an id that the service rejected before is no danger. */
-function guardProblem(toRequest: readonly ListedId[], ledger: Ledger, { maxDeletionsPerSync: limit }: ErasureSettings) {
+/** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */
+function requestLimitProblem(toRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
+  const { maxDeletionsPerSync: limit } = settings;
   const n = toRequest.filter(({ id }) => ledger.historyOf(id)?.lastAnswer?.outcome !== 'rejected').length;
   if (n <= limit) return undefined;
   return (

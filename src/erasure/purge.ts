@@ -50,7 +50,7 @@ interface Purge {
 
 export interface PurgePlan extends Purge {
   /** The limit that the people exceed, as a sentence. */
-  readonly guardProblem: string | undefined;
+  readonly limitProblem: string | undefined;
   /** What the officer should know before anybody is deleted. */
   readonly warnings: readonly string[];
 }
@@ -97,7 +97,7 @@ export async function planPurge(
   // Anew: a purge that ended meanwhile has made list and places longer.
   const list = readForPurge(file);
   if (!isNewList) {
-    for (const { name, people } of places) requireSuppression(name, people.place.suppressionLength, list.hmacs);
+    for (const { name, people } of places) requireSuppression(name, people.place.suppressionLength, list.hmacs.length);
     if (entries.length === 0 && list.hmacs.length === 0) {
       throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
     }
@@ -109,7 +109,7 @@ export async function planPurge(
     ...places.flatMap((place) => placeSentences(place, list)),
     ...missingSentences(purge),
   ];
-  return { ...purge, guardProblem: guardProblem(purge), warnings };
+  return { ...purge, limitProblem: peopleLimitProblem(purge), warnings };
 }
 
 /**
@@ -129,7 +129,7 @@ export async function purgePlaces(plan: PurgePlan, ledger: Ledger): Promise<Purg
   for (const [i, { name }] of places.entries()) {
     options.signal.throwIfAborted();
     options.logger.info('purge.begin', `Purging ${name} (${i + 1} of ${places.length}) …`);
-    await purgePlace(i, { ...plan, places }, ledger);
+    places[i] = await purgePlace(i, { ...plan, places }, ledger);
   }
   const { unremovable, liveFolders } = await sweepRunFolders(options.spoolDir, options.clock.now());
   const stays = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
@@ -143,45 +143,43 @@ export async function purgePlaces(plan: PurgePlan, ledger: Ledger): Promise<Purg
   };
 }
 
-/** Removes the people from the place `places[i]`, and puts there who was found and what became of them. */
-async function purgePlace(i: number, purge: Purge & { readonly places: PlacePurge[] }, ledger: Ledger): Promise<void> {
+/** Removes the people from the place `places[i]`. Returns it with who was found and what became of them. */
+async function purgePlace(i: number, purge: Purge, ledger: Ledger): Promise<PlacePurge> {
   const { settings, entries, listedPeople, places } = purge;
   const { options, suppression: file, isNewList } = settings;
-  const { target, path, name, foreign } = places[i];
+  let place = places[i];
+  const { target, path, name, foreign } = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
   const onFound = async (people: PeopleFound): Promise<number> => {
-    places[i] = { ...places[i], people };
-    const problem = guardProblem(purge);
+    place = { ...place, people };
+    const problem = peopleLimitProblem({ ...purge, places: places.with(i, place) });
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    if (!isNewList) requireSuppression(name, people.place.suppressionLength, readForPurge(file).hmacs);
-    await ledger.writeAll(purgeLines(places[i], entries, ledger));
+    if (!isNewList) requireSuppression(name, people.place.suppressionLength, readForPurge(file).hmacs.length);
+    await ledger.writeAll(purgeLines(place, entries, ledger));
     return await addPeople(people.unifiedIds, file, options);
   };
   try {
     const query = { ...listedPeople.query, suppressed: readForPurge(file) };
     const result = await (await target.people()).purge(path, query, { ...options, onFound });
-    places[i] = { ...places[i], result };
+    place = { ...place, result };
     const { rowsRemoved: rows, suppressionLength: listed, unreached } = result;
     const stays = foreign.slice(0, MAX_NAMED);
     const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed, ...remains });
-    if (unreached.length > 0) places[i] = { ...places[i], failure: transientError(unreached.join(' ')) };
+    return unreached.length > 0 ? { ...place, failure: transientError(unreached.join(' ')) } : place;
   } catch (thrown) {
     options.signal.throwIfAborted();
     const error = diskErrorByItsPath(thrown);
-    if (error instanceof UserError) {
-      places[i] = { ...places[i], failure: error };
-      return;
-    }
+    if (error instanceof UserError) return { ...place, failure: error };
     // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
     options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
     const message = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
-    places[i] = { ...places[i], failure: systemError(message, { cause: error }) };
+    return { ...place, failure: systemError(message, { cause: error }) };
   }
 }
 
-/** The guard of the people, as a sentence; undefined if they exceed no limit. */
-function guardProblem(purge: Purge): string | undefined {
+/** The limit that the people exceed, as a sentence; undefined for none. */
+function peopleLimitProblem(purge: Purge): string | undefined {
   const { settings, entries, listedPeople, places } = purge;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * entries.length);
@@ -216,8 +214,7 @@ function unifiedIdsOf({ listedPeople, places }: Purge): UnifiedId[] {
 
 /** What the officer should know of a place. */
 function placeSentences({ name, people, foreign }: PlacePurge, list: SuppressedPeople): string[] {
-  const more = foreign.length > MAX_NAMED ? ' and more' : '';
-  const stays = `${name} also has ${shortened(foreign)}${more}, not made here: they stay, and may name the people.`;
+  const stays = `${name} also has ${shortened(foreign)}, not made here: they stay, and may name the people.`;
   return [
     ...people.warnings,
     ...olderListSentences(name, people.place.suppressionLength, list),
@@ -240,7 +237,8 @@ const runSentences = (folders: readonly string[]): string[] =>
     ? []
     : [`Other runs are under way. Until they end, they hold downloads in ${shortened(folders)}.`];
 
-const shortened = (names: readonly string[]): string => names.slice(0, MAX_NAMED).join(', ');
+const shortened = (names: readonly string[]): string =>
+  `${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines({ name: place, people }: PlacePurge, entries: readonly ListedId[], { key }: Ledger) {

@@ -69,15 +69,15 @@ export function suppressionOf(
 }
 
 /**
- * Throws UserError if a place was purged with more people on the list than `list` has. A sync would bring people back,
+ * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
  * and a purge would lose track of them.
  */
-export function requireSuppression(place: string, stored: number, list: { readonly length: number } | undefined): void {
-  if (stored <= (list?.length ?? 0)) return;
+export function requireSuppression(place: string, stored: number, listLength: number | undefined): void {
+  if (stored <= (listLength ?? 0)) return;
   const why =
-    list === undefined
+    listLength === undefined
       ? 'neither suppression_file nor erasure.ledger_dir is configured'
-      : `the list has ${list.length}: it is an older copy, or another one`;
+      : `the list has ${listLength}: it is an older copy, or another one`;
   throw configError(
     `${place} was purged with a suppression list of ${stored} entries, but ${why}. Give that list, so that nobody comes ` +
       'back. If it is lost for good, begin a new one: forget --suppressed --new-list.',
