@@ -56,9 +56,10 @@ export class Ledger {
   readonly #clock: Clock;
   /** What the runs before this one wrote. */
   readonly #history: LedgerHistory;
-  #head = GENESIS;
-  /** Size of the file after the last write of this run; undefined before the first (bytes). */
-  #size: number | undefined;
+  /** The end of the file after the last write of this run, `size` in bytes; before the first, without a size. */
+  #end: { readonly size?: number; readonly head: string } = { head: GENESIS };
+  /** True once the service has confirmed a deletion in this run. */
+  #hasConfirmedNow = false;
   readonly #pending: LedgerLine[] = [];
   /** Ends with the last write that was asked for; never rejects. */
   #writes: Promise<void> = Promise.resolve();
@@ -105,12 +106,12 @@ export class Ledger {
 
   /** Code of the last line written, to be printed and stored elsewhere. */
   get head(): string {
-    return this.#head;
+    return this.#end.head;
   }
 
   /** True if this service has confirmed a deletion, in this run or an earlier one. */
   get hasConfirmed(): boolean {
-    return this.#history.hasConfirmed;
+    return this.#hasConfirmedNow || this.#history.hasConfirmed;
   }
 
   /** Number of people on the suppression list at the last purge. */
@@ -137,7 +138,7 @@ export class Ledger {
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
     if (this.#failure) throw this.#failure;
-    this.#history.hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
+    this.#hasConfirmedNow ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
     if (this.#folder === undefined) return;
     const folder = this.#folder;
     const at = new Date(this.#clock.now()).toISOString();
@@ -165,28 +166,25 @@ export class Ledger {
   async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
     const file = await open(ledgerPathIn(folder), 'a+', OWNER_FILE_MODE);
     try {
-      if (this.#size === undefined) await syncFolder(folder);
-      let { size } = await file.stat();
+      if (this.#end.size === undefined) await syncFolder(folder);
+      const { size } = await file.stat();
       // This is the first write of the run, or another run has written since.
-      if (size !== this.#size) size = await this.#readTail(file, size, checkHeld);
-      let head = this.#head;
+      let end = size === this.#end.size ? { ...this.#end, size } : await this.#readTail(file, size, checkHeld);
       for (let i = 0; i < lines.length; i += LINES_PER_WRITE) {
-        const signed = signLines(lines.slice(i, i + LINES_PER_WRITE), head, this.key);
+        const signed = signLines(lines.slice(i, i + LINES_PER_WRITE), end.head, this.key);
         checkHeld();
         await file.writeFile(signed.text);
-        size += Buffer.byteLength(signed.text);
-        head = signed.head;
+        end = { size: end.size + Buffer.byteLength(signed.text), head: signed.head };
       }
       await file.datasync();
-      this.#size = size;
-      this.#head = head;
+      this.#end = end;
     } finally {
       await file.close();
     }
   }
 
-  /** Takes the head from the last line, and removes the part of a line that a crash has left. Returns the size then. */
-  async #readTail(file: FileHandle, size: number, checkHeld: () => void): Promise<number> {
+  /** Finds the end of the last line, and removes the part of a line that a crash has left. */
+  async #readTail(file: FileHandle, size: number, checkHeld: () => void) {
     let tail = Buffer.alloc(0);
     // A write that a crash has cut may be longer than a line.
     for (let length = TAIL_BYTES; tail.length < size; length *= 2) {
@@ -202,18 +200,16 @@ export class Ledger {
       checkHeld();
       await file.truncate(from + end);
     }
-    this.#head = GENESIS;
-    if (end === 0) return from;
+    if (end === 0) return { size: from, head: GENESIS };
     const last = verifyLine(tail.toString('utf8', tail.lastIndexOf('\n', end - 2) + 1, end - 1), this.key);
     if ('problem' in last) throw brokenError(`its last line ${last.problem}.`);
-    this.#head = last.line.mac;
-    return from + end;
+    return { size: from + end, head: last.line.mac };
   }
 
   async #read(path: string): Promise<void> {
     const { head, problems } = await verifyLedger({ path, key: this.key }, { history: this.#history });
     if (problems.length > 0) throw brokenError(problems.join(' '));
-    this.#head = head;
+    this.#end = { head };
   }
 }
 
