@@ -1,12 +1,12 @@
 import { setMaxListeners } from 'node:events';
 import { onAbort } from '../base/abort.ts';
-import type { Clock } from '../base/clock.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { Verdict } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
+import { RateLimiter } from './rate-limiter.ts';
 
 /** How often one id is requested. A repeated deletion is harmless. */
 const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies Backoff;
@@ -119,11 +119,11 @@ class Sender {
     const { value: entry, done } = this.#queue.next();
     if (done === true) return false;
     const answer = await this.#lastAnswer(entry);
-    this.#options.onDecided(entry.id, answer === undefined ? 'undecided' : this.#decisionOf(answer));
+    this.#options.onDecided(entry.id, answer === undefined ? 'undecided' : this.#settle(answer));
     return true;
   }
 
-  /** Requests an id until an answer decides it, or the last attempt is made; undefined if the run was stopped before. */
+  /** Requests an id until an answer decides it, or the last attempt is made; undefined if the run was stopped. */
   async #lastAnswer(entry: ListedId): Promise<DeletionAnswer | undefined> {
     const { clock, random } = this.#options;
     const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
@@ -175,7 +175,7 @@ class Sender {
   }
 
   /** Counts the last answer for an id. Ends the run if nobody else would have another one. */
-  #decisionOf(answer: DeletionAnswer): Decision {
+  #settle(answer: DeletionAnswer): Decision {
     const { kind, code, message } = answer;
     if (kind === 'done' || kind === 'rejected') {
       this.#unanswered = 0;
@@ -227,54 +227,4 @@ function countCode(codes: Record<string, number>, code: string): number {
   const total = (codes[code] ?? 0) + 1;
   codes[code] = total;
   return total;
-}
-
-const MINUTE_MS = 60_000;
-/** Pauses are longer than the rate requires by this factor, so that no minute contains one too many. */
-const SLACK = 1.01;
-/** Maximum delay of a send that later sends may catch up on. */
-const CATCH_UP_MS = 50;
-/** A reset that is further away than this is not believed. */
-const MAX_RESET_MS = 60 * MINUTE_MS;
-
-/**
- * Decides when the next request may be sent. Requests are evenly spread, below the rate. None is sent while the limit
- * of the service is used up. Shared by all workers.
- */
-export class RateLimiter {
-  readonly #clock: Clock;
-  readonly #gapMs: number;
-  #nextDue = Number.NEGATIVE_INFINITY;
-  #pausedUntil = 0;
-
-  constructor(clock: Clock, requestsPerMinute: number) {
-    this.#clock = clock;
-    this.#gapMs = (MINUTE_MS / requestsPerMinute) * SLACK;
-  }
-
-  /** Time (ms) during which nothing is sent; 0 when sending is allowed. */
-  get pausedMs(): number {
-    return Math.max(0, this.#pausedUntil - this.#clock.now());
-  }
-
-  /** Resolves when the next request may be sent; rejects with the signal's reason. */
-  async turn(signal: AbortSignal): Promise<void> {
-    do {
-      signal.throwIfAborted();
-      if (this.pausedMs > 0) await this.#clock.sleep(this.pausedMs, signal);
-      const now = this.#clock.now();
-      const due = Math.max(this.#nextDue, now - CATCH_UP_MS);
-      this.#nextDue = due + this.#gapMs;
-      if (due > now) await this.#clock.sleep(due - now, signal);
-    } while (this.pausedMs > 0);
-  }
-
-  /** Learns from an answer: nothing is sent before the reset once the limit is used up. */
-  observe({ kind, limits }: DeletionAnswer): void {
-    if (kind !== 'wait' && limits.remaining !== 0) return;
-    const now = this.#clock.now();
-    const from = Math.max(limits.resetAt ?? 0, limits.retryAt ?? 0);
-    const isKnown = from > now && from - now <= MAX_RESET_MS;
-    this.#pausedUntil = Math.max(this.#pausedUntil, isKnown ? from : now + MINUTE_MS);
-  }
 }

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { IdList } from '../../../src/erasure/list.ts';
-import { type Decision, RateLimiter, sendRequests } from '../../../src/erasure/requests.ts';
+import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
+import { type Decision, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
 import { quickClock } from '../../support/erasure/deletions.ts';
 
