@@ -1,6 +1,7 @@
 import { configError, transientError, UserError } from '../base/errors.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import type { RunContext } from '../base/runtime.ts';
+import { sentenceOf } from '../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
@@ -54,14 +55,12 @@ export async function profilesOfIds(
   const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
   if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);
-  switch (result.kind) {
-    case 'busy':
-      throw transientError(`${result.message} ${REMEDY}`);
-    case 'refused':
-      throw configError(`${result.message} Nothing was done.`);
-    case 'unavailable':
-    case 'invalid':
-      return { whyNot: `The service does not export profiles: ${result.message}` };
+  if (result.kind !== 'checked') {
+    const sentence = sentenceOf(result.clause);
+    if (result.kind === 'failed') throw transientError(`${sentence} ${REMEDY}`);
+    const isMissing = result.kind === 'gone' || result.kind === 'invalid';
+    if (!isMissing) throw configError(`${sentence} Nothing was done.`);
+    return { whyNot: `The service does not export profiles: ${sentence}` };
   }
   const { scan, output: reader } = result;
   reader.finish();
@@ -77,7 +76,7 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
     return await downloadProfiles(request, deps);
   } catch (error) {
     if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
-    return { kind: 'busy' as const, message: error.message };
+    return { kind: 'failed' as const, clause: error.message };
   }
 }
 

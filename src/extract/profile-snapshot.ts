@@ -3,8 +3,10 @@ import { HOUR_MS } from '../base/durations.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
+import { sentenceOf } from '../base/visible-text.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
-import { ALL_PROPERTIES, downloadProfiles, type NoSnapshot } from '../service/export/profiles.ts';
+import type { DownloadFailure } from '../service/export/download.ts';
+import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import { type DayDownload, dayDownload, type Receipt, rowCount } from './checked-day.ts';
 import { hashedColumnsOf, type RequestSettings } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -34,15 +36,15 @@ export function isSnapshotDue(stored: StoredSnapshot | undefined, fingerprint: s
 }
 
 /**
- * Downloads all profiles into a file, and calls `store` with it, as the day of the request. Returns why nothing was
- * stored: exit 3 for what may pass, 2 for what the user must change. Throws what `store` throws, failures
+ * Downloads all profiles into a file, and calls `store` with it, as the day of the request. Throws a UserError if the
+ * service gives none: exit 3 for what may pass, 2 for what the user must change. Throws what `store` throws, failures
  * of the disk and of the quota, and the signal's reason.
  */
 export async function loadSnapshot(
   { stored, fingerprint }: { readonly stored: StoredSnapshot | undefined; readonly fingerprint: string },
   deps: ExtractDeps,
   store: (download: DayDownload) => Promise<void>,
-): Promise<UserError | undefined> {
+): Promise<void> {
   const { spoolDir, timezone, suppression, edits, unseenColumns, counts, clock, logger } = deps;
   const exportsBefore = counts.exports;
   const began = clock.now();
@@ -53,17 +55,19 @@ export async function loadSnapshot(
       scan: { timezone, suppression, edits, idColumn: UNIFIED_ID },
       open: () => spool.newFile(),
     });
-    if (file.kind !== 'checked') return snapshotError(file, stored);
+    if (file.kind !== 'checked') throw snapshotError(file, stored);
     for (const name of file.scan.foundNames) unseenColumns.delete(name);
     const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
-      return transientError(
-        `The export of profiles has no row, and ${plainCount(stored.rows, 'profile')} are stored: they stay. Run again later.`,
+      const profiles = plainCount(stored.rows, 'profile');
+      throw transientError(
+        `The export of profiles has no row, and ${profiles} are stored: they stay. Run again later.`,
       );
     }
     if (stored !== undefined && rows < stored.rows * USUAL_PART) {
-      const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${stored.rows}: it replaces them.`;
-      logger.warn('profiles.fewer_rows', message, { rows, before: stored.rows });
+      const before = stored.rows;
+      const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${before}: it replaces them.`;
+      logger.warn('profiles.fewer_rows', message, { rows, before });
     }
     const day = dayAt(began);
     const snapshot = dayDownload([file], {
@@ -76,15 +80,14 @@ export async function loadSnapshot(
       verifiedAt: clock.now(),
     });
     await store(snapshot);
-    return undefined;
   } finally {
     await spool.remove();
   }
 }
 
 /** Why the profiles were not loaded, and what to do. For a stream of Airbyte `stored` is undefined. */
-function snapshotError({ kind, message }: NoSnapshot, stored: StoredSnapshot | undefined): UserError {
-  const sentence = stored === undefined ? message : `${message} The stored profiles stay.`;
-  if (kind === 'busy') return transientError(`${sentence} Run again later.`);
+function snapshotError({ kind, clause }: DownloadFailure, stored: StoredSnapshot | undefined): UserError {
+  const sentence = `${sentenceOf(clause)}${stored === undefined ? '' : ' The stored profiles stay.'}`;
+  if (kind === 'failed') return transientError(`${sentence} Run again later.`);
   return configError(`${sentence} To go on without profiles, leave out user_profiles.`);
 }

@@ -71,7 +71,8 @@ export class Load {
       if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
     try {
-      return await loadSnapshot({ stored: storedReceipt, fingerprint }, this.#deps, store);
+      await loadSnapshot({ stored: storedReceipt, fingerprint }, this.#deps, store);
+      return undefined;
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) return error;

@@ -1,4 +1,5 @@
 import { UserError } from '../../base/errors.ts';
+import { sentenceOf } from '../../base/visible-text.ts';
 import { EXTERNAL_ID, headerColumns, nfc, UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ColumnType } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/types.ts';
@@ -75,7 +76,7 @@ async function discoverProfileColumns(
       const ids = new Set(ID_COLUMNS.map(({ source }) => source));
       return [...ID_COLUMNS, ...columns.filter(({ source }) => !ids.has(source))];
     }
-    warn(result.message);
+    warn(sentenceOf(result.clause));
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof TimeLimitReached) && !(error instanceof UserError)) throw error;

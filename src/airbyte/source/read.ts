@@ -72,8 +72,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   await output.writeStatus('STARTED');
   try {
     const due = { stored: undefined, fingerprint: profileFingerprint(config) };
-    const failure = await heartbeat.beatWhile(loadSnapshot(due, deps, write));
-    if (failure !== undefined) throw failure;
+    await heartbeat.beatWhile(loadSnapshot(due, deps, write));
     await output.writeStatus('COMPLETE');
   } catch (error) {
     await output.fail(error);
