@@ -8,7 +8,7 @@ const WEST = -12;
 export const latestToday = (now: number): Day => dayAt(now, EAST);
 
 /** The last day that has begun in every time zone. */
-export const firstToday = (now: number): Day => dayAt(now, WEST);
+export const earliestToday = (now: number): Day => dayAt(now, WEST);
 
 /** The last day that is requested: the date now in `timezone`, or in UTC. */
 export function todayIn(timezone: string | undefined, now: number): Day {
@@ -17,7 +17,7 @@ export function todayIn(timezone: string | undefined, now: number): Day {
 }
 
 /** The last day that is over: it has ended at UTC−12. */
-export const lastDayOver = (now: number): Day => addDays(firstToday(now), -1);
+export const lastDayOver = (now: number): Day => addDays(earliestToday(now), -1);
 
 /** The last day that has been over for at least `hours`. */
 export const lastDayOverFor = (now: number, hours: number): Day => lastDayOver(now - hours * HOUR_MS);

@@ -129,7 +129,7 @@ export class DaysOutcome {
       now,
       start: this.#start,
       fingerprints,
-      hashedColumns: hashedColumnsOf(settings),
+      hashing: hashedColumnsOf(settings),
       appends,
       rewrites: mode !== 'sync',
       gaps: this.#failsAtGap ? [] : this.#report.gaps,

@@ -33,19 +33,6 @@ export function editsOf({
   return { drop: new Set(columnsDrop), hash: new Set(columnsHash), key: hashKey && new HashKey(hashKey) };
 }
 
-/** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */
-export function hashedAfter(
-  state: { readonly hashed?: readonly HashedColumns[] } | undefined,
-  now: HashedColumns,
-): readonly HashedColumns[] | undefined {
-  const before = state === undefined ? [] : (state.hashed ?? [NOTHING_HASHED]);
-  const hashings = [...before.filter((hashing) => !isSame(hashing, now)), now];
-  return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
-}
-
-const isSame = (a: HashedColumns, b: HashedColumns): boolean =>
-  a.key_check === b.key_check && a.columns.join('\0') === b.columns.join('\0');
-
 /** The settings that decide what is requested from which service, and what happens to the columns. */
 export type RequestSettings = Filters & Pick<SourceConfig, 'serviceId' | 'columnsDrop' | 'columnsHash' | 'hashKey'>;
 

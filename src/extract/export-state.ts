@@ -5,9 +5,9 @@ import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { latestToday } from './calendar.ts';
-import type { PriorReceipts } from './checked-day.ts';
+import type { PriorReceipt, PriorReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
-import { type HashedColumns, hashedAfter, type RequestFingerprints } from './export-request.ts';
+import { type HashedColumns, NOTHING_HASHED, type RequestFingerprints } from './export-request.ts';
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {
@@ -30,6 +30,8 @@ export interface ExportState {
   readonly read_again?: readonly Day[];
   /** Days that were wanted and are no longer exported. */
   readonly gaps?: readonly Day[];
+  /** What the state of a stream keeps of the last days that were read. */
+  readonly days?: Readonly<Record<Day, PriorReceipt>>;
   readonly [key: string]: unknown;
 }
 
@@ -41,7 +43,7 @@ export interface RunProgress {
   readonly start: Day;
   readonly fingerprints: RequestFingerprints;
   /** What the configuration hashes. */
-  readonly hashedColumns: HashedColumns;
+  readonly hashing: HashedColumns;
   /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
   readonly rewrites: boolean;
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
@@ -69,7 +71,7 @@ export function stateAfter(
   const gaps = new Set([...recordedGaps, ...(progress.gaps ?? [])].filter((day) => !isLoaded(day)));
   let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
-  const hashedColumns = hashedAfter(before, progress.hashedColumns);
+  const hashed = hashedAfter(before, progress.hashing);
   const includesEnd = progress.includesEnd ?? to_date_inclusive;
   const lacksFinalNewline = (progress.finalNewline ?? final_newline) === false;
   return {
@@ -79,7 +81,7 @@ export function stateAfter(
     start_date: start,
     service: progress.fingerprints.service,
     filters: progress.fingerprints.filters,
-    ...(hashedColumns !== undefined && { hashed: hashedColumns }),
+    ...(hashed !== undefined && { hashed }),
     read_again: doubtfulDays(receipts, progress),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
     ...(includesEnd !== undefined && { to_date_inclusive: includesEnd }),
@@ -88,10 +90,21 @@ export function stateAfter(
   };
 }
 
-/** True for a day at or after the cursor of an earlier run. A state without a start and with an empty `days` is of none. */
+/** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */
+function hashedAfter(before: ExportState | undefined, hashing: HashedColumns): readonly HashedColumns[] | undefined {
+  const isOther = ({ columns, key_check }: HashedColumns) =>
+    key_check !== hashing.key_check || columns.join('\0') !== hashing.columns.join('\0');
+  const earlier = before === undefined ? [] : (before.hashed ?? [NOTHING_HASHED]);
+  const hashings = [...earlier.filter(isOther), hashing];
+  return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
+}
+
+/**
+ * True for a day at or after the cursor of an earlier run. A state without a start and with an empty `days` is of none.
+ */
 export function wasWanted(day: Day, state: ExportState | undefined): boolean {
   if (state === undefined || day < state.from_date) return false;
-  return state.start_date !== undefined || !isObject(state.days) || Object.keys(state.days).length > 0;
+  return state.start_date !== undefined || state.days === undefined || Object.keys(state.days).length > 0;
 }
 
 /** Whether an export includes its `to_date`: as the setting says, else as a run has proved; undefined: not known. */

@@ -70,7 +70,7 @@ export async function loadFileDay<T>(
       now,
       start: state?.start_date ?? day,
       fingerprints,
-      hashedColumns: hashedColumnsOf(settings),
+      hashing: hashedColumnsOf(settings),
       rewrites: true,
     };
     return await store({ days: [download], progress });

@@ -15,7 +15,7 @@ export interface FileOutput extends Required<CheckedOutput> {
 export type CheckedFile = CheckedBody<FileOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
-export type DownloadResult = CheckedFile | DownloadFailure;
+export type ExportResult = CheckedFile | DownloadFailure;
 
 /** The downloads of one run, as files in a temporary folder of its own. */
 export class Spool {
@@ -60,5 +60,5 @@ export async function removeFiles(files: readonly { readonly path: string }[]): 
 }
 
 /** Removes the files of results that have one. */
-export const discard = (...results: readonly DownloadResult[]): Promise<void> =>
+export const discard = (...results: readonly ExportResult[]): Promise<void> =>
   removeFiles(results.flatMap((result) => (result.kind === 'checked' ? result.output : [])));

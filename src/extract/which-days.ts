@@ -1,4 +1,4 @@
-// Which days a run reads. Pure functions of state, receipts, configuration and time.
+// Which days a run reads, from its state, receipts, configuration and time.
 
 import { addDays, type Day, daysOf, earlierOf, laterOf, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';

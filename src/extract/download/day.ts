@@ -11,7 +11,7 @@ import { lastDayOver } from '../calendar.ts';
 import { type DayDownload, dayDownload, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf, toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { type CheckedFile, type DownloadResult, removeFiles, type Spool } from '../spool.ts';
+import { type CheckedFile, type ExportResult, removeFiles, type Spool } from '../spool.ts';
 import type { DownloadPlan } from '../which-days.ts';
 import { findEndDay, type SendExport } from './end-day.ts';
 import { fetchParts, withoutDay } from './parts.ts';
@@ -118,7 +118,7 @@ class DayExport {
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
-  async #findEndDay(): Promise<DownloadResult> {
+  async #findEndDay(): Promise<ExportResult> {
     const { behaviour, logger, edits } = this.#deps;
     const day = this.#day;
     const { answer, includesEnd } = await findEndDay(day, this.#export, edits);
@@ -142,7 +142,7 @@ class DayExport {
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
-  async #meaningOf(answer: DownloadResult): Promise<DayResult> {
+  async #meaningOf(answer: ExportResult): Promise<DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return this.#downloaded([answer]);
     if (!this.#isOver) return this.#notLoaded(downloadError(day, answer));

@@ -4,10 +4,10 @@ import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
 import { rowCount } from '../checked-day.ts';
-import { type DownloadResult, discard } from '../spool.ts';
+import { discard, type ExportResult } from '../spool.ts';
 
 /** Exports the day at hand, or with these changes to its request. */
-export type SendExport = (changes?: Partial<ExportRequest>) => Promise<DownloadResult>;
+export type SendExport = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
@@ -25,7 +25,7 @@ export async function findEndDay(
   day: Day,
   sendExport: SendExport,
   edits: ColumnEdits,
-): Promise<{ readonly answer: DownloadResult; readonly includesEnd: boolean | undefined }> {
+): Promise<{ readonly answer: ExportResult; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
   const answerOfDay = await sendExport({ to: day });
   if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
@@ -46,10 +46,10 @@ export async function findEndDay(
 }
 
 /** True for a failure that another `to_date` would not change. */
-const isFailure = ({ kind }: DownloadResult): boolean => !['checked', 'empty', 'invalid', 'too_large'].includes(kind);
+const isFailure = ({ kind }: ExportResult): boolean => !['checked', 'empty', 'invalid', 'too_large'].includes(kind);
 
 /** True for an answer without any row; false for another failure. */
-const hasNoRows = (answer: DownloadResult): boolean =>
+const hasNoRows = (answer: ExportResult): boolean =>
   answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.kind === 'empty';
 
 /**

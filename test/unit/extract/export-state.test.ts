@@ -21,7 +21,7 @@ const facts = (more: Partial<RunProgress> = {}): RunProgress => ({
   now: at('2026-01-20T14:00:00Z'),
   start: '2026-01-10',
   fingerprints: fingerprintsOf({ ...SETTINGS }),
-  hashedColumns: { columns: [], key_check: null },
+  hashing: { columns: [], key_check: null },
   rewrites: false,
   ...more,
 });
@@ -105,7 +105,7 @@ describe('the state after a commit', () => {
     const hashing = { columns: ['phone'], key_check: '0123456789abcdef' };
     const plain = stateAfter(undefined, receipts([]), facts());
     expect(plain).not.toHaveProperty('hashed');
-    expect(stateAfter(plain, receipts([]), facts({ hashedColumns: hashing })).hashed).toEqual([
+    expect(stateAfter(plain, receipts([]), facts({ hashing })).hashed).toEqual([
       { columns: [], key_check: null },
       hashing,
     ]);
