@@ -16,7 +16,7 @@ import { afterAnswer, NO_QUOTA } from './export/quota-rules.ts';
 
 /** What one minimal export shows of address, service and token. */
 export interface CheckVerdict {
-  /** `usable`: no answer indicates a fault of the configuration. `config`: the user must act. `later`: neither is known. */
+  /** `usable`: no answer indicates a wrong configuration. `config`: the user must act. `later`: neither is known. */
   readonly kind: 'usable' | 'config' | 'later';
   /** The code of the answer in the table of outcomes; `ok` for an export. */
   readonly code: string;
@@ -49,10 +49,8 @@ export async function checkService(
   const client = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, onConnect });
   const ask = async (request: ExportRequest, timedSignal: AbortSignal) => {
     const answer = await client.exportEvents(request, timedSignal);
-    const { limits } = answer;
     const refusal = answer.kind === 'data' ? await refusalInBody(answer, host) : answer;
-    const finding = findingOf(refusal, { host, serviceId, limits, now: clock.now() });
-    return { verdict: { ...finding, limits }, mayBeDueToEvent: mayBeDueToEvent(refusal) };
+    return { refusal, limits: answer.limits };
   };
   logger.info('check.cost', COST);
   try {
@@ -62,12 +60,14 @@ export async function checkService(
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all' } as const;
       const oneDay = { ...noFilter, from: day, to: day, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
-      const first = await ask(oneDay, timedSignal);
-      if (!first.mayBeDueToEvent) return first.verdict;
-      logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
-      // If this is refused too, neither the event nor the range of one day was the reason.
-      const twoDays = { ...noFilter, from: addDays(day, -1), to: day, events: [], eventsCondition: 'all' } as const;
-      return (await ask(twoDays, timedSignal)).verdict;
+      let { refusal, limits } = await ask(oneDay, timedSignal);
+      if (mayBeDueToEvent(refusal)) {
+        logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
+        // If this is refused too, neither the event nor the range of one day was the reason.
+        const twoDays = { ...noFilter, from: addDays(day, -1), to: day, events: [], eventsCondition: 'all' } as const;
+        ({ refusal, limits } = await ask(twoDays, timedSignal));
+      }
+      return { ...findingOf(refusal, { host, serviceId, limits, now: clock.now() }), limits };
     });
   } catch (error) {
     signal.throwIfAborted();
