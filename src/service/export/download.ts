@@ -1,3 +1,4 @@
+import { isDay } from '../../base/days.ts';
 import { formatDuration } from '../../base/durations.ts';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
@@ -88,7 +89,7 @@ class Download<Output extends CheckedOutput> {
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
     const result = await retry(policy, (attempt) => this.#attempt(attempt));
     if (result !== undefined) return result;
-    const last = this.#refusals[BACKOFF.attempts - 1];
+    const last = this.#refusals[this.#refusals.length - 1];
     const times = `the export of ${label} failed ${BACKOFF.attempts} times`;
     return failed(last, `${times}, at last because ${withCode(last)}; nothing of it was stored`);
   }
@@ -105,32 +106,39 @@ class Download<Output extends CheckedOutput> {
       case 'wait':
         return failed(answer, `${label}: ${answer.clause}. Asked ${MAX_QUOTA_REFUSALS} times`);
       case 'retry':
-      case 'retry_or_split':
-        return this.#failureAfter(answer, number, pause);
+      case 'retry_or_split': {
+        const failure = this.#failureAfter(answer);
+        if (failure === undefined && pause !== undefined) this.#logRetry(answer, number, pause);
+        return failure;
+      }
       default:
         return { kind: answer.kind, code: answer.code, clause: answer.clause };
     }
   }
 
-  /** Why another attempt would fail as well. Undefined if it may succeed: it is made after `pause` (ms), if any. */
-  #failureAfter(refusal: ExportRefusal, attempt: number, pause: number | undefined): DownloadFailure | undefined {
-    const { label, logger } = this.#request;
+  /** Why another attempt would fail as well; undefined if it may succeed. */
+  #failureAfter(refusal: ExportRefusal): DownloadFailure | undefined {
     const { kind, code, clause, where } = refusal;
     const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
-    if (where !== undefined && (REPEATED_FAULTS.has(code) || this.#refusals.some(isSame)))
-      return failed(
-        refusal,
-        `the export of ${label} is broken, and would be again: ${clause}. Nothing of it was stored`,
-      );
+    if (where !== undefined && (REPEATED_FAULTS.has(code) || this.#refusals.some(isSame))) {
+      const broken = `the export of ${this.#request.label} is broken, and would be again`;
+      return failed(refusal, `${broken}: ${clause}. Nothing of it was stored`);
+    }
     this.#refusals.push(refusal);
     const maybeTooLarge = this.#refusals.filter((before) => before.kind === 'retry_or_split').length;
-    if (kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER) return { kind: 'too_large', code, clause };
-    if (pause === undefined) return undefined;
-    const message = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(refusal)}; again in ${formatDuration(pause)}.`;
+    const isTooLarge = kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER;
+    return isTooLarge ? { kind: 'too_large', code, clause } : undefined;
+  }
+
+  /** `pause` in ms. */
+  #logRetry(refusal: ExportRefusal, attempt: number, pause: number): void {
+    const { label, logger } = this.#request;
+    const { code } = refusal;
+    const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(refusal)}`;
     // A service that never ends its files with a line end needs no warning each time.
     const level = code === LAST_LINE && this.#cutLengths.size === 1 ? 'info' : 'warn';
+    const message = `${why}; again in ${formatDuration(pause)}.`;
     logger[level]('export.retry', message, { attempt, cause: code, pause_ms: pause });
-    return undefined;
   }
 
   /** Sends the request once and checks its body. A body that is broken or has no byte is a refusal. */
@@ -205,9 +213,9 @@ function refusalOf(error: unknown): ExportRefusal {
   throw error;
 }
 
-/** The failure for a user; `label` names what was exported. */
+/** The failure for a user; `label` names what was exported, a day or several. */
 export function downloadError(label: string, { kind, code, clause, where }: DownloadFailure): UserError {
-  const details = { where: { ...where, day: label }, technical: code };
+  const details = { where: { ...where, ...(isDay(label) && { day: label }) }, technical: code };
   switch (kind) {
     case 'empty':
       return transientError(`For ${label} ${clause}.`, details);

@@ -14,18 +14,23 @@ const shortAnswers = ({ from, to }: ExportRequest): Fault =>
           csv.replace(/^(.*)$/gm, (line, _, at) => (line === '' ? '' : `${line},${at === 0 ? 'age' : 42}`)),
       };
 
-it('ends with exit 2, and names the days that it asked for last, if the service refuses them', async () => {
-  const fixture = new Fixture('2026-01-20T14:00:00Z', { fault: () => ({ refuse: 'invalid' }) });
-  const { config } = parseSourceConfig(
-    { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: 'true' },
-    {},
-  );
-  await expect(discoverColumns(config, fixture.deps())).rejects.toMatchObject({
-    exitCode: 2,
-    message: expect.stringMatching(/^The service does not export 2026-01-19: /),
-  });
-  fixture.close();
-});
+it.each<['invalid' | 'config', string, object]>([
+  ['invalid', '2026-01-19', { day: '2026-01-19' }],
+  ['config', '2026-01-17 to 2026-01-19', {}],
+])(
+  'ends with exit 2, and names the days that it asked for last, if they are refused: %s',
+  async (refuse, days, where) => {
+    const fixture = new Fixture('2026-01-20T14:00:00Z', { fault: () => ({ refuse }) });
+    const { config } = parseSourceConfig(
+      { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: 'true' },
+      {},
+    );
+    const error = await discoverColumns(config, fixture.deps()).catch((reason) => reason);
+    expect(error).toMatchObject({ exitCode: 2, message: expect.stringContaining(`does not export ${days}: `) });
+    expect(error.where).toEqual(where);
+    fixture.close();
+  },
+);
 
 it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be exported at once: %s', async (end) => {
   const rows = steadyRows('2026-01-15', '2026-01-20', 4);
