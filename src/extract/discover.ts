@@ -95,8 +95,8 @@ function standardNames({ properties, propertiesCondition: condition, columnsDrop
 const SAMPLED_DAYS = 3;
 
 /**
- * The columns of a sample of days until `last`, from all of its cells. A service may not export so many days at once: then
- * fewer. Throws a UserError.
+ * The columns of a sample of days until `last`, from all of its cells. If the service does not export so many days at
+ * once, of fewer. Throws a UserError.
  */
 async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
   const { service, timezone, edits } = deps;

@@ -1,9 +1,9 @@
 // This folder: from a state to checked days, and to the next state. `which-days.ts` decides which days to read.
 // `download/` exports days until there is a checked answer to each. This file delivers them in batches.
-// `days-outcome.ts` keeps what they come to, for `days-report.ts`; `export-state.ts` computes the cursor. `extract-deps.ts`
-// says what goes in, `checked-day.ts` what comes out; `export-request.ts` says what is requested. `spool.ts` has the files
-// on disk. `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes from a file. `discover.ts`
-// finds the types of columns.
+// `days-outcome.ts` keeps what they come to, for `days-report.ts`; `export-state.ts` computes the cursor.
+// `extract-deps.ts` says what goes in, `checked-day.ts` what comes out; `export-request.ts` says what is requested.
+// `spool.ts` has the files on disk. `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes
+// from a file. `discover.ts` finds the types of columns.
 
 import type { Clock } from '../base/clock.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';

@@ -49,7 +49,7 @@ export class DeletionClient {
 
   /**
    * Sends one deletion. Rejects when aborted, with the signal's reason, and with a configuration failure if nothing can
-   * be sent at all. The service and the network never make it reject. `isAddressProven` tells, when the answer is there,
+   * be sent at all. The service and the network never make it reject. `isAddressProven` is asked after the answer:
    * whether the service has confirmed a deletion.
    */
   async deleteProfile(
@@ -112,7 +112,7 @@ const answerWithoutStatus = (kind: DeletionKind, code: string, message: string):
   limits: NO_LIMITS,
 });
 
-/** True for an id that JSON carries unchanged. Any other would name somebody else at the service; an empty one, nobody. */
+/** True for an id that JSON carries unchanged. Any other would name somebody else at the service, or nobody. */
 const isSendable = (id: string): boolean => id !== '' && Buffer.from(id).toString() === id;
 
 /** The answer for a connection that broke: the profile may be deleted, and a second request is harmless. */

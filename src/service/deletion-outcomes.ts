@@ -2,9 +2,9 @@ import { objectIn } from '../base/json.ts';
 import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from './outcome-table.ts';
 
 /**
- * `done`: all four fields say so. `rejected`: the service has decided not to delete this id. `retry`: the request may be
- * sent again, which is harmless. `wait`: nothing may be sent before the instants of its limits. `stop`: nothing more may
- * be sent. `undecided`: the answer does not tell.
+ * `done`: all four fields say so. `rejected`: the service has decided not to delete this id. `retry`: the request may
+ * be sent again, which is harmless. `wait`: nothing may be sent before the instants of its limits. `stop`: nothing more
+ * may be sent. `undecided`: the answer does not tell.
  */
 export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'undecided';
 

@@ -20,7 +20,7 @@ export class InterruptedBody extends UserError {
 /** A 200 whose body may be CSV, or has no byte. It is data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
-  /** The CSV after content decoding. Throws an InterruptedBody. An early end without an error shows in the rows alone. */
+  /** The CSV after content decoding. Throws an InterruptedBody. Only the rows show an early end without an error. */
   readonly bytes: AsyncIterable<Uint8Array>;
   /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
   close(): void;
@@ -31,8 +31,8 @@ export interface ExportRefusal {
   /**
    * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `retry`: the same again
    * after a pause. `retry_or_split`: the same again, and after a few times a smaller export. `wait`: nothing more is
-   * sent before the quota allows it. `config`: the user must act. `gone`: older than the service exports. `invalid`: the
-   * request, or a day that has not begun, is not accepted. `unsupported`: a body of another format, which another
+   * sent before the quota allows it. `config`: the user must act. `gone`: older than the service exports. `invalid`:
+   * the request, or a day that has not begun, is not accepted. `unsupported`: a body of another format, which another
    * download would have as well.
    */
   readonly kind: 'empty' | 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';

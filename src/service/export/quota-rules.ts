@@ -43,15 +43,16 @@ function withoutPastReport(state: QuotaState, now: number): QuotaState {
   return isOver ? { ...state, remaining: undefined, resetAt: undefined } : state;
 }
 
-export const afterSending = (state: QuotaState, now: number): QuotaState => {
-  const { remaining } = withoutPastReport(state, now);
-  return { ...withoutPastReport(state, now), remaining: remaining === undefined ? undefined : remaining - 1 };
-};
+export function afterSending(state: QuotaState, now: number): QuotaState {
+  const current = withoutPastReport(state, now);
+  const { remaining } = current;
+  return remaining === undefined ? current : { ...current, remaining: remaining - 1 };
+}
 
 /**
- * The state after an answer. After a refusal exports wait `Retry-After`, or else a minute, twice as long after each further
- * one. They wait no longer than to the reset that it names. Its Remaining does not count: the limit of exports at once
- * may have been reached, with many exports left.
+ * The state after an answer. After a refusal exports wait `Retry-After`, or else a minute, twice as long after each
+ * further one. They wait no longer than to the reset that it names. Its Remaining does not count: the limit of exports
+ * at once may have been reached, with many exports left.
  */
 export function afterAnswer(state: QuotaState, { status, isLimited, limits }: AnswerHead, now: number): QuotaState {
   if (!isLimited) {
