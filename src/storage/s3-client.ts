@@ -76,13 +76,7 @@ function refuseHtml(response: unknown): void {
 
 /** Throws a configuration failure unless a request goes to `https`, or to this machine. */
 function checkEndpoint(request: unknown): void {
-  const {
-    protocol = '',
-    hostname = '',
-    port,
-  } = request as Readonly<Record<'protocol' | 'hostname', string>> & {
-    readonly port?: number;
-  };
+  const { protocol = '', hostname = '', port } = request as Readonly<Record<string, string | number | undefined>>;
   const url = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;
   const problem = endpointProblem(url);
   if (problem !== undefined) throw configError(`The endpoint of S3 ${problem}.`);

@@ -115,7 +115,8 @@ function failureOf(thrown: unknown, address: string): { readonly kind: ErrorKind
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
 export function isTransient(thrown: unknown): boolean {
   const [name, status] = [s3NameOf(thrown), s3StatusOf(thrown)];
-  if (TRANSIENT_NAMES.has(name) || status === 408 || status === 429 || (status !== undefined && status >= 500))
+  if (TRANSIENT_NAMES.has(name) || status === 408 || status === 429 || (status ?? 0) >= 500) {
     return status !== S3_STATUS.notImplemented;
+  }
   return (status === undefined || status < 300) && codeOf(thrown) !== undefined;
 }

@@ -10,24 +10,22 @@ const PART_CONCURRENCY = 2;
 /** Maximum number of parts, by the protocol of S3. */
 const MAX_PARTS = 10_000;
 
-interface UploadTarget extends Pick<BucketAccess, 'client' | 'options'> {
-  readonly object: { readonly Bucket: string; readonly Key: string };
-}
-
-/** Uploads a file atomically: nothing of an incomplete upload is visible. */
-export async function upload(target: UploadTarget, path: string): Promise<void> {
+/** Uploads a local file atomically: nothing of an incomplete upload is visible. */
+export async function upload(access: BucketAccess, key: string, path: string): Promise<void> {
+  const { client, bucket, options } = access;
   const file = await open(path, 'r');
   try {
     const { size } = await file.stat();
-    if (size > PART_BYTES) return await uploadParts(target, file, size);
-    await target.client.putObject({ ...target.object, Body: await readAt(file, 0, size) }, target.options);
+    if (size > PART_BYTES) return await uploadParts(access, key, file, size);
+    await client.putObject({ Bucket: bucket, Key: key, Body: await readAt(file, 0, size) }, options);
   } finally {
     await file.close();
   }
 }
 
-async function uploadParts(target: UploadTarget, file: FileHandle, size: number): Promise<void> {
-  const { client, object, options } = target;
+async function uploadParts(access: BucketAccess, key: string, file: FileHandle, size: number): Promise<void> {
+  const { client, bucket, options } = access;
+  const object = { Bucket: bucket, Key: key };
   const { UploadId } = await client.createMultipartUpload(object, options);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
   const limit = pLimit({ concurrency: PART_CONCURRENCY, rejectOnClear: true });
@@ -43,7 +41,12 @@ async function uploadParts(target: UploadTarget, file: FileHandle, size: number)
   try {
     const Parts = await Promise.all(sending);
     const completion = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, options);
-    await completion.catch((error) => ignoreIfStored(error, target, size));
+    // An earlier attempt may have completed the upload, and its answer was lost.
+    await completion.catch(async (error) => {
+      if (s3NameOf(error) !== 'NoSuchUpload') throw error;
+      const stored = await client.headObject(object, options).catch(() => undefined);
+      if (stored?.ContentLength !== size) throw error;
+    });
   } catch (error) {
     limit.clearQueue();
     // A part that arrives after the end of the upload would stay.
@@ -52,13 +55,6 @@ async function uploadParts(target: UploadTarget, file: FileHandle, size: number)
     await client.abortMultipartUpload({ ...object, UploadId }).catch(() => {});
     throw error;
   }
-}
-
-/** Ignores an unknown upload if the object is stored: an earlier attempt completed it, and its answer was lost. */
-async function ignoreIfStored(error: unknown, target: UploadTarget, size: number): Promise<void> {
-  if (s3NameOf(error) !== 'NoSuchUpload') throw error;
-  const stored = await target.client.headObject(target.object, target.options).catch(() => undefined);
-  if (stored?.ContentLength !== size) throw error;
 }
 
 async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {

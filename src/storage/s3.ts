@@ -102,8 +102,8 @@ class S3Storage implements Storage {
         if (s3StatusOf(error) === S3_STATUS.exists) return (await this.read(path))?.toString('utf8') === text;
         if (s3StatusOf(error) !== S3_STATUS.notImplemented) throw error;
         throw configError(
-          `${this.address} refused to create an object only if it is absent (If-None-Match: *), which a commit needs. It ` +
-            `says ${s3AnswerOf(error)}. If it does not know such writes, use a store that does.`,
+          `${this.address} refused to create an object only if it is absent (If-None-Match: *), which a commit needs.` +
+            ` It says ${s3AnswerOf(error)}. If it does not know such writes, use a store that does.`,
           { cause: error },
         );
       }
@@ -116,8 +116,7 @@ class S3Storage implements Storage {
 
   putFile(file: string, path: string): Promise<void> {
     return this.#guard(async () => {
-      const { client, bucket, options } = this.#access;
-      await upload({ client, object: { Bucket: bucket, Key: this.#key(path) }, options }, file);
+      await upload(this.#access, this.#key(path), file);
       await rm(file, { force: true });
     });
   }
@@ -137,7 +136,7 @@ class S3Storage implements Storage {
 
   remove(paths: readonly string[]): Promise<void> {
     const objects = paths.map((path) => ({ Key: this.#key(path) }));
-    return this.#guard(() => deleteObjects(this.#access, objects), deleteDenied);
+    return this.#guard(() => deleteObjects(this.#access, objects));
   }
 
   eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
@@ -205,11 +204,11 @@ class S3Storage implements Storage {
   }
 
   /** Runs requests. `denied`: makes the failure for a right that the key lacks. */
-  async #guard<T>(work: () => Promise<T>, denied?: typeof deleteDenied): Promise<T> {
+  async #guard<T>(work: () => Promise<T>, denied = deleteDenied): Promise<T> {
     try {
       return await work();
     } catch (error) {
-      throw this.#failure(error instanceof PermissionDenied && denied ? denied(this.address, error) : error);
+      throw this.#failure(error instanceof PermissionDenied ? denied(this.address, error) : error);
     }
   }
 

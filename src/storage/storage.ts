@@ -21,7 +21,7 @@ export interface Storage {
   readonly address: string;
   /** A folder on the disk of the root, for files that `putFile` will take; undefined in a bucket. */
   readonly workFolder: string | undefined;
-  /** Reads a whole object, as small as an entry of a log; undefined if there is none. */
+  /** Reads a whole object into memory; undefined if there is none. */
   read(path: string): Promise<Buffer | undefined>;
   /** Reads the bytes of an object from `from` to before `to`; absent on a disk, where `localFile` costs nothing. */
   readRange?(path: string, from: number, to: number): Promise<Buffer>;
