@@ -12,9 +12,8 @@ import { columnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
-import type { Snapshot } from './protocol/snapshot.ts';
+import type { LatestTable, Snapshot } from './protocol/snapshot.ts';
 import { deltaColumns, partitionColumnsOf, protocolOf, retentionSetting, schemaString } from './schema.ts';
-import type { TableNow } from './vacuum.ts';
 
 // The entry of a commit: what it says of a change, and how its files are read again.
 
@@ -30,12 +29,12 @@ export const addedIn = (files: NewFiles): NewFile[] => [...files.values()].filte
 
 /** The actions of the log entry that makes a change. `leaving`: paths of live files that leave the table. */
 export function commitActions(
-  tableNow: TableNow,
+  latest: LatestTable,
   { kind, files, state }: TableChange,
   leaving: ReadonlySet<string>,
 ): Action[] {
-  const { snapshot } = tableNow;
-  const timestamp = Math.floor(tableNow.now);
+  const { snapshot } = latest;
+  const timestamp = Math.floor(latest.now);
   const commitInfo = {
     timestamp,
     operation: OPERATIONS[kind],
@@ -48,7 +47,7 @@ export function commitActions(
   const removed = [...snapshot.adds].flatMap(([path, add]) => (leaving.has(path) ? [removeOf(add, timestamp)] : []));
   return [
     { commitInfo },
-    ...tableActions(tableNow, state, timestamp),
+    ...tableActions(latest, state, timestamp),
     ...stateActions(snapshot.domains, state),
     ...removed,
     ...addedIn(files).map((file) => addOf(file, state, timestamp)),
@@ -56,7 +55,7 @@ export function commitActions(
 }
 
 /** The actions that make the table, or change its columns or its setting; none if nothing changes. */
-function tableActions({ snapshot, retentionMs }: TableNow, state: PlaceState, timestamp: number): Action[] {
+function tableActions({ snapshot, retentionMs }: LatestTable, state: PlaceState, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
   const metaData: MetaData = {
     ...before,

@@ -98,7 +98,7 @@ class DeltaLog implements FilesLog {
   }
 
   async read(): Promise<boolean> {
-    const isNew = await this.#events.read();
+    const isNew = await this.#events.readAndCheckFiles();
     if (this.#events.view === undefined && this.#mode === 'load') await checkConditionalWrites(this.#storage);
     if (this.#mode === 'read' && this.#events.view !== undefined) {
       this.#lastRun = jsonOf((await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '') as RunRecord | undefined;
@@ -114,7 +114,7 @@ class DeltaLog implements FilesLog {
     const profiles = this.#profiles;
     if (profiles === undefined) return false;
     try {
-      const isNew = await profiles.read();
+      const isNew = await profiles.readAndCheckFiles();
       if (this.#mode === 'load' && profiles.view === undefined) {
         await refuseOthersFiles(this.#storage, USER_PROFILES.name);
       }
@@ -133,7 +133,7 @@ class DeltaLog implements FilesLog {
   }
 
   async commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
-    for (const table of this.#tables) await table.readEntries();
+    for (const table of this.#tables) await table.followLog();
     const { change, report } = await plan();
     if (change !== undefined && this.#isToCommit(change)) await this.#commit(await this.#changesOfTables(change));
     return report;
@@ -149,21 +149,23 @@ class DeltaLog implements FilesLog {
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
   async #changesOfTables({ kind, state, files }: Change): Promise<[DeltaTable, TableChange][]> {
-    const changes: [DeltaTable, TableChange][] = [];
     const profiles = this.#profiles;
     const profileState = profilesAsTable(state);
-    if (profiles && profileState && (kind === 'purge' || files.user_profiles !== undefined)) {
-      const profileFiles = files.user_profiles ?? new Map();
-      changes.push([profiles, { kind, state: { ...profileState, changes: [] }, files: profileFiles }]);
-    }
+    const hasChange = kind === 'purge' || files.user_profiles !== undefined;
+    const writesProfiles = profiles !== undefined && profileState !== undefined && hasChange;
     const { view } = this.#events;
-    const makesProfiles = changes.length > 0 && profiles?.view === undefined;
+    const makesProfiles = writesProfiles && profiles.view === undefined;
+    const changes: [DeltaTable, TableChange][] = [];
     if (files.events !== undefined || (makesProfiles && view !== undefined)) {
       const events = new Map(files.events);
       // Other files get the types that columns have now.
       const others = [...(view?.files.values() ?? [])].filter(({ day }) => !events.has(day));
       for await (const file of this.#localFiles.conform(others, state)) events.set(file.day, file);
-      changes.unshift([this.#events, { kind, state, files: events }]);
+      changes.push([this.#events, { kind, state, files: events }]);
+    }
+    if (writesProfiles) {
+      const profileFiles = files.user_profiles ?? new Map();
+      changes.push([profiles, { kind, state: { ...profileState, changes: [] }, files: profileFiles }]);
     }
     return changes;
   }

@@ -13,16 +13,9 @@ import type { DayFile, LocalFiles } from '../local-files.ts';
 import { commitActions, dayFilesOf, type TableChange } from './commit-actions.ts';
 import { stateActions, stateOf } from './delta-state.ts';
 import { entryPath, logFolder, type TableLocation } from './protocol/entry.ts';
-import { readLatest, Snapshot } from './protocol/snapshot.ts';
+import { type LatestTable, readLatest, Snapshot } from './protocol/snapshot.ts';
 import { checkProtocol, partitionColumnsOf, retentionMsOf, schemaString } from './schema.ts';
-import {
-  CHECKPOINT_EVERY,
-  eraseHistory,
-  eraseWithoutLog,
-  expiredFiles,
-  renewCheckpoint,
-  type TableNow,
-} from './vacuum.ts';
+import { CHECKPOINT_EVERY, eraseHistory, eraseWithoutLog, expiredFiles, renewCheckpoint } from './vacuum.ts';
 
 /** Number of files that are asked for at the same time. */
 const READ_CONCURRENCY = 4;
@@ -54,9 +47,9 @@ export class DeltaTable {
   }
 
   /** Reads the latest version, and looks for its files; false if all is as before. */
-  async read(): Promise<boolean> {
+  async readAndCheckFiles(): Promise<boolean> {
     const before = this.view;
-    await this.readEntries();
+    await this.followLog();
     if (this.view === undefined) return before !== undefined;
     const { snapshot } = this.view;
     const missing = await this.#missingOf(snapshot);
@@ -70,7 +63,7 @@ export class DeltaTable {
   }
 
   /** Reads what is new in the log. */
-  async readEntries(): Promise<void> {
+  async followLog(): Promise<void> {
     const snapshot = await readLatest(this.#location, this.view?.snapshot);
     if (snapshot === this.view?.snapshot) return;
     if (snapshot !== undefined) this.#refuseOthers(snapshot);
@@ -84,10 +77,10 @@ export class DeltaTable {
 
   /** Makes a change of the table visible by the next entry; false if another writer has created that. */
   async commit(change: TableChange): Promise<boolean> {
-    const { snapshot, missing = [], files } = this.view ?? { snapshot: new Snapshot(this.#location.table) };
-    const replaced = [...change.files.keys()].flatMap((day) => files?.get(day)?.path ?? []);
-    const tableNow = this.#nowOf(snapshot);
-    const actions = commitActions(tableNow, change, new Set([...missing, ...replaced]));
+    const snapshot = this.view?.snapshot ?? new Snapshot(this.#location.table);
+    const replaced = [...change.files.keys()].flatMap((day) => this.view?.files.get(day)?.path ?? []);
+    const latest = this.#latestOf(snapshot);
+    const actions = commitActions(latest, change, new Set([...(this.view?.missing ?? []), ...replaced]));
     const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const version = snapshot.version + 1;
     const { storage, table } = this.#location;
@@ -95,23 +88,23 @@ export class DeltaTable {
 
     snapshot.apply(version, actions);
     this.view = this.#viewOf(snapshot);
-    if (version > 0 && version % CHECKPOINT_EVERY === 0) await this.#renewCheckpoint(tableNow);
+    if (version > 0 && version % CHECKPOINT_EVERY === 0) await this.#renewCheckpoint(latest);
     return true;
   }
 
   /** Removes every byte of files and history that the version does not name. */
   async erase(): Promise<void> {
     if (this.view === undefined) await eraseWithoutLog(this.#location);
-    else await eraseHistory(this.#nowOf(this.view.snapshot));
+    else await eraseHistory(this.#latestOf(this.view.snapshot));
   }
 
   /** Removes files whose retention has ended, and those that dead runs left. */
   async tidy(): Promise<void> {
     const dataFiles = await this.#listDataFiles();
     // A file that another run has just committed must be in the snapshot.
-    await this.readEntries();
+    await this.followLog();
     if (this.view === undefined) return;
-    await this.#location.storage.remove(expiredFiles(dataFiles, this.#nowOf(this.view.snapshot)));
+    await this.#location.storage.remove(expiredFiles(dataFiles, this.#latestOf(this.view.snapshot)));
   }
 
   check(): Difference[] {
@@ -156,17 +149,17 @@ export class DeltaTable {
   }
 
   /** A failure is only logged: the commits are valid without a checkpoint. */
-  async #renewCheckpoint(tableNow: TableNow): Promise<void> {
+  async #renewCheckpoint(latest: LatestTable): Promise<void> {
     try {
-      await renewCheckpoint(tableNow);
+      await renewCheckpoint(latest);
     } catch (error) {
-      const { version } = tableNow.snapshot;
+      const { version } = latest.snapshot;
       const message = `${this.address}: no checkpoint of version ${version} could be written; the next run tries the next.`;
       this.#options.logger.warn('delta.checkpoint', message, { version, error: String(error) });
     }
   }
 
-  #nowOf(snapshot: Snapshot): TableNow {
+  #latestOf(snapshot: Snapshot): LatestTable {
     const { clock, retentionMs = retentionMsOf(snapshot.metaData) } = this.#options;
     return { location: this.#location, snapshot, now: clock.now(), retentionMs };
   }

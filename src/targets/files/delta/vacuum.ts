@@ -4,7 +4,7 @@ import { isTemporary } from '../../../fs/atomic-file.ts';
 import type { IsKept, StoredObject } from '../../../storage/storage.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOurs, lastCheckpointPath, logFileOf, logFolder, type TableLocation } from './protocol/entry.ts';
-import type { Snapshot } from './protocol/snapshot.ts';
+import type { LatestTable } from './protocol/snapshot.ts';
 import { DEFAULT_RETENTION_MS } from './schema.ts';
 
 // Removes from a table what left it long ago, and what dead runs left. After a purge it removes all of the past.
@@ -16,19 +16,8 @@ const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
 
-/** A table at this moment, and for how long its readers may need older versions. */
-export interface TableNow {
-  readonly location: TableLocation;
-  /** The latest one. */
-  readonly snapshot: Snapshot;
-  /** The time now (ms since 1970). */
-  readonly now: number;
-  /** Time that files which left the table stay (ms). */
-  readonly retentionMs: number;
-}
-
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
-export async function renewCheckpoint({ location, snapshot, now, retentionMs }: TableNow): Promise<void> {
+export async function renewCheckpoint({ location, snapshot, now, retentionMs }: LatestTable): Promise<void> {
   const { storage, table } = location;
   const since = now - Math.max(retentionMs, DEFAULT_RETENTION_MS);
   await writeCheckpoint(location, snapshot.version, snapshot.actions(since));
@@ -45,7 +34,7 @@ export async function renewCheckpoint({ location, snapshot, now, retentionMs }: 
 }
 
 /** Those of the stored files that no version within the retention names. */
-export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, retentionMs }: TableNow): string[] {
+export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, retentionMs }: LatestTable): string[] {
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
@@ -56,7 +45,7 @@ export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, r
 }
 
 /** Removes every data file but those of the latest version, and all of the log before it. */
-export async function eraseHistory({ location, snapshot, now, retentionMs }: TableNow): Promise<void> {
+export async function eraseHistory({ location, snapshot, now, retentionMs }: LatestTable): Promise<void> {
   const { storage, table } = location;
   const purgedAt = await committedAt(location, snapshot.version);
   const isLive: IsKept = ({ path, modified }) => {

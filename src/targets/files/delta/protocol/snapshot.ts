@@ -79,6 +79,16 @@ export class Snapshot {
   }
 }
 
+/** The latest snapshot of a table, and for how long readers may need older versions. */
+export interface LatestTable {
+  readonly location: TableLocation;
+  readonly snapshot: Snapshot;
+  /** The time now (ms since 1970). */
+  readonly now: number;
+  /** Time that files which left the table stay (ms). */
+  readonly retentionMs: number;
+}
+
 /**
  * Reads the latest snapshot of a table, only what is new since `before`, which stays as it is. Gives undefined before
  * the first commit. Throws UserError for a log that is damaged.
