@@ -57,14 +57,15 @@ export class BatchFiles {
 
   /** Writes the file of one day, or of the profiles; undefined if it has no row. */
   async #writeDay(plannedDay: PlannedDay, profiles?: StoredProfiles): Promise<NewFile | undefined> {
-    const { engine, localFiles, format } = this.#place;
+    const { engine, localFiles } = this.#place;
+    const { isUniform, columnsOf } = localFiles.layout;
     const { columns, table, timezone = null } = this.#planned;
     const rows = rowsIn([plannedDay]);
     let file: NewFile | undefined;
     await withTypedRows(engine, { ...this.#planned, days: [plannedDay] }, async (typed) => {
       const filled = new Set(typed.columns.map(({ name }) => name));
-      const isInFile = ({ name, group }: PlannedColumn) => format.isUniform || group === 'system' || filled.has(name);
-      const ownColumns = format.columnsOf({ columns: [], timezone });
+      const isInFile = ({ name, group }: PlannedColumn) => isUniform || group === 'system' || filled.has(name);
+      const ownColumns = columnsOf({ columns: [], timezone });
       const query = selectRowsSql(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
       file = await localFiles.write(table.name, { query, receipt: this.#receiptOf(plannedDay, rows), profiles });
       return file.rows;
@@ -76,12 +77,12 @@ export class BatchFiles {
   async #withoutRowsOfNext(file: NewFile, plannedDay: PlannedDay): Promise<NewFile | undefined> {
     const next = this.#storedFiles.get(addDays(file.day, 1));
     if (next === undefined) return file;
-    const isShared = this.#isAlsoInSql(await this.#place.localFiles.fetchColumns(next, this.#idColumns));
-    const rowsLost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${isShared}`);
+    const sharedSql = this.#isAlsoInSql(await this.#place.localFiles.fetchColumns(next, this.#idColumns));
+    const rowsLost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${sharedSql}`);
     if (rowsLost === 0) return file;
     if (rowsLost === file.rows) return undefined;
     const receipt = this.#receiptOf(plannedDay, file.rows - rowsLost);
-    const query = `SELECT * FROM ${readParquet([file.local])} WHERE NOT ${isShared}`;
+    const query = `SELECT * FROM ${readParquet([file.local])} WHERE NOT ${sharedSql}`;
     return this.#place.localFiles.write(EVENTS.name, { query, receipt });
   }
 
@@ -89,12 +90,12 @@ export class BatchFiles {
   async #previousWithout(newFile: NewFile, state: PlaceState) {
     const previous = this.#storedFiles.get(addDays(newFile.day, -1));
     if (previous === undefined) return undefined;
-    const isLeaving = this.#isAlsoInSql(newFile.local);
+    const leavingSql = this.#isAlsoInSql(newFile.local);
     const stored = readParquet([await this.#place.localFiles.fetchColumns(previous, this.#idColumns)]);
-    const rowsLost = await this.#place.engine.count(`${stored} WHERE ${isLeaving}`);
+    const rowsLost = await this.#place.engine.count(`${stored} WHERE ${leavingSql}`);
     if (rowsLost === 0) return undefined;
     const after = withoutRows(state, EVENTS.name, new Map([[previous.day, rowsLost]]), this.#changedAt);
-    return { day: previous.day, file: await this.#place.localFiles.rewrite(previous, after, isLeaving) };
+    return { day: previous.day, file: await this.#place.localFiles.rewrite(previous, after, leavingSql) };
   }
 
   /** The columns by which neighbouring days are compared. */
@@ -126,7 +127,7 @@ export class BatchFiles {
     const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
     const events = withColumn.length === 0 ? undefined : await this.#place.relationOf(EVENTS.name, withColumn);
     if (events === undefined) return new Set();
-    const hasValue = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
-    return new Set((await rowsByDay(this.#place.engine, `${events} WHERE ${hasValue}`)).keys());
+    const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
+    return new Set((await rowsByDay(this.#place.engine, `${events} WHERE ${hasValueSql}`)).keys());
   }
 }

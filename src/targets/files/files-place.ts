@@ -13,8 +13,7 @@ import { tableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
 import type { FilesFormat, FilesLog, FilesOptions, OpenMode, PlaceVersion, PlannedChange } from './format.ts';
-import type { DayFile } from './local-files.ts';
-import { LocalFiles } from './local-files.ts';
+import { type DayFile, LocalFiles } from './local-files.ts';
 import { PARTITION_COLUMN, readParquet, rowsOfFile } from './parquet-file.ts';
 
 /** Number of files that are copied at the same time. */
@@ -29,23 +28,13 @@ const FILE = '_dfinery_file';
 
 /** An open place: its log, its files, and what can be read from these. */
 export class FilesPlace {
-  readonly format: FilesFormat;
   readonly localFiles: LocalFiles;
-  readonly engine: Engine;
   readonly log: FilesLog;
   readonly #options: FilesOptions;
   readonly #run: RunFolder;
 
-  private constructor(
-    format: FilesFormat,
-    options: FilesOptions,
-    localFiles: LocalFiles,
-    log: FilesLog,
-    run: RunFolder,
-  ) {
-    this.format = format;
+  private constructor(options: FilesOptions, localFiles: LocalFiles, log: FilesLog, run: RunFolder) {
     this.localFiles = localFiles;
-    this.engine = localFiles.engine;
     this.log = log;
     this.#options = options;
     this.#run = run;
@@ -71,8 +60,7 @@ export class FilesPlace {
       const localFiles = new LocalFiles(format, storage, engine, run.path);
       const log = format.logOf(localFiles, options, mode);
       await log.read();
-      if (mode === 'rewrite' && log.version === undefined) throw noTableError(options.address);
-      return new FilesPlace(format, options, localFiles, log, run);
+      return new FilesPlace(options, localFiles, log, run);
     } catch (error) {
       await engine?.close();
       storage.close();
@@ -85,6 +73,10 @@ export class FilesPlace {
     await this.engine.close();
     this.localFiles.storage.close();
     await this.#run.remove();
+  }
+
+  get engine(): Engine {
+    return this.localFiles.engine;
   }
 
   get address(): string {
@@ -116,7 +108,7 @@ export class FilesPlace {
     if (dayFiles.length === 0 || state === undefined) return undefined;
     const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.localFiles.fetch(file));
     const names = new Set(dayFiles.flatMap(({ columns }) => [...columns.keys()]));
-    const values = this.format.columnsOf(state).map(({ name, type }) => {
+    const values = this.localFiles.layout.columnsOf(state).map(({ name, type }) => {
       const value = names.has(name) ? identifier(name) : 'NULL';
       return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
     });
@@ -131,8 +123,8 @@ export class FilesPlace {
     const counted = new Map<Day, number>();
     for (const day of days) {
       const file = this.version.files.events.get(day);
-      if (file !== undefined)
-        counted.set(day, await rowsOfFile(this.engine, await this.localFiles.fetchColumns(file, [])));
+      if (file === undefined) continue;
+      counted.set(day, await rowsOfFile(this.engine, await this.localFiles.fetchColumns(file, [])));
     }
     return counted;
   }

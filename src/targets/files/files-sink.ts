@@ -4,7 +4,6 @@ import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { planBatch, planSnapshot } from '../../table/batch-plan.ts';
 import { logRescued, logWidened } from '../../table/changes.ts';
-import type { ColumnRules } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
 import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { nextChangedAt, splitBatch } from '../../table/receipts.ts';
@@ -33,11 +32,11 @@ export function openFilesSink(format: FilesFormat, options: SinkOptions): Promis
 /** A place that is open for loading. */
 class FilesSink implements Sink {
   readonly #place: FilesPlace;
-  readonly #options: SinkOptions & ColumnRules;
+  readonly #options: SinkOptions;
   /** The state when the place was opened. */
   readonly #stateAtOpen: PlaceState | undefined;
 
-  constructor(place: FilesPlace, options: SinkOptions & ColumnRules) {
+  constructor(place: FilesPlace, options: SinkOptions) {
     this.#place = place;
     this.#options = options;
     this.#stateAtOpen = this.state;

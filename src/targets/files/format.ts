@@ -1,5 +1,5 @@
 // This folder: the targets `parquet` and `delta`: a table `events` of one Parquet file a day, over a storage. A format
-// adds how a place is opened, and a log. The log says which files are live, and makes a change visible. `files-place.ts`
+// adds how a place is opened, and a log. The log says which files are live, and makes changes visible. `files-place.ts`
 // is an open place; `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it, for both formats.
 
 import type { Day } from '../../base/days.ts';
@@ -41,7 +41,7 @@ export type NewFiles = ReadonlyMap<Day, NewFile | undefined>;
 export interface Change {
   readonly kind: 'load' | 'purge' | 'prune';
   readonly state: PlaceState;
-  /** A table that is absent stays. */
+  /** An empty map changes the state of a table alone; a table that is absent stays. */
   readonly files: Partial<ByTable<NewFiles>>;
 }
 
@@ -66,8 +66,8 @@ export interface FilesLog {
   /**
    * Reads the latest version, has a change of it planned, and makes that visible, together with the state. A change
    * after which all is as before leaves no trace, unless it is a purge. Once it returns, no crash undoes it. If another
-   * writer commits to a table first, it throws a transient failure. Then it removes the files of that table; a change of the table
-   * before it stays.
+   * writer commits to a table first, it removes the new files of that table, and throws a transient failure. A change
+   * of the table before stays.
    */
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */

@@ -9,12 +9,12 @@ import { type PlaceState, tableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { fetchColumns } from './fetch-columns.ts';
 import {
-  type Columns,
   columnTypes,
   type FileContent,
   PARTITION_COLUMN,
   type ParquetFile,
   selectConformed,
+  type TableColumns,
   type WrittenFile,
   writeParquet,
 } from './parquet-file.ts';
@@ -38,21 +38,21 @@ export interface FileLayout {
   /** The path of a new file, from the root of the storage. */
   newPath(day: Day, table: Table['name']): string;
   /** All columns that a file can have, in their order, with their types. */
-  columnsOf(columns: Columns): DuckDbColumn[];
+  columnsOf(columns: TableColumns): DuckDbColumn[];
 }
 
 /** The files of a place on this machine: fetched, and written for a commit. */
 export class LocalFiles {
+  readonly layout: FileLayout;
   readonly storage: Storage;
   readonly engine: Engine;
   /** A local folder of this run. */
   readonly runFolder: string;
-  readonly #layout: FileLayout;
   /** The local copies of files of a bucket, by the path of the file. */
   readonly #copies = new Map<string, string>();
 
   constructor(layout: FileLayout, storage: Storage, engine: Engine, runFolder: string) {
-    this.#layout = layout;
+    this.layout = layout;
     this.storage = storage;
     this.engine = engine;
     this.runFolder = runFolder;
@@ -76,24 +76,25 @@ export class LocalFiles {
   async write(table: Table['name'], content: FileContent): Promise<NewFile> {
     const written = await writeParquet(this.engine, content, this.#newPath());
     const { day } = content.receipt;
-    return { ...written, table, day, path: this.#layout.newPath(day, table) };
+    return { ...written, table, day, path: this.layout.newPath(day, table) };
   }
 
   /**
    * Writes a file anew, with the columns that its table has in a state, in their types, and with its receipt there.
-   * `isLeaving`: SQL, TRUE for the rows that leave, else FALSE. Undefined if no row is left.
+   * `leavingSql` is TRUE for the rows that leave, else FALSE. Undefined if no row is left.
    */
-  async rewrite(file: DayFile, state: PlaceState, isLeaving = 'false'): Promise<NewFile | undefined> {
+  async rewrite(file: DayFile, state: PlaceState, leavingSql = 'false'): Promise<NewFile | undefined> {
     const table = tableState(state, file.table);
     const receipt = table?.receipts.get(file.day);
     if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
     if (receipt.rows_stored === 0) return undefined;
     const local = await this.fetch(file);
-    const { isUniform, columnsOf } = this.#layout;
+    const { isUniform, columnsOf } = this.layout;
     const columns = columnsOf(table).filter(({ name }) => isUniform || file.columns.has(name));
     // The condition may be about a column that the file lacks.
     const conformed = selectConformed(local, file.columns, table);
-    const query = `SELECT ${columns.map(({ name }) => identifier(name)).join(', ')} FROM (${conformed}) WHERE NOT ${isLeaving}`;
+    const names = columns.map(({ name }) => identifier(name)).join(', ');
+    const query = `SELECT ${names} FROM (${conformed}) WHERE NOT ${leavingSql}`;
     const profiles = file.table === 'user_profiles' ? state.profiles : undefined;
     const written = await this.write(file.table, { query, receipt, profiles });
     if (written.rows === receipt.rows_stored) return written;
@@ -110,9 +111,9 @@ export class LocalFiles {
 
   /** Those files of `events` that have other columns than the table in a state, or columns of other types. */
   outdatedFiles(files: Iterable<DayFile>, state: PlaceState): DayFile[] {
-    const types = columnTypes(this.#layout.columnsOf(state));
+    const types = columnTypes(this.layout.columnsOf(state));
     const hasOtherColumns = ({ columns }: DayFile) =>
-      (this.#layout.isUniform && columns.size !== types.size) ||
+      (this.layout.isUniform && columns.size !== types.size) ||
       [...columns].some(([name, type]) => types.get(name) !== type);
     return [...files].filter(hasOtherColumns);
   }

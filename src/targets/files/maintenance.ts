@@ -45,7 +45,8 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
   const outdatedCount = place.localFiles.outdatedFiles(version.files.events.values(), state).length;
   if (outdatedCount > 0) {
     warnings.push(
-      `${plainCount(outdatedCount, 'file lacks', 'files lack')} columns, since a run was killed: the next sync adds them.`,
+      `${plainCount(outdatedCount, 'file has', 'files have')} older columns, since a run was killed: the next sync ` +
+        'mends them.',
     );
   }
   if (differences.length > 0) return { differences, warnings };

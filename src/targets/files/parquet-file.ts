@@ -31,7 +31,7 @@ const PROFILES_KEY = 'dfinery.profiles';
 
 export const PARTITION_COLUMN = 'event_date';
 /** What decides the columns of a file. */
-export type Columns = Pick<TableState, 'columns' | 'timezone'>;
+export type TableColumns = Pick<TableState, 'columns' | 'timezone'>;
 
 /** The folder of a day, from the root of the storage. */
 export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;
@@ -42,8 +42,11 @@ export function dayOfFolder(path: string): Day | undefined {
   return isDay(day) && path === dayFolder(day) ? day : undefined;
 }
 
-/** All columns that a file can have, in their order, with their types; `event_date` is its partition. `loadedAt`: the type of `_loaded_at`. */
-export const parquetColumns = ({ columns, timezone }: Columns, loadedAt: DuckDbType = 'TIMESTAMP'): DuckDbColumn[] => [
+/** All columns that a file can have but its partition, in their order. `loadedAt`: the type of `_loaded_at`. */
+export const parquetColumns = (
+  { columns, timezone }: TableColumns,
+  loadedAt: DuckDbType = 'TIMESTAMP',
+): DuckDbColumn[] => [
   { name: '_key', type: 'VARCHAR' },
   { name: '_rescued', type: 'VARCHAR' },
   { name: '_loaded_at', type: loadedAt },
@@ -164,10 +167,10 @@ async function countAbsent(engine: Engine, path: string, lists: readonly string[
 }
 
 /**
- * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier, narrower
- * type. A column that the file lacks is NULL. `inFile`: the columns in the file.
+ * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier type.
+ * A column that the file lacks is NULL. `inFile`: the columns in the file.
  */
-export function selectConformed(path: string, inFile: ColumnTypes, { columns, timezone }: Columns): string {
+export function selectConformed(path: string, inFile: ColumnTypes, { columns, timezone }: TableColumns): string {
   const zone = zoneOf(timezone);
   const ownColumns = parquetColumns({ columns: [], timezone }).map(({ name }) => name);
   const stored = new Map([...inFile].map(([name, type]) => [name, columnTypeOf(type, zone)]));

@@ -120,7 +120,7 @@ async function lookUp(place: FilesPlace, query: PeopleQuery) {
   return { searched, ...(await findPeople(searched, query)) };
 }
 
-/** Looks the people up, and finds the files that hold rows of theirs. Throws unless every byte of these can be removed. */
+/** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */
 async function findRemoval(place: FilesPlace, query: PeopleQuery) {
   const { searched, conditions, people } = await lookUp(place, query);
   const rowsLost = {

@@ -21,7 +21,10 @@ export interface StoredState {
 }
 
 export const toStored = ({ timezone, suppressionLength, columns, exportState, changes }: PlaceState) => ({
-  ...{ timezone, columns, cursor: exportState ?? null, changes },
+  timezone,
+  columns,
+  cursor: exportState ?? null,
+  changes,
   ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
 });
 
@@ -59,7 +62,7 @@ export function parseJson(text: string, where: string): unknown {
   return value;
 }
 
-/** Throws for something that a later version of this program has written. `latest`: the version that this one writes. */
+/** Throws for what a later version of this program has written. `latest`: the version that this one writes. */
 export function refuseNewer(value: unknown, latest: number, where: string): void {
   const version = (value as { readonly v?: unknown } | null)?.v;
   if (typeof version !== 'number' || version <= latest) return;

@@ -1,9 +1,8 @@
 import { DAY_MS } from '../../../base/durations.ts';
 import { configError } from '../../../base/errors.ts';
 import { DUCKDB_SCALARS, type DuckDbColumn, scalarOf } from '../../../cells/types/codec.ts';
-import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import { PARTITION_COLUMN, parquetColumns } from '../parquet-file.ts';
+import { PARTITION_COLUMN, parquetColumns, type TableColumns } from '../parquet-file.ts';
 import type { MetaData, Protocol } from './protocol/entry.ts';
 
 /** Characters that readers refuse in a column's name. */
@@ -16,14 +15,14 @@ export const readableName = (source: string): string => source.replaceAll(REFUSE
  * All columns that a file can have. Not every reader of Delta knows a timestamp without a zone. So a table whose
  * datetimes are instants has none: there `_loaded_at` is an instant, too.
  */
-export const deltaColumns = (state: Pick<TableState, 'columns' | 'timezone'>): DuckDbColumn[] =>
+export const deltaColumns = (state: TableColumns): DuckDbColumn[] =>
   parquetColumns(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');
 
 /** Profiles have no partitions. */
 export const partitionColumnsOf = (table: Table['name']): string[] => (table === EVENTS.name ? [PARTITION_COLUMN] : []);
 
 /** The schema of the table with these columns, as the log writes it. */
-export function schemaString(state: Pick<TableState, 'columns' | 'timezone'>, table: Table['name']): string {
+export function schemaString(state: TableColumns, table: Table['name']): string {
   const fields = deltaColumns(state).map(({ name, type }) => {
     const { scalar, isList } = scalarOf(type);
     const { delta } = DUCKDB_SCALARS[scalar];
@@ -78,6 +77,7 @@ export function checkProtocol(protocol: Protocol, tableAddress: string): void {
   if (unknownFeatures.length === 0) return;
   throw configError(
     `${tableAddress} has the Delta protocol or feature ${unknownFeatures.join(', ')}, which this program does not ` +
-      'know: somebody else made or changed the table. Nothing was done: take the feature away again, or load into another place.',
+      'know: somebody else made or changed the table. Nothing was done: take the feature away again, or load into ' +
+      'another place.',
   );
 }

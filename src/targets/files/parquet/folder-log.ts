@@ -61,8 +61,6 @@ class FolderLog implements FilesLog {
   readonly #localFiles: LocalFiles;
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
-  /** The text of `_dfinery.json` when it was read last. */
-  #text: string | undefined;
 
   constructor(localFiles: LocalFiles, options: FilesOptions, mode: OpenMode) {
     this.#localFiles = localFiles;
@@ -72,12 +70,11 @@ class FolderLog implements FilesLog {
 
   async read(): Promise<boolean> {
     const before = this.version;
-    const textBefore = this.#text;
     if (before !== undefined) await this.#awaitWriter();
     if (this.#mode === 'read') this.version = await this.#readVersion();
     else await this.#locked(async () => {});
     if (this.#mode === 'load' && this.#options.userProfiles === true) await this.#refuseForeignProfiles();
-    return textBefore !== this.#text || this.#areReplaced(before);
+    return before?.text !== this.version?.text || this.#areReplaced(before);
   }
 
   async #refuseForeignProfiles(): Promise<void> {
@@ -101,8 +98,7 @@ class FolderLog implements FilesLog {
   recordRun(run: RunRecord): Promise<void> {
     return this.#locked(async (writer) => {
       if (this.version === undefined) return;
-      this.version = { ...this.version, state: { ...this.version.state, lastRun: run } };
-      await writer.store(this.version);
+      this.version = await writer.store({ ...this.version, state: { ...this.version.state, lastRun: run } });
     });
   }
 
@@ -142,20 +138,21 @@ class FolderLog implements FilesLog {
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
       const version = await this.#readVersion();
-      const writer = new FolderWriter(this.#localFiles, this.#text, checkHeld);
+      const writer = new FolderWriter(this.#localFiles, checkHeld);
       this.version = version && (await writer.mend(version));
       return work(writer);
     });
   }
 
   async #readVersion(): Promise<FolderVersion | undefined> {
-    this.#text = await readStateText(this.#localFiles.storage);
-    if (this.#text === undefined) return undefined;
-    const { version, daysRemoved } = await readFolder(this.#localFiles, this.#text);
+    const text = await readStateText(this.#localFiles.storage);
+    if (text === undefined) return undefined;
+    const { version, daysRemoved } = await readFolder(this.#localFiles, text);
     if (daysRemoved.length > 0 && this.#mode !== 'read') {
       const { address, logger } = this.#options;
-      const message = `${address}: the files of ${plainCount(daysRemoved.length, 'day')} were removed (${nameDays(daysRemoved)}): they count as pruned.`;
-      logger.warn('days.removed', message, { days: daysRemoved.length });
+      const days = daysRemoved.length;
+      const removed = `the files of ${plainCount(days, 'day')} were removed (${nameDays(daysRemoved)})`;
+      logger.warn('days.removed', `${address}: ${removed}: they count as pruned.`, { days });
     }
     return version;
   }

@@ -85,7 +85,9 @@ const fileMember = (file: RecordedFile | undefined): { readonly file?: FileJson 
 export function serializeState({ state, files }: StateFile): string {
   const { receipts, lastRun, profiles } = state;
   const stored: FolderJson & { readonly v: number; readonly writer: string } = {
-    ...{ v: FORMAT_VERSION, writer: VERSION, ...toStored(state) },
+    v: FORMAT_VERSION,
+    writer: VERSION,
+    ...toStored(state),
     ...(lastRun !== undefined && { last_run: lastRun }),
     ...(profiles !== undefined && { profiles: { ...profiles, ...fileMember(files.get(PROFILES_FILE)) } }),
     days: [...receipts.values()].map((receipt) => {

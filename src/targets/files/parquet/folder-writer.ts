@@ -22,7 +22,7 @@ import { damageIn, type FolderVersion, sizeAndTime } from './read-folder.ts';
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
 
 /** The files of a change by path; undefined what is to be removed. */
-type NewFiles = ReadonlyMap<string, NewFile | undefined>;
+type FilesByPath = ReadonlyMap<string, NewFile | undefined>;
 
 /**
  * Changes a folder while its lock is held. Each step is on the disk before the next, and leaves a folder that
@@ -32,22 +32,17 @@ type NewFiles = ReadonlyMap<string, NewFile | undefined>;
  */
 export class FolderWriter {
   readonly #localFiles: LocalFiles;
-  /** The text of `_dfinery.json`; undefined before the first commit. */
-  #text: string | undefined;
   /** Asked before each step that others see: this process may have been suspended for long. */
   readonly #checkHeld: () => void;
 
-  constructor(localFiles: LocalFiles, text: string | undefined, checkHeld: () => void) {
+  constructor(localFiles: LocalFiles, checkHeld: () => void) {
     this.#localFiles = localFiles;
-    this.#text = text;
     this.#checkHeld = checkHeld;
   }
 
   /** Finishes what a killed run left half-way, and stores what differs from the state. */
   async mend(before: FolderVersion): Promise<FolderVersion> {
-    const version = { ...before, files: { ...before.files, events: await this.#conform(before, new Map()) } };
-    await this.store(version);
-    return version;
+    return this.store({ ...before, files: { ...before.files, events: await this.#conform(before, new Map()) } });
   }
 
   /** Makes a change of a version; `before` is undefined for the first commit. */
@@ -57,13 +52,14 @@ export class FolderWriter {
       files: { events: new Map(), user_profiles: new Map() },
       damaged: new Map(),
       damage: [],
+      recordedProfiles: undefined,
+      text: undefined,
     };
-    const newFiles: NewFiles = new Map(
+    const newFiles: FilesByPath = new Map(
       TABLE_NAMES.flatMap((table) => [...(changed[table] ?? [])].map(([day, file]) => [filePath(day, table), file])),
     );
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-    const announced = { ...current, state: announcedState(current.state, state, newFiles) };
-    await this.store(announced);
+    const announced = await this.store({ ...current, state: announcedState(current.state, state, newFiles) });
     // 2. The other files get the new columns.
     const events = await this.#conform(announced, newFiles);
     // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
@@ -76,25 +72,24 @@ export class FolderWriter {
       else files[file.table].set(file.day, await this.#put(file));
     }
     // 4. The state says what is there now.
-    const version = { state, files, damaged, damage: damageIn(damaged) };
-    await this.store(version);
-    return version;
+    return this.store({ ...announced, state, files, damaged, damage: damageIn(damaged) });
   }
 
-  /** Stores a version if `_dfinery.json` has another one. Of damaged files it keeps what is known. */
-  async store({ state, files: live, damaged }: FolderVersion): Promise<void> {
-    const files = new Map<string, RecordedFile>(liveFiles({ files: live }).map((file) => [file.path, file]));
-    for (const [path, { file }] of damaged) if (file !== undefined) files.set(path, file);
-    const profiles = state.profiles ?? damaged.get(PROFILES_FILE)?.profiles;
+  /** Stores a version unless `_dfinery.json` has it, and gives it with its text. It keeps what is recorded of damage. */
+  async store(version: FolderVersion): Promise<FolderVersion> {
+    const { state, damaged, recordedProfiles } = version;
+    const files = new Map<string, RecordedFile>(liveFiles(version).map((file) => [file.path, file]));
+    for (const [path, file] of damaged) if (file !== undefined) files.set(path, file);
+    const profiles = state.profiles ?? (damaged.has(PROFILES_FILE) ? recordedProfiles : undefined);
     const text = serializeState({ state: { ...state, profiles }, files });
-    if (text === this.#text) return;
+    if (text === version.text) return version;
     this.#checkHeld();
     await this.#localFiles.storage.write(STATE_FILE, text);
-    this.#text = text;
+    return { ...version, text };
   }
 
   /** Writes the files of days anew that have other columns than the state, but for those that a change replaces. */
-  async #conform({ state, files }: FolderVersion, newFiles: NewFiles): Promise<Map<Day, FolderFile>> {
+  async #conform({ state, files }: FolderVersion, newFiles: FilesByPath): Promise<Map<Day, FolderFile>> {
     const events = new Map(files.events);
     const otherFiles = [...events.values()].filter(({ path }) => !newFiles.has(path));
     for await (const file of this.#localFiles.conform(otherFiles, state)) events.set(file.day, await this.#put(file));
@@ -125,12 +120,14 @@ export class FolderWriter {
  * The state before a change, with what must be known before its files change: its columns, the receipts of all days
  * that get no new file, and the length of the suppression list. So a day whose file is gone has no rows by its receipt.
  */
-function announcedState(before: PlaceState, after: PlaceState, newFiles: NewFiles): PlaceState {
+function announcedState(before: PlaceState, after: PlaceState, newFiles: FilesByPath): PlaceState {
   const { columns, timezone, suppressionLength } = after;
   const receipts = [...after.receipts.values()].filter(({ day }) => !newFiles.get(filePath(day, EVENTS.name)));
   return {
     ...before,
-    ...{ columns, timezone, suppressionLength },
+    columns,
+    timezone,
+    suppressionLength,
     receipts: receiptsOf([...before.receipts.values(), ...receipts]),
     profiles: newFiles.get(PROFILES_FILE) ? before.profiles : after.profiles,
   };

@@ -37,15 +37,12 @@ import {
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: ByTable<ReadonlyMap<Day, FolderFile>>;
-  /** By path: files that are neither those of the state nor written later. */
-  readonly damaged: ReadonlyMap<string, DamagedFile>;
-}
-
-/** What the state knows of a damaged file: the right one may come back from a copy. */
-interface DamagedFile {
-  readonly file: RecordedFile | undefined;
-  /** Of the file of profiles: what the place held of them. */
-  readonly profiles: StoredProfiles | undefined;
+  /** By path: files that are neither recorded nor written later. The recorded file may come back from a copy. */
+  readonly damaged: ReadonlyMap<string, RecordedFile | undefined>;
+  /** What is recorded of profiles: it stays while their file is damaged. */
+  readonly recordedProfiles: StoredProfiles | undefined;
+  /** The text of `_dfinery.json`; undefined before the first commit. */
+  readonly text: string | undefined;
 }
 
 export function damageIn(damaged: FolderVersion['damaged']): string[] {
@@ -66,8 +63,9 @@ export async function readFolder(
 ): Promise<{ readonly version: FolderVersion; readonly daysRemoved: readonly Day[] }> {
   const { state, files: recorded } = parseStateFile(text, join(root, STATE_FILE));
   const files = { events: new Map<Day, FolderFile>(), user_profiles: new Map<Day, FolderFile>() };
-  const damaged = new Map<string, DamagedFile>();
-  const adopted: FileContents[] = [];
+  const damaged = new Map<string, RecordedFile | undefined>();
+  const adoptedReceipts: StoredReceipt[] = [];
+  let adoptedProfiles: StoredProfiles | undefined;
   const tables = [state, profilesAsTable(state)].filter((table) => table !== undefined);
   const columnsOfTables = tables.map((table) => columnTypes(parquetColumns(table)));
   // A file with other columns is looked into.
@@ -78,22 +76,24 @@ export async function readFolder(
     const stored = { path, file: recorded.get(path), receipt, columnsBySchema };
     const compared = await compareFile(engine, join(root, path), onDisk, stored);
     if (compared !== undefined) {
-      files[compared.file.table].set(compared.file.day, compared.file);
-      if (compared.contents !== undefined) adopted.push(compared.contents);
+      const { file, contents } = compared;
+      files[file.table].set(file.day, file);
+      if (contents?.profiles !== undefined) adoptedProfiles = contents.profiles;
+      else if (contents !== undefined) adoptedReceipts.push(contents.receipt);
     } else if (receipt !== undefined || day !== undefined) {
-      damaged.set(path, { file: recorded.get(path), profiles: state.profiles });
+      damaged.set(path, recorded.get(path));
     }
   }
-  const adoptedProfiles = adopted.find(({ profiles }) => profiles !== undefined)?.profiles;
   // Without a row there is no file.
   const hasProfiles = files.user_profiles.size > 0 || state.profiles?.receipt.rows_stored === 0;
   const profiles = hasProfiles ? (adoptedProfiles ?? state.profiles) : undefined;
-  const adoptedDays = adopted.filter((contents) => contents.profiles === undefined);
-  const receipts = receiptsOf([...state.receipts.values(), ...adoptedDays.map(({ receipt }) => receipt)]);
+  const receipts = receiptsOf([...state.receipts.values(), ...adoptedReceipts]);
   const daysRemoved = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));
   const changedAt = nextChangedAt(receipts, engine.clock.now());
   const stateNow = { ...state, receipts: withPruned(receipts, daysRemoved, changedAt), profiles };
-  return { version: { state: stateNow, files, damaged, damage: damageIn(damaged) }, daysRemoved };
+  const damage = damageIn(damaged);
+  const version = { state: stateNow, files, damaged, damage, recordedProfiles: state.profiles, text };
+  return { version, daysRemoved };
 }
 
 type OnDisk = Pick<FolderFile, 'bytes' | 'modified'>;
