@@ -1,5 +1,4 @@
--- How many people did the first step, then the second, and so on, within some days of their first step. A person is
--- counted at a step when any of their first steps leads there, not only the earliest.
+-- How many people did the first step, then the second, and so on, within some days of their first step. A person is counted at a step when any of their first steps leads there, not only the earliest.
 WITH RECURSIVE placed AS (
   SELECT person, name, event_at, row_number() OVER (PARTITION BY person ORDER BY event_at, log_id) AS n
   FROM {{ events() }}

@@ -1,6 +1,6 @@
--- Sessions by the platform's own start and end events. Where one of the two is missing, a pause of more than 30 minutes
--- separates two sessions, unless it lies between a start event and its end event. An event without a person or a time
--- is a session of its own. So the events of all sessions are all events.
+-- Sessions by the platform's own start and end events. Where one of the two is missing, a pause of more than 30 minutes separates
+-- two sessions, unless it lies between a start event and its end event. An event without a person or a time is a session of its own.
+-- So the events of all sessions are all events.
 WITH grouped AS (
   SELECT *, CASE WHEN person IS NULL OR event_at IS NULL THEN row_number() OVER (ORDER BY log_id) END AS lone_event,
     coalesce(name = 'df_start_session', false) AS is_start, coalesce(name = 'df_end_session', false) AS is_end,
