@@ -111,8 +111,10 @@ export class ColumnCollector {
   }
 
   observe(row: CsvRow): void {
-    for (let k = 0; k < row.used; k += STRIDE) {
-      const tally = this.#tallies[row.columnOf(k)];
+    const tallies = this.#tallies;
+    const { used } = row;
+    for (let k = 0; k < used; k += STRIDE) {
+      const tally = tallies[row.columnOf(k)];
       tally.filled++;
       if (tally.use !== COUNTED) this.#collect(row, k, tally);
     }
