@@ -1,6 +1,6 @@
 // This folder: what a place holds beside its rows, and what a batch makes of it. It knows no DuckDB and no disk.
 //
-// For each batch a sink calls `splitBatch` of `receipts.ts` and `planBatch` of this file, stores the rows, and calls
+// For each batch a sink calls `splitBatch` of `receipts.ts` and `planBatch` of this file. It stores the rows, and calls
 // `finishBatch` of `commit.ts`. `column-plan.ts` decides which columns are new, `names.ts` their names,
 // `column-type.ts` the types of all. `changes.ts` records what became of them. `place-state.ts`, `receipts.ts` and
 // `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing of it.

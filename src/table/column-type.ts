@@ -25,7 +25,7 @@ interface TypeRules {
   readonly zone: Zone | undefined;
 }
 
-/** Plans a column of a batch, and its cells in each day: each is read as if the days were committed one by one. */
+/** Plans a column of a batch, and its cells in each day. Days are read as if they were committed one by one. */
 export function planColumn(
   rules: TypeRules,
   scansByDay: readonly (ScannedColumn | undefined)[],

@@ -7,7 +7,7 @@ import type { RecordColumn, RecordPlan } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
- * Room (bytes) for each of the three numbers of a filled cell: more than it needs, so that a line is written without a
+ * Room (bytes) for each of the three numbers of a filled cell. It is more than it needs: a line is written without a
  * check of each byte. A cell may stand in a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes
  * may become six, as `\u0001`. Beside them stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The
  * names are counted by column.

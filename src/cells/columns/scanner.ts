@@ -1,5 +1,5 @@
-// This folder: the columns of an export: their names and groups, the forms and types of all cells, and the columns that
-// are dropped or hashed. `scanner.ts` does it while the export arrives.
+// This folder: the columns of an export. It has their names and groups, the forms and types of all cells, and drops or
+// hashes columns. `scanner.ts` does it while the export arrives.
 
 import { LOWER_BIT } from '../../base/ascii.ts';
 import { configError } from '../../base/errors.ts';

@@ -100,8 +100,8 @@ export const WALL_TIME_CODEC: ScalarCodec = {
 };
 
 /**
- * Instants of the years 1 to 9999: cells with a UTC offset, or of the forms of wall-clock times, which are those of the
- * zone. The canonical text is by its clock.
+ * Instants of the years 1 to 9999. A cell has a UTC offset, or is a wall-clock time of the zone. The canonical text is
+ * by its clock.
  */
 export const instantCodec = (zone: Zone): ScalarCodec => ({
   forms: WALL_FORMS | DATETIME_OFFSET,

@@ -1,6 +1,6 @@
 // This folder: the column types. `codec.ts` says what a type is: the forms of its cells, and their values in SQL and
-// JSON. Related types share a file. This file is the table of all types, and what follows from it: the forms of a
-// cell, the type of a column, and what it widens to.
+// JSON. Related types share a file. This file is the table of all types. From it follow the forms of a cell, the type
+// of a column, and what it widens to.
 
 import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { systemError } from '../../base/errors.ts';

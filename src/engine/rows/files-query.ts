@@ -12,8 +12,8 @@ import { type CellSql, cellName, cellSql, PATH_COLUMN, readCsvSql, rescuedSql } 
 /** A query of typed rows. */
 export interface RowsQuery {
   /**
-   * A SELECT of this program's own columns that the table has, and of each of `columns` in its type, by their names in
-   * the table. `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
+   * A SELECT of the own columns of the table, and of each of `columns` in its type. They have their names in the table.
+   * `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
    */
   readonly sql: string;
   /** The columns of the table that have a value in these rows. */

@@ -79,7 +79,7 @@ function summaryOf({ runs, purges }: LedgerHistory, histories: readonly IdHistor
   };
 }
 
-/** 1: the ledger is broken, or says nothing of an id. 3: an id is open, or a purge did not end or reach everything. */
+/** 1: the ledger is broken, or says nothing of an id. 3: an id is open, or a purge is not whole. */
 export function exitOfProof({ problems, summary }: Proof): ExitCode {
   if (problems.length > 0 || summary.unknown > 0) return EXIT.failed;
   const isUnfinished = summary.open > 0 || summary.places.some(({ unfinished, unreached }) => unfinished || unreached);

@@ -19,8 +19,8 @@ export interface ProfileDeps<Output extends CheckedOutput>
 }
 
 /**
- * Downloads all profiles, and repeats a request that may succeed later. A failure is `failed` if it may pass, `gone` if
- * the service does not have this export, and `invalid` if it does not accept the request in this form. For `config` and
+ * Downloads all profiles, and repeats a request that may succeed later. A failure is `failed` if it may pass. It is
+ * `gone` if the service does not have this export, `invalid` if it refuses the form of the request. For `config` and
  * `unsupported` the user must act. Throws what `open` and its output throw, UserErrors of the quota, and the signal's
  * reason.
  */

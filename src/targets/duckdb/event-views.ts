@@ -63,7 +63,7 @@ const RESCUED_ITEM =
   `(_rescued IS NOT NULL AND len(list_filter(json_keys(_rescued), ` +
   `lambda k: starts_with(k, ${literal(ITEM_PREFIX)}) AND length(k) > ${ITEM_PREFIX.length})) > 0)`;
 
-/** SQL of the number `n` of a detail log id that is its log id, a colon and `n` of at most 18 digits. */
+/** SQL of the item position: the number behind the log id and a colon in a detail log id, of at most 18 digits. */
 function itemPositionSql(columns: readonly StoredColumn[]): string {
   const detail = varcharSql(columnOfSourceSql(columns, DETAIL_LOG_ID));
   const log = varcharSql(columnOfSourceSql(columns, LOG_ID));

@@ -117,8 +117,8 @@ export class FolderWriter {
 }
 
 /**
- * The state before a change, with what must be known before its files change: its columns, the receipts of all days
- * that get no new file, and the length of the suppression list. So a day whose file is gone has no rows by its receipt.
+ * The state before a change, with what must be known before its files change. That is its columns, the receipts of days
+ * without a new file, and the length of the suppression list. So a day whose file is gone has no rows by its receipt.
  */
 function announcedState(before: PlaceState, after: PlaceState, newFiles: FilesByPath): PlaceState {
   const { columns, timezone, suppressionLength } = after;
