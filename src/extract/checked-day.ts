@@ -69,7 +69,7 @@ export interface SpoolFile extends ScanResult {
 }
 
 /** A day that is downloaded, verified and not yet committed. Days are delivered in the order of days. */
-export interface DayDownload {
+export interface CheckedDay {
   readonly receipt: Receipt;
   /** The file, or the parts of a day that was too large; none for an answer without a header. */
   readonly files: readonly SpoolFile[];
@@ -87,7 +87,7 @@ interface DayRequest extends Pick<Receipt, 'day' | 'to_date' | 'is_over' | 'filt
 export function dayDownload(
   files: readonly CheckedFile[],
   { requestedAt, verifiedAt, ...request }: DayRequest,
-): DayDownload {
+): CheckedDay {
   const sum = (of: (file: CheckedFile) => number) => files.reduce((total, file) => total + of(file), 0);
   const receipt: Receipt = {
     v: 1,
@@ -118,5 +118,5 @@ function hashOf(files: readonly CheckedFile[]): string {
 }
 
 /** True if rows of the day may have no id, or one that occurs twice. Else the order of rows does not matter. */
-export const mayHaveDuplicateIds = ({ files }: Pick<DayDownload, 'files'>): boolean =>
+export const mayHaveDuplicateIds = ({ files }: Pick<CheckedDay, 'files'>): boolean =>
   files.length > 1 || files.some((file) => file.hasDuplicateOrMissingIds);

@@ -1,7 +1,7 @@
 import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import { type DayDownload, hasOtherFilters, type PriorReceipt, type Receipt } from './checked-day.ts';
+import { type CheckedDay, hasOtherFilters, type PriorReceipt, type Receipt } from './checked-day.ts';
 import { DaysReport } from './days-report.ts';
 import { implausible } from './doubtful-days.ts';
 import type { DayResult, ServiceBehaviour } from './download/day.ts';
@@ -44,7 +44,7 @@ export class DaysOutcome {
   }
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
-  add(result: DayResult, { exportsDays }: ServiceBehaviour): DayDownload | undefined {
+  add(result: DayResult, { exportsDays }: ServiceBehaviour): CheckedDay | undefined {
     const { day } = result;
     const { logger } = this.#deps;
     switch (result.kind) {
@@ -81,7 +81,7 @@ export class DaysOutcome {
     if (counted.length >= MAX_FAILED) throw this.failure;
   }
 
-  #loaded(download: DayDownload): DayDownload {
+  #loaded(download: CheckedDay): CheckedDay {
     const { day, rows, to_date, is_over, requested_at } = download.receipt;
     const { logger, unseenColumns } = this.#deps;
     const { mode, lookedBackTo } = this.#plan;

@@ -7,7 +7,7 @@
 
 import type { Clock } from '../base/clock.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
-import type { DayDownload } from './checked-day.ts';
+import type { CheckedDay } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
 import type { DaysReport } from './days-report.ts';
 import { Downloads } from './download/downloads.ts';
@@ -23,7 +23,7 @@ const ONE_DAY: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
 
 /** Days that are committed together, in order. A day that may share rows with its neighbours comes alone. */
 export interface DayBatch {
-  readonly days: readonly DayDownload[];
+  readonly days: readonly CheckedDay[];
   readonly progress: RunProgress;
 }
 
@@ -83,7 +83,7 @@ export async function* extractDays(
 }
 
 /** As `extractDays`, one day at a time. */
-export async function* extractEachDay(plan: Plan, deps: ExtractDeps, report: DaysReport): AsyncIterable<DayDownload> {
+export async function* extractEachDay(plan: Plan, deps: ExtractDeps, report: DaysReport): AsyncIterable<CheckedDay> {
   for await (const { days } of extractDays(plan, deps, report, ONE_DAY)) yield* days;
 }
 
@@ -91,7 +91,7 @@ export async function* extractEachDay(plan: Plan, deps: ExtractDeps, report: Day
 class Batch {
   readonly #limits: BatchLimits;
   readonly #clock: Clock;
-  #days: DayDownload[] = [];
+  #days: CheckedDay[] = [];
   #expired: Promise<void> | undefined;
   #cancel = () => {};
 
@@ -100,7 +100,7 @@ class Batch {
     this.#clock = clock;
   }
 
-  add(day: DayDownload): void {
+  add(day: CheckedDay): void {
     this.#days.push(day);
     if (this.#days.length > 1 || this.isFull) return;
     this.#expired = new Promise((resolve) => {
@@ -123,7 +123,7 @@ class Batch {
     return this.#expired === undefined ? done : Promise.race([done, this.#expired.then(() => false)]);
   }
 
-  drain(): readonly DayDownload[] {
+  drain(): readonly CheckedDay[] {
     const drained = this.#days;
     this.#days = [];
     this.#expired = undefined;

@@ -7,7 +7,7 @@ import { sentenceOf } from '../base/visible-text.ts';
 import { UNIFIED_ID } from '../cells/columns/groups.ts';
 import type { DownloadFailure } from '../service/export/download.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
-import { type DayDownload, dayDownload, type Receipt, rowCount } from './checked-day.ts';
+import { type CheckedDay, dayDownload, type Receipt, rowCount } from './checked-day.ts';
 import { hashedColumnsOf, type RequestSettings } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { Spool } from './spool.ts';
@@ -43,7 +43,7 @@ export function isSnapshotDue(stored: StoredSnapshot | undefined, fingerprint: s
 export async function loadSnapshot(
   { stored, fingerprint }: { readonly stored: StoredSnapshot | undefined; readonly fingerprint: string },
   deps: ExtractDeps,
-  store: (download: DayDownload) => Promise<void>,
+  store: (download: CheckedDay) => Promise<void>,
 ): Promise<void> {
   const { spoolDir, timezone, suppression, edits, unseenColumns, counts, clock, logger } = deps;
   const exportsBefore = counts.exports;

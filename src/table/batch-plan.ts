@@ -7,7 +7,7 @@
 
 import { columnKey, EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
 import { zoneOf } from '../cells/types/zone.ts';
-import type { DayDownload } from '../extract/checked-day.ts';
+import type { CheckedDay } from '../extract/checked-day.ts';
 import { changesOf, type PlannedChange } from './changes.ts';
 import { addedColumns, type ColumnRules, type PlannedColumn, scannedColumns } from './column-plan.ts';
 import { type ColumnCells, planColumn, settingOf } from './column-type.ts';
@@ -16,7 +16,7 @@ import { EVENTS, type StoredColumn, type Table, USER_PROFILES } from './tables.t
 
 /** A day of a batch. */
 export interface PlannedDay {
-  readonly download: DayDownload;
+  readonly download: CheckedDay;
   /** Its cells in each column of the place, by position. */
   readonly cells: readonly ColumnCells[];
 }
@@ -34,7 +34,7 @@ export interface PlannedBatch {
 /** Plans a batch. `storedColumns`: those of the table; undefined if nothing was committed to it. */
 export function planBatch(
   storedColumns: readonly StoredColumn[] | undefined,
-  batch: readonly DayDownload[],
+  batch: readonly CheckedDay[],
   rules: ColumnRules,
   table: Table = EVENTS,
 ): PlannedBatch {
@@ -67,7 +67,7 @@ export function planBatch(
  */
 export function planSnapshot(
   before: StoredProfiles | undefined,
-  snapshot: DayDownload,
+  snapshot: CheckedDay,
   rules: ColumnRules,
 ): PlannedBatch | undefined {
   if (before !== undefined && before.receipt.requested_at > snapshot.receipt.requested_at) return undefined;

@@ -1,6 +1,6 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
-import type { DayDownload } from '../extract/checked-day.ts';
+import type { CheckedDay } from '../extract/checked-day.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import { type RunProgress, stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
@@ -13,7 +13,7 @@ import type { StoredColumn } from './tables.ts';
 /** What the commit of a batch has stored. */
 interface BatchOutcome {
   /** Days that it did not write, since their rows were there. */
-  readonly unchanged: readonly DayDownload[];
+  readonly unchanged: readonly CheckedDay[];
   /** Other days with a value in a column that widens. */
   readonly widenedDays: ReadonlySet<Day>;
   /** Rows that are there after it: of its days, and of neighbouring days that lost rows to them. */
@@ -60,7 +60,7 @@ interface StateAndCommit {
 /** The state after a batch that changes no row, and what the commit reports. */
 export function finishUnchanged(
   before: PlaceState,
-  unchanged: readonly DayDownload[],
+  unchanged: readonly CheckedDay[],
   progress: RunProgress,
 ): StateAndCommit {
   const receipts = withUnchanged(before.receipts, unchanged);

@@ -1,6 +1,6 @@
 import { type Day, nameDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
-import type { DayDownload, Receipt } from '../extract/checked-day.ts';
+import type { CheckedDay, Receipt } from '../extract/checked-day.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
@@ -27,7 +27,7 @@ export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
   [...receipts].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
 
 /** The receipts once days came again whose rows stay. One is renewed if its `is_over` or `to_date` changed. */
-export function withUnchanged(receipts: Receipts, unchanged: readonly DayDownload[]): Receipts {
+export function withUnchanged(receipts: Receipts, unchanged: readonly CheckedDay[]): Receipts {
   const renewed = unchanged.flatMap(({ receipt }) => {
     const stored = receipts.get(receipt.day);
     if (stored === undefined || (stored.is_over === receipt.is_over && stored.to_date === receipt.to_date)) return [];
@@ -78,8 +78,8 @@ export const withRows = (receipts: Receipts, rows: ReadonlyMap<Day, number>, cha
 
 /** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
 interface BatchDays {
-  readonly toWrite: readonly DayDownload[];
-  readonly unchanged: readonly DayDownload[];
+  readonly toWrite: readonly CheckedDay[];
+  readonly unchanged: readonly CheckedDay[];
 }
 
 /**
@@ -88,7 +88,7 @@ interface BatchDays {
  */
 export async function splitBatch(
   receipts: Receipts,
-  batch: readonly DayDownload[],
+  batch: readonly CheckedDay[],
   { rewrites }: Pick<RunProgress, 'rewrites'>,
   { logger, countRows }: { readonly logger: Logger; countRows(days: Day[]): Promise<ReadonlyMap<Day, number>> },
 ): Promise<BatchDays> {
@@ -106,8 +106,8 @@ export async function splitBatch(
 }
 
 /** Leaves out, with a warning, each download that is older than the stored one, unless a user gave its file. */
-function leaveOutOlder(receipts: Receipts, batch: readonly DayDownload[], logger: Logger): readonly DayDownload[] {
-  const isOlder = ({ receipt: { day, requested_at, source } }: DayDownload) =>
+function leaveOutOlder(receipts: Receipts, batch: readonly CheckedDay[], logger: Logger): readonly CheckedDay[] {
+  const isOlder = ({ receipt: { day, requested_at, source } }: CheckedDay) =>
     source !== 'file' && requested_at < (receipts.get(day)?.requested_at ?? '');
   const older = batch.filter(isOlder);
   if (older.length === 0) return batch;
@@ -121,7 +121,7 @@ function leaveOutOlder(receipts: Receipts, batch: readonly DayDownload[], logger
  * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
  * says how many it left. It does so only if the same people were suppressed.
  */
-function rowsToHold({ receipt, mayShareRows }: DayDownload, stored: StoredReceipt | undefined): number {
+function rowsToHold({ receipt, mayShareRows }: CheckedDay, stored: StoredReceipt | undefined): number {
   if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
   return receipt.rows - receipt.suppressed;
 }

@@ -3,7 +3,7 @@
 // `people-contract.ts` what else. `load.ts` gives the days of a run to any of them. All methods throw UserError.
 
 import type { Writable } from 'node:stream';
-import type { DayDownload } from '../extract/checked-day.ts';
+import type { CheckedDay } from '../extract/checked-day.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import type { ColumnRules } from '../table/column-plan.ts';
@@ -65,13 +65,13 @@ export interface Sink {
    * undoes it. A kill or a failure before leaves rows and state as they were. In a Parquet folder that holds for
    * each day. There a row that two days share may be missing until the next sync.
    */
-  commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit>;
+  commit(batch: readonly CheckedDay[], progress: RunProgress): Promise<Commit>;
   /**
    * Replaces the whole table of user profiles by a snapshot, as `commit` does it with days. Columns and types join with
    * those that were stored. `hashing`: the columns that the configuration hashes. Returns the rows that are stored;
    * undefined if a snapshot that was requested later is there.
    */
-  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined>;
+  replaceProfiles(snapshot: CheckedDay, hashing: HashedColumns): Promise<number | undefined>;
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */
@@ -83,11 +83,11 @@ export interface StreamSink {
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
   /** Sends all days; it may move their files away. A reader that closes the stream before the end is no failure. */
-  write(days: AsyncIterable<DayDownload>, onSent: OnSent): Promise<Streamed>;
+  write(days: AsyncIterable<CheckedDay>, onSent: OnSent): Promise<Streamed>;
 }
 
 /** Called for each day, in order, once its reader has taken all of its rows, with their number. */
-export type OnSent = (day: DayDownload, rows: number) => void;
+export type OnSent = (day: CheckedDay, rows: number) => void;
 
 /** What a stream reports at its end beside the days that its reader has taken. */
 export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;

@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import type { DayDownload } from '../extract/checked-day.ts';
+import type { CheckedDay } from '../extract/checked-day.ts';
 import { DaysReport } from '../extract/days-report.ts';
 import { hashedColumnsOf } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
@@ -65,7 +65,7 @@ export class Load {
       unseenColumns.clear();
       return undefined;
     }
-    const store = async (snapshot: DayDownload) => {
+    const store = async (snapshot: CheckedDay) => {
       const rows = await sink.replaceProfiles(snapshot, hashedColumnsOf(settings));
       this.#loaded = { ...this.#loaded, profiles: rows };
       if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
@@ -101,7 +101,7 @@ export class Load {
     }
   }
 
-  async #commit(batch: readonly DayDownload[], progress: RunProgress, sink: Sink, rowsBefore: number): Promise<void> {
+  async #commit(batch: readonly CheckedDay[], progress: RunProgress, sink: Sink, rowsBefore: number): Promise<void> {
     const { logger } = this.#deps;
     const commit = await sink.commit(batch, progress);
     const rowsNew = Math.max(0, rowsInPlace(sink) - rowsBefore);
@@ -133,11 +133,11 @@ export class Load {
 const rowsInPlace = ({ state }: Sink): number => countStoredRows(state?.receipts.values() ?? []);
 
 /** The days of a batch whose rows the place holds after its commit; others had a later download there. */
-const inPlace = (batch: readonly DayDownload[], { days, daysUnchanged }: Commit): DayDownload[] =>
+const inPlace = (batch: readonly CheckedDay[], { days, daysUnchanged }: Commit): CheckedDay[] =>
   batch.filter(({ receipt: { day } }) => days.includes(day) || daysUnchanged.includes(day));
 
 /** Adds a commit; `batch` are the days that it was given. */
-function addCommit(loaded: Loaded, batch: readonly DayDownload[], commit: Commit): Loaded {
+function addCommit(loaded: Loaded, batch: readonly CheckedDay[], commit: Commit): Loaded {
   const { stored, suppressed } = loaded;
   const widened = new Map(stored.columnsWidened.map((column) => [column.name, column]));
   for (const column of commit.columnsWidened) {

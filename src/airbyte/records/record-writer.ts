@@ -8,7 +8,7 @@ import { isNull } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, headerColumns } from '../../cells/columns/groups.ts';
 import { type CsvRow, STRIDE } from '../../cells/csv/row.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
-import { type DayDownload, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
+import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
 import { Lines, RecordEncoder } from './record-encoder.ts';
 import { planRecords, type RecordStream } from './record-plan.ts';
@@ -43,7 +43,7 @@ export interface WrittenRecords {
  * aborts. `write` takes whole lines in order; their bytes may be used again once it resolves.
  */
 export async function writeRecords(
-  day: Pick<DayDownload, 'files'>,
+  day: Pick<CheckedDay, 'files'>,
   streams: readonly RecordStream[],
   write: (lines: Uint8Array) => Promise<void>,
   { timezone, emittedAt, signal }: RecordOptions,
@@ -98,7 +98,7 @@ async function* piecesOf({ path }: SpoolFile, signal: AbortSignal): AsyncGenerat
  * For each row of a day 1 if it stands for its event: the first one of the lowest position. One that names no event is
  * an event of its own. Takes a pass over all files: which row it is does not show before the last one.
  */
-async function flagEventRows({ files }: Pick<DayDownload, 'files'>, signal: AbortSignal): Promise<Uint8Array> {
+async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: AbortSignal): Promise<Uint8Array> {
   const rowCount = files.reduce((sum, { rows }) => sum + rows, 0);
   const flags = new Uint8Array(rowCount);
   const positions = new Float64Array(rowCount);

@@ -1,7 +1,7 @@
 import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
-import type { DayDownload } from '../../extract/checked-day.ts';
+import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
 import { Downloads } from '../../extract/download/downloads.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
@@ -62,7 +62,7 @@ export const read: Verb = async (context) => {
  */
 async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void> {
   const { config, heartbeat } = deps;
-  const write = async (snapshot: DayDownload) => {
+  const write = async (snapshot: CheckedDay) => {
     await output.writeStatus('RUNNING');
     const stream = { output, recordStream: recordStream(PROFILE_STREAM, output.configured) };
     const [{ recordCount }] = await writeDay(snapshot, [stream], deps);
@@ -141,7 +141,7 @@ async function takeDay(
 
 /** Writes the records of a day. Logs the cells that did not fit, and the columns that the catalog lacks. */
 async function writeDay(
-  { files, receipt }: DayDownload,
+  { files, receipt }: CheckedDay,
   streams: readonly Pick<EventStream, 'output' | 'recordStream'>[],
   { config, writer, clock, signal, logger }: ReadDeps,
 ): Promise<WrittenRecords['streams']> {

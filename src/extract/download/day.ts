@@ -8,7 +8,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import { type DownloadFailure, downloadChecked, downloadError } from '../../service/export/download.ts';
 import { lastDayOver } from '../calendar.ts';
-import { type DayDownload, dayDownload, hasOtherFilters } from '../checked-day.ts';
+import { type CheckedDay, dayDownload, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf, toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { type CheckedFile, type ExportResult, removeFiles, type Spool } from '../spool.ts';
@@ -38,9 +38,9 @@ export class ServiceBehaviour {
 
 /** What became of one day of a plan. */
 export type DayResult =
-  | { readonly kind: 'downloaded'; readonly day: Day; readonly download: DayDownload }
+  | { readonly kind: 'downloaded'; readonly day: Day; readonly download: CheckedDay }
   /** It is over and was answered without data, twice: a day without rows, if the service exports other days. */
-  | { readonly kind: 'empty'; readonly day: Day; readonly download: DayDownload; readonly answer: DownloadFailure }
+  | { readonly kind: 'empty'; readonly day: Day; readonly download: CheckedDay; readonly answer: DownloadFailure }
   /** The service no longer exports it. */
   | { readonly kind: 'gone'; readonly day: Day }
   /** It is not over, and was not loaded: the next run reads it. */
@@ -234,7 +234,7 @@ class DayExport {
     return { kind: 'downloaded', day: this.#day, download: this.#downloadOf(files) };
   }
 
-  #downloadOf(files: readonly CheckedFile[]): DayDownload {
+  #downloadOf(files: readonly CheckedFile[]): CheckedDay {
     const { plan, clock } = this.#deps;
     return dayDownload(files, {
       day: this.#day,

@@ -8,7 +8,7 @@ import { countRescuedByKey } from '../../engine/rows/counts.ts';
 import { selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
-import type { DayDownload } from '../../extract/checked-day.ts';
+import type { CheckedDay } from '../../extract/checked-day.ts';
 import { planBatch } from '../../table/batch-plan.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
@@ -16,7 +16,7 @@ import { messagesOf, OWN_IN_ARROW } from './ipc-stream.ts';
 
 /** A day, and what a stream gets of it. */
 export interface WrittenDay {
-  readonly day: DayDownload;
+  readonly day: CheckedDay;
   /** Cells in `_rescued`, by their key there. */
   readonly rescued: ReadonlyMap<string, number>;
   /** The rows as messages, from a temporary file that is removed behind the last batch. */
@@ -50,7 +50,7 @@ interface WriteOptions {
 }
 
 /** Writes days as Parquet files with the columns of a stream, in the order of their rows. Throws UserError. */
-export async function* writtenDays(days: AsyncIterable<DayDownload>, stream: WriteOptions): AsyncGenerator<WrittenDay> {
+export async function* writtenDays(days: AsyncIterable<CheckedDay>, stream: WriteOptions): AsyncGenerator<WrittenDay> {
   const { engine } = stream;
   // The day whose rows are in `SENT`.
   let sharedDay: Day | undefined;
@@ -72,7 +72,7 @@ export async function* writtenDays(days: AsyncIterable<DayDownload>, stream: Wri
 
 /** Writes a day with rows. `isAfterShared`: the day before may have some of them, which are left out. */
 async function writeDay(
-  day: DayDownload,
+  day: CheckedDay,
   { engine, folder, columns, rules }: WriteOptions,
   isAfterShared: boolean,
 ): Promise<WrittenDay> {

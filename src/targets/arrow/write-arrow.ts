@@ -12,7 +12,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import type { DayDownload, SpoolFile } from '../../extract/checked-day.ts';
+import type { CheckedDay, SpoolFile } from '../../extract/checked-day.ts';
 import { removeTemporaries, replaceFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
@@ -31,7 +31,7 @@ import { type WrittenDay, writtenDays } from './typed-files.ts';
  * UserError; an unfinished file is removed.
  */
 export async function writeArrow(
-  days: AsyncIterable<DayDownload>,
+  days: AsyncIterable<CheckedDay>,
   out: string | Writable,
   options: OpenOptions,
   onSent: OnSent,
@@ -92,14 +92,14 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
 
 /** The days and the columns of a stream. Without a pinned schema all files are kept until the columns are known. */
 async function planStream(
-  days: AsyncIterable<DayDownload>,
+  days: AsyncIterable<CheckedDay>,
   folder: string,
   options: OpenOptions,
-): Promise<{ readonly days: AsyncIterable<DayDownload>; readonly columns: readonly StoredColumn[] }> {
+): Promise<{ readonly days: AsyncIterable<CheckedDay>; readonly columns: readonly StoredColumn[] }> {
   if (options.pinned !== undefined) {
     return { days, columns: planBatch(undefined, [], options).columns };
   }
-  const waitingDays: DayDownload[] = [];
+  const waitingDays: CheckedDay[] = [];
   let columns: readonly StoredColumn[] | undefined;
   for await (const day of days) {
     const planned = planBatch(columns, [day], options);
@@ -117,7 +117,7 @@ async function planStream(
 }
 
 /** Yields days, and removes the files of each once the next one is requested. */
-async function* removingFiles(days: readonly DayDownload[]): AsyncGenerator<DayDownload> {
+async function* removingFiles(days: readonly CheckedDay[]): AsyncGenerator<CheckedDay> {
   for (const day of days) {
     yield day;
     for (const { path } of day.files) await rm(path, { force: true });

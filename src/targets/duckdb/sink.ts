@@ -16,7 +16,7 @@ import { dateSql } from '../../engine/rows/files-query.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
-import type { DayDownload } from '../../extract/checked-day.ts';
+import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -92,7 +92,7 @@ class DuckDbSink implements Sink {
     return this.#state;
   }
 
-  commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit> {
+  commit(batch: readonly CheckedDay[], progress: RunProgress): Promise<Commit> {
     return this.#commitTo(batch, async (engine, before) => {
       const { state } = before;
       const { toWrite, unchanged } = await splitBatch(state.receipts, batch, progress, {
@@ -120,7 +120,7 @@ class DuckDbSink implements Sink {
   async #commitUnchanged(
     engine: Engine,
     { state, removedDays }: FileBefore,
-    unchanged: readonly DayDownload[],
+    unchanged: readonly CheckedDay[],
     progress: RunProgress,
   ): Promise<Commit> {
     const after = finishUnchanged(state, unchanged, progress);
@@ -132,7 +132,7 @@ class DuckDbSink implements Sink {
     return after.commit;
   }
 
-  replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined> {
+  replaceProfiles(snapshot: CheckedDay, hashing: HashedColumns): Promise<number | undefined> {
     return this.#commitTo([snapshot], async (engine, before) => {
       const planned = planSnapshot(before.state.profiles, snapshot, this.#options);
       if (planned === undefined) return undefined;
@@ -144,10 +144,7 @@ class DuckDbSink implements Sink {
   }
 
   /** Opens the file for these downloads, and reads its state anew. */
-  #commitTo<T>(
-    downloads: readonly DayDownload[],
-    work: (engine: Engine, before: FileBefore) => Promise<T>,
-  ): Promise<T> {
+  #commitTo<T>(downloads: readonly CheckedDay[], work: (engine: Engine, before: FileBefore) => Promise<T>): Promise<T> {
     const { timezone = null } = this.#options;
     const columnCount = new Set(downloads.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
     return withFile({ ...this.#options, file: this.#file, columnCount }, async (engine) => {

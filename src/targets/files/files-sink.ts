@@ -1,5 +1,5 @@
 import { rowsIn } from '../../engine/rows/typed-rows.ts';
-import type { DayDownload } from '../../extract/checked-day.ts';
+import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { planBatch, planSnapshot } from '../../table/batch-plan.ts';
@@ -46,7 +46,7 @@ class FilesSink implements Sink {
     return this.#place.log.version?.state;
   }
 
-  async commit(batch: readonly DayDownload[], progress: RunProgress): Promise<Commit> {
+  async commit(batch: readonly CheckedDay[], progress: RunProgress): Promise<Commit> {
     const { commit, changes } = await guarded(this.#options, () => {
       return this.#place.commit(() => this.#changeOfDays(batch, progress));
     });
@@ -55,7 +55,7 @@ class FilesSink implements Sink {
     return commit;
   }
 
-  async replaceProfiles(snapshot: DayDownload, hashing: HashedColumns): Promise<number | undefined> {
+  async replaceProfiles(snapshot: CheckedDay, hashing: HashedColumns): Promise<number | undefined> {
     const stored = await guarded(this.#options, () => {
       return this.#place.commit(() => this.#changeOfProfiles(snapshot, hashing));
     });
@@ -87,7 +87,7 @@ class FilesSink implements Sink {
   }
 
   /** The change that stores a batch of days, and what is reported of it. */
-  async #changeOfDays(batch: readonly DayDownload[], progress: RunProgress) {
+  async #changeOfDays(batch: readonly CheckedDay[], progress: RunProgress) {
     const place = this.#place;
     const { before, changedAt } = this.#startingPoint();
     const { toWrite, unchanged } = await splitBatch(before.receipts, batch, progress, {
@@ -109,7 +109,7 @@ class FilesSink implements Sink {
   }
 
   /** The change that replaces the table of profiles; none if a later snapshot is there. */
-  async #changeOfProfiles(snapshot: DayDownload, hashing: HashedColumns) {
+  async #changeOfProfiles(snapshot: CheckedDay, hashing: HashedColumns) {
     const { before, changedAt } = this.#startingPoint();
     const planned = planSnapshot(before.profiles, snapshot, this.#options);
     if (planned === undefined) return { change: undefined, report: undefined };

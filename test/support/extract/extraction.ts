@@ -7,7 +7,7 @@ import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
-import type { DayDownload, PriorLoads, Receipt } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay, PriorLoads, Receipt } from '../../../src/extract/checked-day.ts';
 import { DaysReport } from '../../../src/extract/days-report.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
 import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
@@ -291,7 +291,7 @@ class FakeTarget {
     this.state = JSON.parse(JSON.stringify(stateAfter(this.state, this.receipts, progress))) as ExportState;
   }
 
-  async #replace({ receipt, files, mayShareRows }: DayDownload): Promise<void> {
+  async #replace({ receipt, files, mayShareRows }: CheckedDay): Promise<void> {
     const { day } = receipt;
     let ids: string[] = [];
     for (const { path } of files) {

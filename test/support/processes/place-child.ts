@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { UserError } from '../../../src/base/errors.ts';
-import type { DayDownload } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { Days } from '../targets/days.ts';
 
@@ -9,7 +9,7 @@ import { Days } from '../targets/days.ts';
  * killed. A failure that passes is tried again. At the end the greatest memory of the process on stdout (KiB).
  */
 async function main([name, path, list, how]: readonly string[]): Promise<void> {
-  const batches = JSON.parse(readFileSync(list, 'utf8')) as DayDownload[][];
+  const batches = JSON.parse(readFileSync(list, 'utf8')) as CheckedDay[][];
   const days = new Days();
   const target = STATEFUL_TARGETS.find((one) => one.name === name);
   if (target === undefined) throw new Error(`no target ${name}`);

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { validators } from '../../../connectors/validator.mjs';
-import type { DayDownload } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { Place } from '../targets/place.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -28,7 +28,7 @@ let count = 0;
 /** Starts a process that commits these batches to a place: `place-child.ts`. */
 export function startChild(
   place: Place,
-  batches: readonly (readonly DayDownload[])[],
+  batches: readonly (readonly CheckedDay[])[],
   how: 'once' | 'over and over' = 'once',
 ) {
   const list = join(place.dir, `batches-${count++}.json`);

@@ -9,7 +9,7 @@ import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import { codecOf } from '../../../src/cells/types/types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
-import type { DayDownload } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
 import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';
@@ -38,7 +38,7 @@ export class AgreementFixture extends DuckDbFixture {
   #exports = 0;
 
   /** A day of one file with these bytes, cut into chunks at these offsets while it was scanned. */
-  exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): DayDownload {
+  exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): CheckedDay {
     const { result, written } = scanIn(new Scanner({ timezone, requireColumns: false, gatheredBytes: 1 }), body, cuts);
     const path = join(this.dir, `export-${++this.#exports}.csv`);
     writeFileSync(path, written);
@@ -47,13 +47,13 @@ export class AgreementFixture extends DuckDbFixture {
   }
 
   /** The rows of a table after these days, by the header of the first. */
-  async inDuckDb(days: readonly DayDownload[], timezone: string | undefined): Promise<Held> {
+  async inDuckDb(days: readonly CheckedDay[], timezone: string | undefined): Promise<Held> {
     this.timezone = timezone;
     await this.load(days.map((day) => [day]));
     return this.#held(this.file, 'events', days[0], timezone !== undefined);
   }
 
-  async inParquet(day: DayDownload, timezone: string | undefined): Promise<Held> {
+  async inParquet(day: CheckedDay, timezone: string | undefined): Promise<Held> {
     const parquet = new Place('parquet');
     try {
       parquet.timezone = timezone;
@@ -66,7 +66,7 @@ export class AgreementFixture extends DuckDbFixture {
   }
 
   /** The rows of one stream over these days, by the header of the first. */
-  async inArrow(days: readonly DayDownload[], timezone: string | undefined): Promise<Held> {
+  async inArrow(days: readonly CheckedDay[], timezone: string | undefined): Promise<Held> {
     const out = join(this.dir, 'events.arrows');
     const each = (async function* () {
       yield* days;
@@ -86,7 +86,7 @@ export class AgreementFixture extends DuckDbFixture {
     );
   }
 
-  async #held(file: string, from: string, day: DayDownload, asInstants: boolean): Promise<Held> {
+  async #held(file: string, from: string, day: CheckedDay, asInstants: boolean): Promise<Held> {
     return inDatabase(file, async (connection) => {
       const rows = async (sql: string) => (await connection.runAndReadAll(sql)).getRowsJson();
       const columns = await this.#columns(rows, day);
@@ -101,7 +101,7 @@ export class AgreementFixture extends DuckDbFixture {
     });
   }
 
-  async #columns(rows: (sql: string) => Promise<unknown[][]>, day: DayDownload): Promise<Column[]> {
+  async #columns(rows: (sql: string) => Promise<unknown[][]>, day: CheckedDay): Promise<Column[]> {
     const [[json]] = await rows(
       'SELECT CAST(to_json(list({source: source_name, occurrence: occurrence, name: table_name, type: type})) AS VARCHAR) FROM _dfinery_columns',
     );
@@ -117,7 +117,7 @@ export class AgreementFixture extends DuckDbFixture {
   }
 
   /** The rows in the records of a source. Its catalog has for each column the type that the data gave it. */
-  async inRecords(day: DayDownload, timezone: string | undefined): Promise<Held> {
+  async inRecords(day: CheckedDay, timezone: string | undefined): Promise<Held> {
     const [{ header, columns }] = day.files;
     const names = discoveredNames('events', headerColumns(header)).map((column) => String(column?.name));
     const typed = names.map((name, i): Column => ({ name, type: columns[i].type ?? null }));

@@ -4,7 +4,7 @@ import type { Writable } from 'node:stream';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import type { Day } from '../../../src/base/days.ts';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/codec.ts';
-import type { DayDownload } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import { arrow } from '../../../src/targets/arrow/arrow-target.ts';
 import type { OpenOptions, Streamed } from '../../../src/targets/contract.ts';
 import { arrowAt } from '../column-types.ts';
@@ -16,12 +16,12 @@ export class ArrowFixture extends Days {
 
   /** Writes a stream; `rows` are those of the days that its reader has taken. */
   async write(
-    days: Iterable<DayDownload> | AsyncIterable<DayDownload>,
+    days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>,
     { out = this.out, ...more }: Partial<OpenOptions> & { readonly out?: string | Writable } = {},
   ): Promise<Streamed & { readonly rows: number; readonly days: readonly Day[] }> {
     let rows = 0;
     const taken: Day[] = [];
-    const onSent = ({ receipt }: DayDownload, sent: number) => {
+    const onSent = ({ receipt }: CheckedDay, sent: number) => {
       rows += sent;
       taken.push(receipt.day);
     };
@@ -42,7 +42,7 @@ export class ArrowFixture extends Days {
   }
 }
 
-async function* each(days: Iterable<DayDownload> | AsyncIterable<DayDownload>): AsyncGenerator<DayDownload> {
+async function* each(days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>): AsyncGenerator<CheckedDay> {
   yield* days;
 }
 

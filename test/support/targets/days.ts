@@ -9,7 +9,7 @@ import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { UNIFIED_ID } from '../../../src/cells/columns/groups.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
-import type { DayDownload, Receipt, SpoolFile } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay, Receipt, SpoolFile } from '../../../src/extract/checked-day.ts';
 import type { RunProgress } from '../../../src/extract/export-state.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';
 import { scanIn } from '../scan.ts';
@@ -28,13 +28,13 @@ export class Days {
   #made = 0;
 
   /** A day of these rows, at ten o'clock of it unless a row says otherwise. */
-  of(day: Day, rows: readonly Cells[], facts: Partial<Receipt> = {}): DayDownload {
+  of(day: Day, rows: readonly Cells[], facts: Partial<Receipt> = {}): CheckedDay {
     const timed = rows.map((row) => ({ ...on(day), ...row }));
     return this.ofCsv(day, [csvOf(timed)], facts);
   }
 
   /** A day whose files hold these texts. */
-  ofCsv(day: Day, csv: readonly string[], facts: Partial<Receipt> = {}): DayDownload {
+  ofCsv(day: Day, csv: readonly string[], facts: Partial<Receipt> = {}): CheckedDay {
     const files = csv.map((text) => this.#spool(text));
     const text = csv.join('');
     // Later downloads of a day are requested later.
@@ -59,7 +59,7 @@ export class Days {
   }
 
   /** A day that may share rows with its neighbours, since the end of an export is not known. */
-  shared(day: Day, rows: readonly Cells[]): DayDownload {
+  shared(day: Day, rows: readonly Cells[]): CheckedDay {
     return this.ofCsv(day, [csvOf(rows)], { to_date: addDays(day, 1) });
   }
 
@@ -104,7 +104,7 @@ export class Days {
   }
 
   /** A snapshot of profiles, as a download of the day at which it was requested. */
-  snapshot(csv: string, facts: Partial<Receipt> = {}): DayDownload {
+  snapshot(csv: string, facts: Partial<Receipt> = {}): CheckedDay {
     const download = this.ofCsv('2026-01-05', [], facts);
     const file = this.#spool(csv, UNIFIED_ID);
     return { ...download, receipt: { ...download.receipt, rows: file.rows, ...facts }, files: [file] };

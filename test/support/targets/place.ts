@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import type { Day } from '../../../src/base/days.ts';
 import { literal } from '../../../src/base/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
-import type { DayDownload } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { Commit } from '../../../src/table/commit.ts';
 import type { OpenOptions, StatefulTarget } from '../../../src/targets/contract.ts';
 import { compactDuckDb } from '../../../src/targets/duckdb/file-copy.ts';
@@ -45,7 +45,7 @@ export class Place extends Days {
   }
 
   /** Opens the place, commits each batch, closes it. */
-  async load(batches: readonly (readonly DayDownload[])[], more: Partial<OpenOptions> = {}): Promise<Commit[]> {
+  async load(batches: readonly (readonly CheckedDay[])[], more: Partial<OpenOptions> = {}): Promise<Commit[]> {
     const start = batches.flat()[0]?.receipt.day ?? '2026-01-01';
     const sink = await this.target.open(this.place, this.options(more));
     try {
@@ -58,7 +58,7 @@ export class Place extends Days {
   }
 
   /** Opens the place, replaces the table of profiles by a snapshot, closes it. */
-  async loadProfiles(snapshot: DayDownload, more: Partial<OpenOptions> = {}): Promise<number | undefined> {
+  async loadProfiles(snapshot: CheckedDay, more: Partial<OpenOptions> = {}): Promise<number | undefined> {
     const sink = await this.target.open(this.place, this.options({ userProfiles: true, ...more }));
     try {
       return await sink.replaceProfiles(snapshot, { columns: [], key_check: null });

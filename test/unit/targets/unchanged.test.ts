@@ -1,7 +1,7 @@
 import { lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { DayDownload } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { RunProgress } from '../../../src/extract/export-state.ts';
 import type { Commit } from '../../../src/table/commit.ts';
 import type { Cells } from '../../support/targets/csv.ts';
@@ -18,13 +18,13 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
   });
   afterEach(() => place.close());
 
-  const again = (facts = {}): DayDownload[] => [
+  const again = (facts = {}): CheckedDay[] => [
     place.of(D1, ROWS),
     place.of(D2, []),
     place.of(D3, ROWS, { is_over: false, ...facts }),
   ];
 
-  async function commit(batch: readonly DayDownload[], facts: Partial<RunProgress> = {}): Promise<Commit> {
+  async function commit(batch: readonly CheckedDay[], facts: Partial<RunProgress> = {}): Promise<Commit> {
     const sink = await place.target.open(place.place, place.options());
     try {
       return await sink.commit(batch, { ...place.facts(D1), ...facts });
