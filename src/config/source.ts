@@ -4,7 +4,7 @@ import { isDay } from '../base/days.ts';
 import type { Env } from '../base/env.ts';
 import { isObject } from '../base/json.ts';
 import { MIN_KEY_LENGTH } from '../base/secrets.ts';
-import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, nfc, REQUIRED_COLUMNS } from '../cells/columns/groups.ts';
+import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, nfc, REQUIRED_COLUMNS } from '../cells/csv/header.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import { isZoneName } from '../cells/types/zone.ts';
 import { parseForConnector, type ValuesOf } from './parse.ts';

@@ -2,7 +2,7 @@
 // as typed rows with keys, and counts stored rows. `people/` finds people. Beside them: SQL of stored columns.
 
 import { castSql, identifier, varcharSql } from '../base/sql.ts';
-import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/columns/groups.ts';
+import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import { codecOf } from '../cells/types/types.ts';
 import { wallSql, type Zone } from '../cells/types/zone.ts';

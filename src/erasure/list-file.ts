@@ -5,7 +5,7 @@ import { configError, UserError } from '../base/errors.ts';
 import { isObject, jsonOf } from '../base/json.ts';
 import { linesOf } from '../base/lines.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
-import { nfc, UNIFIED_ID } from '../cells/columns/groups.ts';
+import { nfc, UNIFIED_ID } from '../cells/csv/header.ts';
 import type { PeopleById } from '../engine/people/query.ts';
 import { whyUnreadable } from '../fs/disk-failure.ts';
 import type { ListRow } from './list.ts';

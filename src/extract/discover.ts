@@ -11,7 +11,7 @@ import {
   headerColumns,
   KNOWN_COLUMNS,
   nfc,
-} from '../cells/columns/groups.ts';
+} from '../cells/csv/header.ts';
 import { type ColumnType, isColumnType } from '../cells/types/codec.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/named-file.ts';

@@ -4,7 +4,7 @@ import { configError, transientError, type UserError } from '../base/errors.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/visible-text.ts';
-import { UNIFIED_ID } from '../cells/columns/groups.ts';
+import { UNIFIED_ID } from '../cells/csv/header.ts';
 import type { DownloadFailure } from '../service/export/download.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import { type CheckedDay, dayDownload, type Receipt, rowCount } from './checked-day.ts';

@@ -3,7 +3,7 @@ import { formatDuration } from '../base/durations.ts';
 import { UserError } from '../base/errors.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { sentenceOf } from '../base/visible-text.ts';
-import { missingColumns } from '../cells/columns/groups.ts';
+import { missingColumns } from '../cells/csv/header.ts';
 import { MalformedCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { type LimitHeaders, NO_LIMITS } from '../http/headers.ts';

@@ -5,7 +5,7 @@
 // `column-type.ts` the types of all. `changes.ts` records what became of them. `place-state.ts`, `receipts.ts` and
 // `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing of it.
 
-import { columnKey, EXTERNAL_ID, UNIFIED_ID } from '../cells/columns/groups.ts';
+import { columnKey, EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { zoneOf } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import { changesOf, type PlannedChange } from './changes.ts';

@@ -2,7 +2,7 @@
 // them, and says what they are in a column of this type. `readType` says as what they are read.
 
 import { configError } from '../base/errors.ts';
-import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, nfc } from '../cells/columns/groups.ts';
+import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, nfc } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import { canWiden, typeOf, widenedType } from '../cells/types/types.ts';

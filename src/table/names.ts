@@ -1,4 +1,4 @@
-import { compareBytes, ITEM_PREFIX } from '../cells/columns/groups.ts';
+import { compareBytes, ITEM_PREFIX } from '../cells/csv/header.ts';
 
 /** The program's own columns of `events`. */
 export const OWN_COLUMNS = ['_key', 'event_date', '_rescued', '_loaded_at'] as const;

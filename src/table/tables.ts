@@ -1,4 +1,4 @@
-import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/columns/groups.ts';
+import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/codec.ts';
 import type { CellForms } from '../cells/types/forms.ts';
 import { OWN_COLUMNS } from './names.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { compareBytes, type HeaderColumn, ITEM_PREFIX } from '../../cells/columns/groups.ts';
+import { compareBytes, type HeaderColumn, ITEM_PREFIX } from '../../cells/csv/header.ts';
 import { foldName, UNNAMED } from '../../table/names.ts';
 import { isItemGroup } from '../../table/tables.ts';
 import { KEY, RESCUED, type RowSelection, STREAMS, type StreamName } from './streams.ts';

@@ -1,5 +1,5 @@
 import { isObject } from '../../base/json.ts';
-import { headerColumns, LOG_ID } from '../../cells/columns/groups.ts';
+import { headerColumns, LOG_ID } from '../../cells/csv/header.ts';
 import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
 import { type CellForms, DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';
 import { copyBytes } from '../../cells/types/string.ts';

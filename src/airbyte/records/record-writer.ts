@@ -5,7 +5,7 @@
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
-import { DETAIL_LOG_ID, headerColumns } from '../../cells/columns/groups.ts';
+import { DETAIL_LOG_ID, headerColumns } from '../../cells/csv/header.ts';
 import { type CsvRow, STRIDE } from '../../cells/csv/row.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { COLON, NINE, ZERO } from '../../base/ascii.ts';
-import { type HeaderColumn, LOG_ID } from '../../cells/columns/groups.ts';
+import { type HeaderColumn, LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
 
 /** Maximum number of digits of an item position, which must fit into 64 bits. */

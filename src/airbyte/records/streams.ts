@@ -1,4 +1,4 @@
-import { DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, UNIFIED_ID } from '../../cells/columns/groups.ts';
+import { DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, UNIFIED_ID } from '../../cells/csv/header.ts';
 import { codecOf } from '../../cells/types/types.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';

@@ -1,5 +1,5 @@
+import { type HeaderColumn, headerColumns, nfc } from '../csv/header.ts';
 import { DROP, HASH, KEEP } from '../csv/row-writer.ts';
-import { type HeaderColumn, headerColumns, nfc } from './groups.ts';
 import type { HashKey } from './hash-key.ts';
 
 /** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */

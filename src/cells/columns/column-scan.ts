@@ -1,3 +1,4 @@
+import { type ColumnGroup, type DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, type UNIFIED_ID } from '../csv/header.ts';
 import { CellText, type CsvRow, STRIDE } from '../csv/row.ts';
 import { HASH } from '../csv/row-writer.ts';
 import { CivilTime } from '../types/civil-time.ts';
@@ -6,7 +7,6 @@ import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STR
 import { formsOf, typeOf } from '../types/types.ts';
 import type { Zone } from '../types/zone.ts';
 import type { EditedHeader } from './column-edits.ts';
-import { type ColumnGroup, type DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, type UNIFIED_ID } from './groups.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new form. */

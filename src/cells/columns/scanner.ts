@@ -3,6 +3,7 @@
 
 import { LOWER_BIT } from '../../base/ascii.ts';
 import { configError } from '../../base/errors.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
 import { BARE_CR, CellText, type CsvRow, STRIDE } from '../csv/row.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
@@ -10,7 +11,6 @@ import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, type EditedHeader, editHeader, NO_EDITS } from './column-edits.ts';
 import { ColumnCollector, type ColumnScan, type IdColumn } from './column-scan.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from './groups.ts';
 
 /** The columns that every export has, in lower case, but for the event name, which may have another name. */
 const REQUIRED_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));

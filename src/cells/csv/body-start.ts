@@ -1,5 +1,5 @@
 import { COMMA, isSpace, LF, OPEN_BRACE, standsAt } from '../../base/ascii.ts';
-import { UNIFIED_ID } from '../columns/groups.ts';
+import { UNIFIED_ID } from './header.ts';
 
 /** A byte order mark. */
 const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);

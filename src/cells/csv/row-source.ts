@@ -1,4 +1,4 @@
-// This folder: from the bytes of CSV to rows and cells; nothing about types.
+// This folder: from the bytes of CSV to its header, rows and cells; nothing about what the cells hold.
 //
 // Rows and cells are positions in one array of bytes, which hold until the next chunk:
 //

@@ -1,7 +1,7 @@
 import { configError } from '../../base/errors.ts';
 import { identifier, listSql, literal } from '../../base/sql.ts';
-import { nfc } from '../../cells/columns/groups.ts';
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
+import { nfc } from '../../cells/csv/header.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';

@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { identifier, literal } from '../../base/sql.ts';
-import { columnKey, compareBytes, headerColumns } from '../../cells/columns/groups.ts';
+import { columnKey, compareBytes, headerColumns } from '../../cells/csv/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';

@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
-import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/columns/groups.ts';
+import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { localTimeSql, valueSql } from '../column-sql.ts';

@@ -1,7 +1,7 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
-import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/columns/groups.ts';
+import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import type { ExportRequest } from '../../service/export/protocol.ts';
 import { rowCount } from '../checked-day.ts';
 import { discard, type ExportResult } from '../spool.ts';

@@ -1,5 +1,5 @@
-import { UNIFIED_ID } from '../../cells/columns/groups.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
+import { UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { CheckedBody, CheckedOutput } from './checked-body.ts';
 import { type DownloadFailure, type DownloadRequest, downloadChecked } from './download.ts';
 import { NOT_FOUND } from './outcomes.ts';

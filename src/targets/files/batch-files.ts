@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
-import { DETAIL_LOG_ID } from '../../cells/columns/groups.ts';
+import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, rowsByDay } from '../../engine/rows/counts.ts';
 import { rowsIn, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';

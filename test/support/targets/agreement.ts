@@ -4,8 +4,8 @@ import { discoveredNames } from '../../../src/airbyte/records/property-names.ts'
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { identifier, literal } from '../../../src/base/sql.ts';
-import { headerColumns } from '../../../src/cells/columns/groups.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { headerColumns } from '../../../src/cells/csv/header.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import { codecOf } from '../../../src/cells/types/types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';

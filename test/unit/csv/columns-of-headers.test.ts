@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import listed from '../../../schemas/columns.json' with { type: 'json' };
-import { groupOf, headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/cells/columns/groups.ts';
+import { groupOf, headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/cells/csv/header.ts';
 
 const SYSTEM = [
   'df_unified_id',
