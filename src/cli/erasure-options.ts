@@ -14,7 +14,7 @@ import { targetOf } from './place-arguments.ts';
 
 export const PEOPLE_OPTIONS = {
   id: { ...text('An external ID'), isExternalId: true },
-  file: text('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
+  file: text('CSV with --column, or one ID a line; - for standard input'),
   column: text('Name of the column with the external IDs'),
   in: places(
     'A target and its place, as often as there are places; default: erasure.places',

@@ -12,7 +12,7 @@ interface MalformedDetails {
   readonly found: string;
 }
 
-/** What the sentence says of the row: `Row 3 of the export … has too few cells`. */
+/** What the sentence says of the row: `Row 3 … has too few cells`. */
 const PREDICATES = {
   short_row: 'has too few cells',
   long_row: 'has too many cells',
@@ -46,12 +46,12 @@ export const EXPECTED_AND_FOUND = {
 export class MalformedCsv extends UserError {
   override readonly name = 'MalformedCsv';
   readonly reason: MalformedReason;
-  /** What is wrong and where: `row 3 of the export (byte 40) is blank: expected 2 cells, found a blank line`. */
+  /** What is wrong and where: `row 3 (byte 40) is blank: expected 2 cells, found a blank line`. */
   readonly clause: string;
 
   constructor(reason: MalformedReason, { row, byte, expected, found }: MalformedDetails) {
-    const clause = `row ${row} of the export (byte ${byte}) ${PREDICATES[reason]}: expected ${expected}, found ${found}`;
-    const message = `${capitalized(clause)}; nothing of it was used, try again later.`;
+    const clause = `row ${row} (byte ${byte}) ${PREDICATES[reason]}: expected ${expected}, found ${found}`;
+    const message = `${capitalized(clause)}; nothing of the export was used, try again later.`;
     super('transient', message, { where: { row, byte }, technical: `malformed csv: ${reason}` });
     this.reason = reason;
     this.clause = clause;

@@ -146,8 +146,8 @@ describe('a scan', () => {
   it('names in its errors what was expected, never a cell', () => {
     const error = malformedOf(() => scan('a,b\nsecret,"sec"ret\n'));
     expect(error.message).toBe(
-      'Row 2 of the export (byte 16) has text after a closing quote: expected a comma or a line end after the closing ' +
-        'quote, found text; nothing of it was used, try again later.',
+      'Row 2 (byte 16) has text after a closing quote: expected a comma or a line end after the closing ' +
+        'quote, found text; nothing of the export was used, try again later.',
     );
     expect(JSON.stringify([error.message, error.technical, error.where])).not.toContain('sec');
   });
