@@ -8,30 +8,30 @@ import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import { type PlaceState, type StoredProfiles, withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import { EVENTS, findColumn } from '../../table/tables.ts';
+import { EVENTS, findColumn, USER_PROFILES } from '../../table/tables.ts';
 import type { FilesPlace } from './files-place.ts';
-import type { NewFiles } from './format.ts';
-import type { DayFile, NewFile } from './local-files.ts';
 import { readParquet } from './parquet-file.ts';
+import type { FileChange, LiveFile, NewFile } from './place-version.ts';
 
 /** Writes the local files of a planned batch, or of a planned snapshot of profiles. */
 export class BatchFiles {
   readonly #place: FilesPlace;
   readonly #planned: PlannedBatch;
   readonly #changedAt: string;
-  readonly #storedFiles: ReadonlyMap<Day, DayFile>;
+  readonly #storedFiles: ReadonlyMap<Day, LiveFile>;
 
   constructor(place: FilesPlace, planned: PlannedBatch, changedAt: string) {
     this.#place = place;
     this.#planned = planned;
     this.#changedAt = changedAt;
-    this.#storedFiles = place.log.version?.files[planned.table.name] ?? new Map();
+    const stored = place.log.version?.files.filter(({ table }) => table === EVENTS.name) ?? [];
+    this.#storedFiles = new Map(stored.map((file) => [file.day, file]));
   }
 
   /** Writes the files of the days, and those of neighbours that lose rows. */
   async writeDays(before: PlaceState) {
     const state = { ...before, columns: this.#planned.columns };
-    const files = new Map<Day, NewFile | undefined>();
+    const files: FileChange[] = [];
     for (const plannedDay of this.#planned.days) {
       const { mayShareRows, receipt } = plannedDay.download;
       const written = await this.#writeDay(plannedDay);
@@ -39,10 +39,10 @@ export class BatchFiles {
       const file = mayShareRows && written !== undefined ? await this.#withoutRowsOfNext(written, plannedDay) : written;
       const previous = mayShareRows && file !== undefined ? await this.#previousWithout(file, state) : undefined;
       // First the day before: a row leaves it before a reader finds the row under this day.
-      if (previous !== undefined) files.set(previous.day, previous.file);
-      files.set(receipt.day, file);
+      if (previous !== undefined) files.push(previous);
+      files.push({ table: EVENTS.name, day: receipt.day, file });
     }
-    const rows = new Map([...files].map(([day, file]) => [day, file?.rows ?? 0]));
+    const rows = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
     const widenedDays = await this.#findWidenedDays();
     return { files, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(files) };
   }
@@ -50,8 +50,8 @@ export class BatchFiles {
   /** Writes the file of a snapshot, which replaces that of the snapshot before. */
   async writeSnapshot(profiles: StoredProfiles) {
     const [plannedDay] = this.#planned.days;
-    const files = new Map<Day, NewFile | undefined>([...this.#storedFiles.keys()].map((day) => [day, undefined]));
-    files.set(profiles.receipt.day, await this.#writeDay(plannedDay, profiles));
+    const file = await this.#writeDay(plannedDay, profiles);
+    const files: FileChange[] = [{ table: USER_PROFILES.name, day: profiles.receipt.day, file }];
     return { files, rescued: await this.#countRescued(files) };
   }
 
@@ -86,8 +86,8 @@ export class BatchFiles {
     return this.#place.localFiles.write(EVENTS.name, { query, receipt });
   }
 
-  /** The day before, and its file without the rows that a new file has; undefined if it loses none. */
-  async #previousWithout(newFile: NewFile, state: PlaceState) {
+  /** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */
+  async #previousWithout(newFile: NewFile, state: PlaceState): Promise<FileChange | undefined> {
     const previous = this.#storedFiles.get(addDays(newFile.day, -1));
     if (previous === undefined) return undefined;
     const leavingSql = this.#isAlsoInSql(newFile.local);
@@ -95,7 +95,8 @@ export class BatchFiles {
     const rowsLost = await this.#place.engine.count(`${stored} WHERE ${leavingSql}`);
     if (rowsLost === 0) return undefined;
     const after = withoutRows(state, EVENTS.name, new Map([[previous.day, rowsLost]]), this.#changedAt);
-    return { day: previous.day, file: await this.#place.localFiles.rewrite(previous, after, leavingSql) };
+    const file = await this.#place.localFiles.rewrite(previous, after, leavingSql);
+    return { table: EVENTS.name, day: previous.day, file };
   }
 
   /** The columns by which neighbouring days are compared. */
@@ -115,8 +116,9 @@ export class BatchFiles {
   }
 
   /** The cells of the batch's days in `_rescued`, by the source name of their column. */
-  async #countRescued(files: NewFiles): Promise<ReadonlyMap<string, number>> {
-    const paths = this.#planned.days.flatMap(({ download }) => files.get(download.receipt.day)?.local ?? []);
+  async #countRescued(files: readonly FileChange[]): Promise<ReadonlyMap<string, number>> {
+    const days = new Set(this.#planned.days.map(({ download }) => download.receipt.day));
+    const paths = files.flatMap(({ day, file }) => (days.has(day) && file !== undefined ? [file.local] : []));
     if (paths.length === 0) return new Map();
     return countRescuedByKey(this.#place.engine, readParquet(paths));
   }

@@ -10,11 +10,12 @@ import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { tableState } from '../../table/place-state.ts';
-import type { Table } from '../../table/tables.ts';
+import { EVENTS, type Table } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
-import type { FilesFormat, FilesLog, FilesOptions, OpenMode, PlaceVersion, PlannedChange } from './format.ts';
-import { type DayFile, LocalFiles } from './local-files.ts';
+import type { FilesFormat, FilesLog, FilesOptions, OpenMode } from './format.ts';
+import { LocalFiles } from './local-files.ts';
 import { PARTITION_COLUMN, readParquet, rowsOfFile } from './parquet-file.ts';
+import type { LiveFile, PlaceVersion, PlannedChange } from './place-version.ts';
 
 /** Number of files that are copied at the same time. */
 const COPY_CONCURRENCY = 4;
@@ -101,9 +102,9 @@ export class FilesPlace {
    * A relation of all rows of a table, or of some files of it: all columns of its state, and `event_date` of events.
    * Undefined if there is no file.
    */
-  async relationOf(table: Table['name'], files?: readonly DayFile[]): Promise<string | undefined> {
+  async relationOf(table: Table['name'], files?: readonly LiveFile[]): Promise<string | undefined> {
     const { version } = this;
-    const dayFiles = files ?? [...version.files[table].values()];
+    const dayFiles = files ?? version.files.filter((file) => file.table === table);
     const state = tableState(version.state, table);
     if (dayFiles.length === 0 || state === undefined) return undefined;
     const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.localFiles.fetch(file));
@@ -121,10 +122,9 @@ export class FilesPlace {
   /** The rows of days by the footers of their files; a day without a file is left out. */
   async countRows(days: readonly Day[]): Promise<Map<Day, number>> {
     const counted = new Map<Day, number>();
-    for (const day of days) {
-      const file = this.version.files.events.get(day);
-      if (file === undefined) continue;
-      counted.set(day, await rowsOfFile(this.engine, await this.localFiles.fetchColumns(file, [])));
+    for (const file of this.version.files) {
+      if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
+      counted.set(file.day, await rowsOfFile(this.engine, await this.localFiles.fetchColumns(file, [])));
     }
     return counted;
   }

@@ -11,7 +11,8 @@ import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
 import { FilesPlace, guarded } from './files-place.ts';
-import type { Change, FilesFormat } from './format.ts';
+import type { FilesFormat } from './format.ts';
+import type { Change } from './place-version.ts';
 
 type SinkOptions = OpenOptions & { readonly address: string };
 
@@ -96,7 +97,7 @@ class FilesSink implements Sink {
     });
     if (toWrite.length === 0) {
       const { state, commit } = finishUnchanged(before, unchanged, progress);
-      const change: Change = { kind: 'load', state, files: { events: new Map() } };
+      const change: Change = { kind: 'load', state, files: [] };
       return { change: unchanged.length === 0 ? undefined : change, report: { commit, changes: [] } };
     }
     const storedColumns = before.receipts.size === 0 ? undefined : before.columns;
@@ -104,7 +105,7 @@ class FilesSink implements Sink {
     const batchFiles = new BatchFiles(place, planned, changedAt);
     const { files, ...stored } = await place.engine.transaction(() => batchFiles.writeDays(before));
     const { state, commit } = finishBatch(before, planned, { ...stored, unchanged, progress, changedAt });
-    const change: Change = { kind: 'load', state, files: { events: files } };
+    const change: Change = { kind: 'load', state, files };
     return { change, report: { commit, changes: planned.changes } };
   }
 
@@ -117,7 +118,7 @@ class FilesSink implements Sink {
     const profiles = profilesAfter(planned, { rows, changedAt, hashing });
     const batchFiles = new BatchFiles(this.#place, planned, changedAt);
     const { files, rescued } = await this.#place.engine.transaction(() => batchFiles.writeSnapshot(profiles));
-    const change: Change = { kind: 'load', state: { ...before, profiles }, files: { user_profiles: files } };
+    const change: Change = { kind: 'load', state: { ...before, profiles }, files };
     return { change, report: { rows, rescued, changes: planned.changes } };
   }
 

@@ -2,54 +2,15 @@
 // adds how a place is opened, and a log. The log says which files are live, and makes changes visible. `files-place.ts`
 // is an open place; `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it, for both formats.
 
-import type { Day } from '../../base/days.ts';
 import { configError, type UserError } from '../../base/errors.ts';
 import type { Difference } from '../../engine/rows/check-rows.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { PlaceState, RunRecord } from '../../table/place-state.ts';
+import type { RunRecord } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenOptions } from '../contract.ts';
 import type { PlaceOptions } from '../place-options.ts';
-import type { DayFile, FileLayout, LocalFiles, NewFile } from './local-files.ts';
-
-/** The tables of a place, in the order in which a change reaches them. */
-export const TABLE_NAMES: readonly Table['name'][] = ['events', 'user_profiles'];
-export type ByTable<T> = Readonly<Record<Table['name'], T>>;
-
-/** A place at one moment. */
-export interface PlaceVersion {
-  readonly state: PlaceState;
-  /** The live files. Profiles have one, or none if they have no row. */
-  readonly files: ByTable<ReadonlyMap<Day, DayFile>>;
-  /** A sentence about each table with files that are damaged, or older than their receipts: these stay. */
-  readonly damage: readonly string[];
-}
-
-export const liveFiles = <F extends DayFile>({ files }: { readonly files: ByTable<ReadonlyMap<Day, F>> }): F[] =>
-  TABLE_NAMES.flatMap((table) => [...files[table].values()]);
-
-/** The size of all live files. */
-export const bytesIn = (version: PlaceVersion): number => liveFiles(version).reduce((sum, { bytes }) => sum + bytes, 0);
-
-/**
- * The new file of each day that changes, undefined if it has no row any more. They are in the order in which a reader
- * that globs may see them: first files that only lose rows.
- */
-export type NewFiles = ReadonlyMap<Day, NewFile | undefined>;
-
-/** A change of a place, and the state after it. */
-export interface Change {
-  readonly kind: 'load' | 'purge' | 'prune';
-  readonly state: PlaceState;
-  /** An empty map changes the state of a table alone; a table that is absent stays. */
-  readonly files: Partial<ByTable<NewFiles>>;
-}
-
-/** What is to become of a place, nothing if there is no change; and what its commit then reports. */
-export interface PlannedChange<T> {
-  readonly change: Change | undefined;
-  readonly report: T;
-}
+import type { FileLayout, LocalFiles } from './local-files.ts';
+import type { PlaceVersion, PlannedChange } from './place-version.ts';
 
 /** Which files are live, and how a change becomes visible. All methods throw UserError. */
 export interface FilesLog {

@@ -6,30 +6,17 @@ import type { DuckDbColumn } from '../../cells/types/codec.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import { type PlaceState, tableState } from '../../table/place-state.ts';
-import type { Table } from '../../table/tables.ts';
+import { EVENTS, type Table } from '../../table/tables.ts';
 import { fetchColumns } from './fetch-columns.ts';
 import {
   columnTypes,
   type FileContent,
   PARTITION_COLUMN,
-  type ParquetFile,
   selectConformed,
   type TableColumns,
-  type WrittenFile,
   writeParquet,
 } from './parquet-file.ts';
-
-/** The file with all rows of a day, or of the profiles. */
-export interface DayFile extends ParquetFile {
-  readonly table: Table['name'];
-  /** Of the profiles: the day of their receipt. */
-  readonly day: Day;
-  /** Path from the root of the storage, with `/`. */
-  readonly path: string;
-}
-
-/** A file that is completely written, and not part of the table yet. */
-export type NewFile = DayFile & WrittenFile;
+import type { Change, FileChange, LiveFile, NewFile } from './place-version.ts';
 
 /** Where the files of a format are, and which columns they have. */
 export interface FileLayout {
@@ -59,7 +46,7 @@ export class LocalFiles {
   }
 
   /** The local path of a file: on a disk the file itself, else a copy, made once. */
-  async fetch({ day, path }: DayFile): Promise<string> {
+  async fetch({ day, path }: LiveFile): Promise<string> {
     const copy = this.#copies.get(path);
     if (copy !== undefined) return copy;
     const local = await this.storage.localFile(path, join(this.runFolder, `${PARTITION_COLUMN}=${day}`, randomUUID()));
@@ -68,7 +55,7 @@ export class LocalFiles {
   }
 
   /** A local file of which only `columns` may be read: `fetchColumns`. */
-  async fetchColumns(file: DayFile, columns: readonly string[]): Promise<string> {
+  async fetchColumns(file: LiveFile, columns: readonly string[]): Promise<string> {
     return this.#copies.get(file.path) ?? fetchColumns(this, file, columns, this.#newPath());
   }
 
@@ -83,7 +70,7 @@ export class LocalFiles {
    * Writes a file anew, with the columns that its table has in a state, in their types, and with its receipt there.
    * `leavingSql` is TRUE for the rows that leave, else FALSE. Undefined if no row is left.
    */
-  async rewrite(file: DayFile, state: PlaceState, leavingSql = 'false'): Promise<NewFile | undefined> {
+  async rewrite(file: LiveFile, state: PlaceState, leavingSql = 'false'): Promise<NewFile | undefined> {
     const table = tableState(state, file.table);
     const receipt = table?.receipts.get(file.day);
     if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
@@ -101,21 +88,22 @@ export class LocalFiles {
     throw new RangeError(`${local} came to ${written.rows} rows instead of ${receipt.rows_stored}`);
   }
 
-  /** Writes the outdated files anew, one after the other. */
-  async *conform(files: Iterable<DayFile>, state: PlaceState): AsyncGenerator<NewFile> {
+  /** Writes the outdated files anew, one after the other, but for those that a change replaces. */
+  async *conform(files: readonly LiveFile[], { state, files: changed }: Change): AsyncGenerator<FileChange> {
+    const changedDays = new Set(changed.flatMap(({ table, day }) => (table === EVENTS.name ? [day] : [])));
     for (const file of this.outdatedFiles(files, state)) {
-      const rewritten = await this.rewrite(file, state);
-      if (rewritten !== undefined) yield rewritten;
+      const { table, day } = file;
+      if (!changedDays.has(day)) yield { table, day, file: await this.rewrite(file, state) };
     }
   }
 
   /** Those files of `events` that have other columns than the table in a state, or columns of other types. */
-  outdatedFiles(files: Iterable<DayFile>, state: PlaceState): DayFile[] {
+  outdatedFiles(files: readonly LiveFile[], state: PlaceState): LiveFile[] {
     const types = columnTypes(this.layout.columnsOf(state));
-    const hasOtherColumns = ({ columns }: DayFile) =>
+    const hasOtherColumns = ({ columns }: LiveFile) =>
       (this.layout.isUniform && columns.size !== types.size) ||
       [...columns].some(([name, type]) => types.get(name) !== type);
-    return [...files].filter(hasOtherColumns);
+    return files.filter((file) => file.table === EVENTS.name && hasOtherColumns(file));
   }
 
   /** A free path in the folder of this run. */

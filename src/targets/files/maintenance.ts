@@ -15,9 +15,9 @@ import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.
 import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport } from '../maintenance-contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
-import { bytesIn, type Change, type FilesFormat, type FilesOptions, liveFiles } from './format.ts';
-import type { DayFile } from './local-files.ts';
+import type { FilesFormat, FilesOptions } from './format.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';
+import { bytesIn, type Change, type LiveFile } from './place-version.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
   readState: (address, options) => readPlace(format, { ...options, address }, async ({ log }) => log.version?.state),
@@ -37,12 +37,12 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
   const { engine, version } = place;
   const { state, damage } = version;
   const differences = [...(await place.log.check()), ...damage.map((message) => difference('files', message))];
-  for (const file of liveFiles(version)) {
+  for (const file of version.files) {
     signal?.throwIfAborted();
     differences.push(...(await checkFile(place, file)));
   }
   const warnings = dayWarnings(state);
-  const outdatedCount = place.localFiles.outdatedFiles(version.files.events.values(), state).length;
+  const outdatedCount = place.localFiles.outdatedFiles(version.files, state).length;
   if (outdatedCount > 0) {
     warnings.push(
       `${plainCount(outdatedCount, 'file has', 'files have')} older columns, since a run was killed: the next sync ` +
@@ -60,7 +60,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
 }
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
-async function checkFile(place: FilesPlace, file: DayFile): Promise<Difference[]> {
+async function checkFile(place: FilesPlace, file: LiveFile): Promise<Difference[]> {
   const { path, rows, sha256, columns } = file;
   const local = await place.localFiles.fetch(file);
   const hash = await fingerprint(local).catch((error) => {
@@ -100,8 +100,8 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
       const report = planPrune(place);
       const changedAt = nextChangedAt(state.receipts, options.clock.now());
       const after = { ...state, receipts: withPruned(state.receipts, report.days, changedAt) };
-      const events = new Map(report.days.map((day) => [day, undefined]));
-      const change: Change = { kind: 'prune', state: after, files: { events } };
+      const files = report.days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
+      const change: Change = { kind: 'prune', state: after, files };
       return { change, report };
     }),
   );

@@ -11,6 +11,7 @@ import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import type { StoredProfiles, TableState } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, typedColumns } from '../../table/tables.ts';
+import type { ColumnStatistics, ColumnTypes, NewFile } from './place-version.ts';
 
 // A Parquet file of a day: its columns, and how it is written, read, and written anew.
 
@@ -53,9 +54,6 @@ export const parquetColumns = (
   ...typedColumns(columns).map(({ name, type }) => ({ name, type: codecOf(type, zoneOf(timezone)).duckdb })),
 ];
 
-/** The types of columns by their names. */
-export type ColumnTypes = ReadonlyMap<string, DuckDbType>;
-
 export const columnTypes = (columns: readonly DuckDbColumn[]): ColumnTypes =>
   new Map(columns.map(({ name, type }) => [name, type]));
 
@@ -67,33 +65,6 @@ export async function describeFile(engine: Engine, path: string): Promise<Column
       return [String(name), (type === 'JSON' ? 'VARCHAR' : duckDbTypeOf(type)) as DuckDbType];
     }),
   );
-}
-
-/** DuckDB's statistics of a column of a file that it wrote. */
-interface ColumnStatistics {
-  /** Rows without a value. */
-  readonly nulls: number;
-  /** The least value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null if it is not known. */
-  readonly least: string | null;
-  readonly greatest: string | null;
-}
-
-/** What is known of the contents of a file. */
-export interface ParquetFile {
-  readonly rows: number;
-  readonly bytes: number;
-  /** SHA-256 of the whole file (hex). */
-  readonly sha256: string;
-  /** The columns in the file; other columns are NULL in all of its rows. */
-  readonly columns: ColumnTypes;
-}
-
-export interface WrittenFile extends ParquetFile {
-  readonly local: string;
-  /** Instant (ISO, UTC). */
-  readonly writtenAt: string;
-  /** By the name of the column. */
-  readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
 /** What is to be written into a file. */
@@ -110,7 +81,7 @@ export async function writeParquet(
   engine: Engine,
   { query, receipt, profiles }: FileContent,
   path: string,
-): Promise<WrittenFile> {
+): Promise<Omit<NewFile, 'table' | 'day' | 'path'>> {
   const writtenAt = new Date(engine.clock.now()).toISOString();
   const metadata = {
     'dfinery.version': VERSION,

@@ -14,8 +14,8 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../people-contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
-import { bytesIn, type Change, type FilesFormat, type FilesOptions, liveFiles, TABLE_NAMES } from './format.ts';
-import type { NewFile } from './local-files.ts';
+import type { FilesFormat, FilesOptions } from './format.ts';
+import { bytesIn, type Change, type FileChange, TABLE_NAMES } from './place-version.ts';
 
 export const peopleIn = (format: FilesFormat): People => ({
   find: (address, query, options) =>
@@ -127,7 +127,7 @@ async function findRemoval(place: FilesPlace, query: PeopleQuery) {
     events: await countByDay(place, searched, 'events', conditions.events),
     user_profiles: await countByDay(place, searched, 'user_profiles', conditions.user_profiles),
   };
-  const filesWithPeople = liveFiles(place.version).filter(({ table, day }) => rowsLost[table].has(day));
+  const filesWithPeople = place.version.files.filter(({ table, day }) => rowsLost[table].has(day));
   await place.localFiles.storage.checkErasable(filesWithPeople.map(({ path }) => path));
   return { people, conditions, rowsLost, filesWithPeople };
 }
@@ -139,9 +139,10 @@ async function planRemoval(place: FilesPlace, query: PeopleQuery) {
   const changedAt = nextChangedAt(version.state.receipts, engine.clock.now());
   let { state } = version;
   for (const table of TABLE_NAMES) state = withoutRows(state, table, rowsLost[table], changedAt);
-  const files = { events: new Map<Day, NewFile | undefined>(), user_profiles: new Map<Day, NewFile | undefined>() };
-  for (const file of filesWithPeople) {
-    files[file.table].set(file.day, await localFiles.rewrite(file, state, conditions[file.table]));
+  const files: FileChange[] = [];
+  for (const before of filesWithPeople) {
+    const { table, day } = before;
+    files.push({ table, day, file: await localFiles.rewrite(before, state, conditions[table]) });
   }
   const change: Change = { kind: 'purge', state, files };
   return { people, change };
@@ -158,5 +159,6 @@ async function countByDay(
   if (relation === undefined) return new Map();
   if (table === EVENTS.name) return rowsByDay(engine, `${relation} WHERE ${condition}`);
   const rows = await engine.count(`${relation} WHERE ${condition}`);
-  return new Map(rows === 0 ? [] : [...version.files.user_profiles.keys()].map((day) => [day, rows]));
+  const file = version.files.find((file) => file.table === table);
+  return new Map(rows === 0 || file === undefined ? [] : [[file.day, rows]]);
 }

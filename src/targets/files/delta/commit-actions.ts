@@ -6,9 +6,8 @@ import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { typedColumns } from '../../../table/tables.ts';
-import type { Change, NewFiles } from '../format.ts';
-import type { DayFile, NewFile } from '../local-files.ts';
 import { columnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
+import type { Change, FileChange, LiveFile, NewFile } from '../place-version.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
@@ -20,17 +19,12 @@ import { deltaColumns, partitionColumnsOf, protocolOf, retentionSetting, schemaS
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
 
-/** A change of one table, and the state after it. */
-export interface TableChange extends Pick<Change, 'kind' | 'state'> {
-  readonly files: NewFiles;
-}
+export const addedIn = (files: readonly FileChange[]): NewFile[] => files.flatMap(({ file }) => file ?? []);
 
-export const addedIn = (files: NewFiles): NewFile[] => [...files.values()].filter((file) => file !== undefined);
-
-/** The actions of the log entry that makes a change. `leaving`: paths of live files that leave the table. */
+/** The actions of the log entry that makes a change of one table. `leaving`: paths of live files that leave the table. */
 export function commitActions(
   latest: LatestTable,
-  { kind, files, state }: TableChange,
+  { kind, files, state }: Change,
   leaving: ReadonlySet<string>,
 ): Action[] {
   const { snapshot } = latest;
@@ -38,7 +32,7 @@ export function commitActions(
   const commitInfo = {
     timestamp,
     operation: OPERATIONS[kind],
-    operationParameters: { days: String(files.size) },
+    operationParameters: { days: String(files.length) },
     readVersion: snapshot.version,
     isBlindAppend: false,
     engineInfo: `dfinery-elt/${VERSION}`,
@@ -90,11 +84,11 @@ export function dayFilesOf(
   missing: ReadonlySet<string>,
   state: TableState,
   address: string,
-): Map<Day, DayFile> {
+): Map<Day, LiveFile> {
   const types = columnTypes(deltaColumns(state));
   // Profiles have no partitions: their day is that of their receipt.
   const [receiptDay] = state.receipts.keys();
-  const files = new Map<Day, DayFile>();
+  const files = new Map<Day, LiveFile>();
   for (const [path, { partitionValues, tags, stats, size }] of adds) {
     if (missing.has(path)) continue;
     const where = `${address}/${path}`;

@@ -11,20 +11,11 @@ import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newState, profilesAsTable, profilesFromTable, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import {
-  type Change,
-  type FilesFormat,
-  type FilesLog,
-  type FilesOptions,
-  foreignError,
-  type OpenMode,
-  type PlaceVersion,
-  type PlannedChange,
-  TABLE_NAMES,
-} from '../format.ts';
-import type { LocalFiles, NewFile } from '../local-files.ts';
+import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
+import type { LocalFiles } from '../local-files.ts';
 import { dayFolder } from '../parquet-file.ts';
-import { addedIn, type TableChange } from './commit-actions.ts';
+import { type Change, type NewFile, type PlaceVersion, type PlannedChange, TABLE_NAMES } from '../place-version.ts';
+import { addedIn } from './commit-actions.ts';
 import { DeltaTable } from './delta-table.ts';
 import { isDataFile, isOurs, logFolder } from './protocol/entry.ts';
 import { deltaColumns, readableName } from './schema.ts';
@@ -91,7 +82,7 @@ class DeltaLog implements FilesLog {
     const state = events?.state ?? newState(profiles?.state.timezone ?? null);
     return {
       state: { ...state, lastRun: this.#lastRun, ...(hasProfiles && { profiles: stored }) },
-      files: { events: events?.files ?? new Map(), user_profiles: hasProfiles ? profiles.files : new Map() },
+      files: [...(events?.files.values() ?? []), ...(hasProfiles ? profiles.files.values() : [])],
       // A commit is one step.
       damage: [],
     };
@@ -135,43 +126,36 @@ class DeltaLog implements FilesLog {
   async commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
     for (const table of this.#tables) await table.followLog();
     const { change, report } = await plan();
-    if (change !== undefined && this.#isToCommit(change)) await this.#commit(await this.#changesOfTables(change));
+    if (change !== undefined) await this.#commit(await this.#changesOfTables(change));
     return report;
-  }
-
-  /** A purge always commits, so that no run that began before can bring people back. */
-  #isToCommit({ kind, state, files }: Change): boolean {
-    return kind === 'purge' || Object.values(files).some(({ size }) => size > 0) || !this.#events.hasStored(state);
   }
 
   /**
    * The change of each table, events first. A purge changes both, so that no run that began before can bring people
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
-  async #changesOfTables({ kind, state, files }: Change): Promise<[DeltaTable, TableChange][]> {
-    const profiles = this.#profiles;
+  async #changesOfTables(change: Change): Promise<[DeltaTable, Change][]> {
+    const { kind, state } = change;
+    const [events, profiles] = [this.#events, this.#profiles];
+    const changes: [DeltaTable, Change][] = [];
     const profileState = profilesAsTable(state);
-    const hasChange = kind === 'purge' || files.user_profiles !== undefined;
-    const writesProfiles = profiles !== undefined && profileState !== undefined && hasChange;
-    const { view } = this.#events;
-    const makesProfiles = writesProfiles && profiles.view === undefined;
-    const changes: [DeltaTable, TableChange][] = [];
-    if (files.events !== undefined || (makesProfiles && view !== undefined)) {
-      const events = new Map(files.events);
-      // Other files get the types that columns have now.
-      const others = [...(view?.files.values() ?? [])].filter(({ day }) => !events.has(day));
-      for await (const file of this.#localFiles.conform(others, state)) events.set(file.day, file);
-      changes.push([this.#events, { kind, state, files: events }]);
-    }
-    if (writesProfiles) {
-      const profileFiles = files.user_profiles ?? new Map();
+    const profileFiles = change.files.filter(({ table }) => table === USER_PROFILES.name);
+    if (profiles !== undefined && profileState !== undefined && (kind === 'purge' || profileFiles.length > 0)) {
       changes.push([profiles, { kind, state: { ...profileState, changes: [] }, files: profileFiles }]);
+    }
+    const makesProfiles = changes.length > 0 && profiles?.view === undefined;
+    const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
+    // Other files get the types that columns have now.
+    for await (const file of this.#localFiles.conform(this.version?.files ?? [], change)) eventFiles.push(file);
+    const isChanged = events.view !== undefined && (makesProfiles || !events.hasStored(state));
+    if (kind === 'purge' || eventFiles.length > 0 || isChanged) {
+      changes.unshift([events, { kind, state, files: eventFiles }]);
     }
     return changes;
   }
 
   /** Stores all files, then creates the entry of each table. */
-  async #commit(changes: readonly [DeltaTable, TableChange][]): Promise<void> {
+  async #commit(changes: readonly [DeltaTable, Change][]): Promise<void> {
     await this.#putFiles(changes.flatMap(([, { files }]) => addedIn(files)));
     for (const [i, [table, change]] of changes.entries()) {
       if (await table.commit(change)) continue;

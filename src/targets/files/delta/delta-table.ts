@@ -7,10 +7,11 @@ import { type Difference, difference } from '../../../engine/rows/check-rows.ts'
 import type { StoredObject } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
-import type { Table } from '../../../table/tables.ts';
+import { EVENTS, type Table } from '../../../table/tables.ts';
 import type { FilesOptions, OpenMode } from '../format.ts';
-import type { DayFile, LocalFiles } from '../local-files.ts';
-import { commitActions, dayFilesOf, type TableChange } from './commit-actions.ts';
+import type { LocalFiles } from '../local-files.ts';
+import type { Change, LiveFile } from '../place-version.ts';
+import { commitActions, dayFilesOf } from './commit-actions.ts';
 import { stateActions, stateOf } from './delta-state.ts';
 import { entryPath, logFolder, type TableLocation } from './protocol/entry.ts';
 import { type LatestTable, readLatest, Snapshot } from './protocol/snapshot.ts';
@@ -27,7 +28,7 @@ interface TableView {
   readonly missing: ReadonlySet<string>;
   /** Days whose file is missing count as pruned. */
   readonly state: PlaceState;
-  readonly files: ReadonlyMap<Day, DayFile>;
+  readonly files: ReadonlyMap<Day, LiveFile>;
 }
 
 /** One table of a place: what its log says, its commits, and what is removed from it. */
@@ -75,15 +76,16 @@ export class DeltaTable {
     return this.view?.missing.size === 0 && stateActions(this.view.snapshot.domains, state).length === 0;
   }
 
-  /** Makes a change of the table visible by the next entry; false if another writer has created that. */
-  async commit(change: TableChange): Promise<boolean> {
-    const snapshot = this.view?.snapshot ?? new Snapshot(this.#location.table);
-    const replaced = [...change.files.keys()].flatMap((day) => this.view?.files.get(day)?.path ?? []);
+  /** Makes a change of this table visible by the next entry; false if another writer has created that. */
+  async commit(change: Change): Promise<boolean> {
+    const { storage, table } = this.#location;
+    const snapshot = this.view?.snapshot ?? new Snapshot(table);
+    const isReplaced = (file: LiveFile) => change.files.some(({ day }) => day === file.day || table !== EVENTS.name);
+    const replaced = [...(this.view?.files.values() ?? [])].filter(isReplaced).map(({ path }) => path);
     const latest = this.#latestOf(snapshot);
     const actions = commitActions(latest, change, new Set([...(this.view?.missing ?? []), ...replaced]));
     const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const version = snapshot.version + 1;
-    const { storage, table } = this.#location;
     if (!(await storage.create(entryPath(table, version), text))) return false;
 
     snapshot.apply(version, actions);

@@ -16,17 +16,10 @@ import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import type { RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
-import {
-  type FilesFormat,
-  type FilesLog,
-  type FilesOptions,
-  foreignError,
-  liveFiles,
-  type OpenMode,
-  type PlannedChange,
-} from '../format.ts';
+import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
 import { parquetColumns } from '../parquet-file.ts';
+import type { PlannedChange } from '../place-version.ts';
 import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
 import { FolderWriter } from './folder-writer.ts';
 import { type FolderVersion, ifNoFolder, readFolder, sizeAndTime } from './read-folder.ts';
@@ -167,7 +160,7 @@ class FolderLog implements FilesLog {
   /** True if a live file of a version is no longer on the disk as it was. */
   #areReplaced(version: FolderVersion | undefined): boolean {
     if (version === undefined) return false;
-    return liveFiles(version).some((file) => {
+    return version.files.some((file) => {
       const onDisk = sizeAndTime(this.#path(file.path));
       return onDisk?.bytes !== file.bytes || onDisk.modified !== file.modified;
     });

@@ -7,8 +7,8 @@ import { OWN_FOLDER } from '../../../storage/storage.ts';
 import type { PlaceState, RunRecord, StoredProfiles } from '../../../table/place-state.ts';
 import type { StoredReceipt } from '../../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import type { DayFile } from '../local-files.ts';
-import { type ColumnTypes, dayFolder, dayOfFolder } from '../parquet-file.ts';
+import { dayFolder, dayOfFolder } from '../parquet-file.ts';
+import type { ColumnTypes, LiveFile } from '../place-version.ts';
 import {
   checked,
   fromStored,
@@ -38,7 +38,7 @@ export function dayOfPath(path: string): Day | undefined {
 const FORMAT_VERSION = 1;
 
 /** A file of a folder: of a day, or of the profiles. */
-export interface FolderFile extends DayFile {
+export interface FolderFile extends LiveFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
   /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */

@@ -1,12 +1,11 @@
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import { newState, type PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
-import { type Change, liveFiles, TABLE_NAMES } from '../format.ts';
-import type { LocalFiles, NewFile } from '../local-files.ts';
+import type { LocalFiles } from '../local-files.ts';
+import type { Change, FileChange, NewFile } from '../place-version.ts';
 import {
   type FolderFile,
   filePath,
@@ -20,9 +19,6 @@ import { damageIn, type FolderVersion, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
-
-/** The files of a change by path; undefined what is to be removed. */
-type FilesByPath = ReadonlyMap<string, NewFile | undefined>;
 
 /**
  * Changes a folder while its lock is held. Each step is on the disk before the next, and leaves a folder that
@@ -41,44 +37,44 @@ export class FolderWriter {
   }
 
   /** Finishes what a killed run left half-way, and stores what differs from the state. */
-  async mend(before: FolderVersion): Promise<FolderVersion> {
-    return this.store({ ...before, files: { ...before.files, events: await this.#conform(before, new Map()) } });
+  mend(version: FolderVersion): Promise<FolderVersion> {
+    return this.commit(version, { kind: 'load', state: version.state, files: [] });
   }
 
   /** Makes a change of a version; `before` is undefined for the first commit. */
-  async commit(before: FolderVersion | undefined, { state, files: changed }: Change): Promise<FolderVersion> {
+  async commit(before: FolderVersion | undefined, change: Change): Promise<FolderVersion> {
+    const { state, files: changed } = change;
     const current = before ?? {
       state: newState(state.timezone),
-      files: { events: new Map(), user_profiles: new Map() },
+      files: [],
       damaged: new Map(),
       damage: [],
       recordedProfiles: undefined,
       text: undefined,
     };
-    const newFiles: FilesByPath = new Map(
-      TABLE_NAMES.flatMap((table) => [...(changed[table] ?? [])].map(([day, file]) => [filePath(day, table), file])),
-    );
     // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-    const announced = await this.store({ ...current, state: announcedState(current.state, state, newFiles) });
-    // 2. The other files get the new columns.
-    const events = await this.#conform(announced, newFiles);
-    // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
-    const files = { events, user_profiles: new Map(current.files.user_profiles) };
+    const announced = await this.store({ ...current, state: announcedState(current.state, change) });
+    const files = new Map(current.files.map((file) => [file.path, file]));
     const damaged = new Map(current.damaged);
-    for (const table of TABLE_NAMES) for (const day of changed[table]?.keys() ?? []) files[table].delete(day);
-    for (const [path, file] of newFiles) {
+    const replace = async ({ day, table, file }: FileChange) => {
+      const path = filePath(day, table);
       damaged.delete(path);
+      files.delete(path);
       if (file === undefined) await this.#remove(path);
-      else files[file.table].set(file.day, await this.#put(file));
-    }
+      else files.set(path, await this.#put(file));
+    };
+    // 2. The other files get the new columns.
+    for await (const rewritten of this.#localFiles.conform(current.files, change)) await replace(rewritten);
+    // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
+    for (const fileChange of changed) await replace(fileChange);
     // 4. The state says what is there now.
-    return this.store({ ...announced, state, files, damaged, damage: damageIn(damaged) });
+    return this.store({ ...announced, state, files: [...files.values()], damaged, damage: damageIn(damaged) });
   }
 
   /** Stores a version unless `_dfinery.json` has it, and gives it with its text. It keeps what is recorded of damage. */
   async store(version: FolderVersion): Promise<FolderVersion> {
     const { state, damaged, recordedProfiles } = version;
-    const files = new Map<string, RecordedFile>(liveFiles(version).map((file) => [file.path, file]));
+    const files = new Map<string, RecordedFile>(version.files.map((file) => [file.path, file]));
     for (const [path, file] of damaged) if (file !== undefined) files.set(path, file);
     const profiles = state.profiles ?? (damaged.has(PROFILES_FILE) ? recordedProfiles : undefined);
     const text = serializeState({ state: { ...state, profiles }, files });
@@ -86,14 +82,6 @@ export class FolderWriter {
     this.#checkHeld();
     await this.#localFiles.storage.write(STATE_FILE, text);
     return { ...version, text };
-  }
-
-  /** Writes the files of days anew that have other columns than the state, but for those that a change replaces. */
-  async #conform({ state, files }: FolderVersion, newFiles: FilesByPath): Promise<Map<Day, FolderFile>> {
-    const events = new Map(files.events);
-    const otherFiles = [...events.values()].filter(({ path }) => !newFiles.has(path));
-    for await (const file of this.#localFiles.conform(otherFiles, state)) events.set(file.day, await this.#put(file));
-    return events;
   }
 
   /** Moves a new file into its place. */
@@ -120,15 +108,16 @@ export class FolderWriter {
  * The state before a change, with what must be known before its files change. That is its columns, the receipts of days
  * without a new file, and the length of the suppression list. So a day whose file is gone has no rows by its receipt.
  */
-function announcedState(before: PlaceState, after: PlaceState, newFiles: FilesByPath): PlaceState {
+function announcedState(before: PlaceState, { state: after, files }: Change): PlaceState {
   const { columns, timezone, suppressionLength } = after;
-  const receipts = [...after.receipts.values()].filter(({ day }) => !newFiles.get(filePath(day, EVENTS.name)));
+  const newPaths = new Set(files.flatMap(({ file }) => file?.path ?? []));
+  const receipts = [...after.receipts.values()].filter(({ day }) => !newPaths.has(filePath(day, EVENTS.name)));
   return {
     ...before,
     columns,
     timezone,
     suppressionLength,
     receipts: receiptsOf([...before.receipts.values(), ...receipts]),
-    profiles: newFiles.get(PROFILES_FILE) ? before.profiles : after.profiles,
+    profiles: newPaths.has(PROFILES_FILE) ? before.profiles : after.profiles,
   };
 }

@@ -10,10 +10,8 @@ import { profilesAsTable, type StoredProfiles } from '../../../table/place-state
 import { damagedWarning } from '../../../table/place-warnings.ts';
 import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
-import type { ByTable, PlaceVersion } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
 import {
-  type ColumnTypes,
   columnTypes,
   dayOfFolder,
   describeFile,
@@ -22,6 +20,7 @@ import {
   readMetadata,
   rowsOfFile,
 } from '../parquet-file.ts';
+import type { ColumnTypes, PlaceVersion } from '../place-version.ts';
 import { receiptOf, storedProfilesOf } from '../stored-state.ts';
 import {
   dayOfPath,
@@ -36,7 +35,7 @@ import {
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
-  readonly files: ByTable<ReadonlyMap<Day, FolderFile>>;
+  readonly files: readonly FolderFile[];
   /** By path: files that are neither recorded nor written later. The recorded file may come back from a copy. */
   readonly damaged: ReadonlyMap<string, RecordedFile | undefined>;
   /** What is recorded of profiles: it stays while their file is damaged. */
@@ -62,7 +61,7 @@ export async function readFolder(
   text: string,
 ): Promise<{ readonly version: FolderVersion; readonly daysRemoved: readonly Day[] }> {
   const { state, files: recorded } = parseStateFile(text, join(root, STATE_FILE));
-  const files = { events: new Map<Day, FolderFile>(), user_profiles: new Map<Day, FolderFile>() };
+  const files: FolderFile[] = [];
   const damaged = new Map<string, RecordedFile | undefined>();
   const adoptedReceipts: StoredReceipt[] = [];
   let adoptedProfiles: StoredProfiles | undefined;
@@ -77,7 +76,7 @@ export async function readFolder(
     const compared = await compareFile(engine, join(root, path), onDisk, stored);
     if (compared !== undefined) {
       const { file, contents } = compared;
-      files[file.table].set(file.day, file);
+      files.push(file);
       if (contents?.profiles !== undefined) adoptedProfiles = contents.profiles;
       else if (contents !== undefined) adoptedReceipts.push(contents.receipt);
     } else if (receipt !== undefined || day !== undefined) {
@@ -85,7 +84,7 @@ export async function readFolder(
     }
   }
   // Without a row there is no file.
-  const hasProfiles = files.user_profiles.size > 0 || state.profiles?.receipt.rows_stored === 0;
+  const hasProfiles = files.some(({ path }) => path === PROFILES_FILE) || state.profiles?.receipt.rows_stored === 0;
   const profiles = hasProfiles ? (adoptedProfiles ?? state.profiles) : undefined;
   const receipts = receiptsOf([...state.receipts.values(), ...adoptedReceipts]);
   const daysRemoved = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));

@@ -1,0 +1,76 @@
+import type { Day } from '../../base/days.ts';
+import type { DuckDbType } from '../../cells/types/codec.ts';
+import type { PlaceState } from '../../table/place-state.ts';
+import type { Table } from '../../table/tables.ts';
+
+/** The types of columns by their names. */
+export type ColumnTypes = ReadonlyMap<string, DuckDbType>;
+
+/** A file that is part of a table: all rows of a day, or of the profiles. */
+export interface LiveFile {
+  readonly table: Table['name'];
+  /** Of the profiles: the day of their receipt. */
+  readonly day: Day;
+  /** Path from the root of the storage, with `/`. */
+  readonly path: string;
+  readonly rows: number;
+  readonly bytes: number;
+  /** SHA-256 of the whole file (hex). */
+  readonly sha256: string;
+  /** The columns in the file; other columns are NULL in all of its rows. */
+  readonly columns: ColumnTypes;
+}
+
+/** DuckDB's statistics of a column of a file that it wrote. */
+export interface ColumnStatistics {
+  /** Rows without a value. */
+  readonly nulls: number;
+  /** The least value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null if it is not known. */
+  readonly least: string | null;
+  readonly greatest: string | null;
+}
+
+/** A file that is completely written on this machine, and not part of the table yet. */
+export interface NewFile extends LiveFile {
+  readonly local: string;
+  /** Instant (ISO, UTC). */
+  readonly writtenAt: string;
+  /** By the name of the column. */
+  readonly statistics: ReadonlyMap<string, ColumnStatistics>;
+}
+
+/** The tables of a place, in the order in which a change reaches them. */
+export const TABLE_NAMES: readonly Table['name'][] = ['events', 'user_profiles'];
+
+/** A place at one moment. */
+export interface PlaceVersion {
+  readonly state: PlaceState;
+  /** The live files. Profiles have one, or none if they have no row. */
+  readonly files: readonly LiveFile[];
+  /** A sentence about each table with files that are damaged, or older than their receipts: these stay. */
+  readonly damage: readonly string[];
+}
+
+/** The size of all live files. */
+export const bytesIn = ({ files }: PlaceVersion): number => files.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/** The new file of a day, which replaces its file, or of the profiles; undefined if no row is left. */
+export interface FileChange {
+  readonly table: Table['name'];
+  readonly day: Day;
+  readonly file: NewFile | undefined;
+}
+
+/** A change of a place, and the state after it. */
+export interface Change {
+  readonly kind: 'load' | 'purge' | 'prune';
+  readonly state: PlaceState;
+  /** In the order in which a reader that globs may see them: first files that only lose rows. */
+  readonly files: readonly FileChange[];
+}
+
+/** What is to become of a place, nothing if there is no change; and what its commit then reports. */
+export interface PlannedChange<T> {
+  readonly change: Change | undefined;
+  readonly report: T;
+}
