@@ -39,8 +39,10 @@ export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
 }
 
 /** True if `text` stands in `bytes` at `at`. */
-export const standsAt = (bytes: Uint8Array, at: number, text: Uint8Array): boolean =>
-  text.every((byte, i) => bytes[at + i] === byte);
+export function standsAt(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
+  for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
+  return true;
+}
 
 /** True for JSON white space. */
 export function isSpace(c: number): boolean {

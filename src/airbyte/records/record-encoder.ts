@@ -1,5 +1,5 @@
 import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
-import { CellText, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
+import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { CivilTime } from '../../cells/types/civil-time.ts';
 import { copyBytes, writeString } from '../../cells/types/string.ts';
 import { fits, formsOf } from '../../cells/types/types.ts';
@@ -7,12 +7,12 @@ import type { RecordColumn, RecordPlan } from './record-plan.ts';
 import type { RowKey } from './row-key.ts';
 
 /**
- * Room (bytes) for each of the three numbers of a filled cell. It is more than it needs: a line is written without a
+ * Room (bytes) for a filled cell. It is more than it needs: a line is written without a
  * check of each byte. A cell may stand in a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes
  * may become six, as `\u0001`. Beside them stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The
  * names are counted by column.
  */
-const CELL_ROOM = 100;
+const CELL_ROOM = 300;
 const BYTE_ROOM = 2 * 6;
 /** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash. */
 const FRAME_ROOM = 1024;
@@ -54,8 +54,7 @@ export class Lines {
 }
 
 /**
- * Writes rows as RECORD lines. No object is made for a cell: methods get the index `k` of its first number in the
- * row's list.
+ * Writes rows as RECORD lines. No object is made for a cell: methods get its number `k` in the row.
  */
 export class RecordEncoder {
   readonly plan: RecordPlan;
@@ -83,15 +82,15 @@ export class RecordEncoder {
 
   /** Appends a row, which has this key. */
   write(row: CsvRow, key: RowKey): void {
-    const { used, contentEnd } = row;
+    const { filled, contentEnd } = row;
     const { plan } = this;
     const lines = this.#lines;
-    const length = used === 0 ? 0 : contentEnd - row.startOf(0);
-    lines.reserve(this.#room + used * CELL_ROOM + length * BYTE_ROOM);
+    const length = filled === 0 ? 0 : contentEnd - row.starts[0];
+    lines.reserve(this.#room + filled * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#head);
     const dataStart = lines.at;
     if (plan.hasKey) this.#writeKey(KEY_LABEL, key);
-    for (let k = 0; k < used; k += STRIDE) this.#writeCell(row, k);
+    for (let k = 0; k < filled; k++) this.#writeCell(row, k);
     if (plan.hasKeyAsLogId && key.logId === undefined) this.#writeKey(LOG_ID_LABEL, key);
     if (plan.hasPosition && key.positionEnd > key.positionStart) {
       lines.append(POSITION_LABEL);
@@ -107,13 +106,12 @@ export class RecordEncoder {
 
   /** Writes a label and its cell; nothing if the column is not sent or the cell is absent. */
   #writeCell(row: CsvRow, k: number): void {
-    const column = this.plan.columns[row.columnOf(k)];
+    const column = this.plan.columns[row.columns[k]];
     if (column === undefined) return;
     const lines = this.#lines;
     const start = lines.at;
     lines.append(column.label);
-    if (column.encoding === 'copy')
-      lines.at = copyBytes(row.bytes, row.startOf(k), row.endOf(k), lines.bytes, lines.at);
+    if (column.encoding === 'copy') lines.at = copyBytes(row.bytes, row.starts[k], row.ends[k], lines.bytes, lines.at);
     else if (column.encoding === 'text') this.#writeText(row, k);
     else if (!this.#writeTyped(column, row, k)) lines.at = start;
   }
@@ -135,7 +133,7 @@ export class RecordEncoder {
       lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at);
     } else {
       this.#mismatches.push(k);
-      this.rescuedCells[row.columnOf(k)]++;
+      this.rescuedCells[row.columns[k]]++;
       lines.append(NULL_JSON);
     }
     return true;
@@ -156,7 +154,7 @@ export class RecordEncoder {
   #writeMismatches(row: CsvRow): void {
     const lines = this.#lines;
     const mismatches = this.#mismatches.splice(0);
-    const columnAt = (k: number) => this.plan.columns[row.columnOf(k)];
+    const columnAt = (k: number) => this.plan.columns[row.columns[k]];
     if (this.plan.hasRescued) {
       for (const [i, k] of mismatches.entries()) {
         lines.append(Buffer.from(`${i === 0 ? ',"_rescued":{' : ','}${columnAt(k)?.rescuedAs}:`));

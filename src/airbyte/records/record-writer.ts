@@ -6,7 +6,7 @@
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, headerColumns } from '../../cells/csv/header.ts';
-import { type CsvRow, STRIDE } from '../../cells/csv/row.ts';
+import type { CsvRow } from '../../cells/csv/row.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
@@ -123,8 +123,9 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
 }
 
 function hasItem(row: CsvRow, itemColumnFlags: Uint8Array): boolean {
-  for (let k = 0; k < row.used; k += STRIDE) {
-    if (itemColumnFlags[row.columnOf(k)] === 1 && !isNull(row.bytes, row.startOf(k), row.endOf(k))) return true;
+  const { bytes, filled, columns, starts, ends } = row;
+  for (let k = 0; k < filled; k++) {
+    if (itemColumnFlags[columns[k]] === 1 && !isNull(bytes, starts[k], ends[k])) return true;
   }
   return false;
 }

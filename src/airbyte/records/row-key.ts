@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { COLON, NINE, ZERO } from '../../base/ascii.ts';
 import { type HeaderColumn, LOG_ID } from '../../cells/csv/header.ts';
-import { CellText, type CsvRow, STRIDE } from '../../cells/csv/row.ts';
+import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 
 /** Maximum number of digits of an item position, which must fit into 64 bits. */
 const POSITION_DIGITS = 18;
@@ -81,7 +81,7 @@ class RowDigest {
 
   of(row: CsvRow): string {
     this.#cellOf.fill(-1);
-    for (let k = 0; k < row.used; k += STRIDE) this.#cellOf[row.columnOf(k)] = k;
+    for (let k = 0; k < row.filled; k++) this.#cellOf[row.columns[k]] = k;
     const hash = createHash('sha256');
     for (const column of this.#order) {
       const k = this.#cellOf[column];

@@ -1,5 +1,4 @@
 import { type HeaderColumn, headerColumns, nfc } from '../csv/header.ts';
-import { DROP, HASH, KEEP } from '../csv/row-writer.ts';
 import type { HashKey } from './hash-key.ts';
 
 /** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */
@@ -11,33 +10,30 @@ export interface ColumnEdits {
 
 export const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), key: undefined };
 
+/** A column that is not dropped. */
+export interface KeptColumn extends HeaderColumn {
+  /** Each value but `null` is replaced by its hash: then the column is a string, whatever its name. */
+  readonly isHashed: boolean;
+}
+
 /** The effect of the edits on one header. */
 export interface EditedHeader {
-  /** For each column the action of the writer on its cells. */
-  readonly actions: Uint8Array;
-  /** By the same index: undefined for a dropped one. One of hashes is a string, whatever type the service fixes. */
-  readonly columns: readonly (HeaderColumn | undefined)[];
+  /** By column of the header; undefined for a dropped one. */
+  readonly columns: readonly (KeptColumn | undefined)[];
   /** The names of the edits that the header has. */
   readonly foundNames: readonly string[];
 }
 
-export function editHeader(header: readonly string[], edits: ColumnEdits): EditedHeader {
+export function editHeader(header: readonly string[], { drop, hash }: ColumnEdits): EditedHeader {
+  const isEdited = (name: string) => drop.has(name) || hash.has(name);
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
-  const actionOf = (name: string) => (edits.drop.has(name) ? DROP : edits.hash.has(name) ? HASH : KEEP);
-  const names = headerColumns(header).map(({ name, source }) => nfc(actionOf(nfc(name)) === KEEP ? source : name));
-  const actions = Uint8Array.from(names, actionOf);
+  const names = headerColumns(header).map(({ name, source }) => nfc(isEdited(nfc(name)) ? name : source));
   // As for all readers of the file, what is kept decides: without `df_event_name`, `event_name` is the event name.
-  const kept = headerColumns(header.filter((_, i) => actions[i] !== DROP)).values();
-  return {
-    actions,
-    columns: Array.from(actions, (action) => {
-      const column = action === DROP ? undefined : kept.next().value;
-      return column && action === HASH ? { ...column, declared: 'string' } : column;
-    }),
-    foundNames: [...new Set(names.filter((_, i) => actions[i] !== KEEP))],
-  };
+  const kept = headerColumns(header.filter((_, i) => !drop.has(names[i]))).values();
+  const columns = names.map((name): KeptColumn | undefined => {
+    const column = drop.has(name) ? undefined : kept.next().value;
+    if (column === undefined) return undefined;
+    return hash.has(name) ? { ...column, declared: 'string', isHashed: true } : { ...column, isHashed: false };
+  });
+  return { columns, foundNames: [...new Set(names.filter(isEdited))] };
 }
-
-/** The names of the edits that no header had: they were misspelt, or the columns no longer exist. */
-export const namesNotFound = ({ drop, hash }: ColumnEdits, foundNames: ReadonlySet<string>): string[] =>
-  [...drop, ...hash].filter((name) => !foundNames.has(name));

@@ -1,12 +1,12 @@
-import { type ColumnGroup, type DETAIL_LOG_ID, EVENT_NAME, type HeaderColumn, type UNIFIED_ID } from '../csv/header.ts';
-import { CellText, type CsvRow, STRIDE } from '../csv/row.ts';
-import { HASH } from '../csv/row-writer.ts';
+import { LOWER_BIT } from '../../base/ascii.ts';
+import { type ColumnGroup, type DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, type UNIFIED_ID } from '../csv/header.ts';
+import { CellText, type CsvRow } from '../csv/row.ts';
 import { CivilTime } from '../types/civil-time.ts';
 import type { ColumnType } from '../types/codec.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
 import { formsOf, typeOf } from '../types/types.ts';
 import type { Zone } from '../types/zone.ts';
-import type { EditedHeader } from './column-edits.ts';
+import type { EditedHeader, KeptColumn } from './column-edits.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new form. */
@@ -58,17 +58,19 @@ function shapeOfCharacter(character: string): string {
 /** A column whose cells identify rows. */
 export type IdColumn = typeof DETAIL_LOG_ID | typeof UNIFIED_ID;
 
-// What is done with each filled cell of a column, beside counting it.
+/**
+ * What is done with each filled cell of a column, beside counting it.
+ *
+ *   examined     its forms are collected
+ *   counted      nothing: the forms can change no more, or nobody asks for them
+ *   row_id       it is an id; its forms are not collected, since an `IdColumn` is a declared string
+ *   event_name   it is the name of an event, which is a declared string too
+ */
+type CellUse = 'examined' | 'counted' | 'row_id' | 'event_name';
 
-/** Its forms are collected. */
-const EXAMINED = 0;
-/** Nothing: the forms can change no more, or nobody asks for them. */
-const COUNTED = 1;
-/** It is an id. Its forms are not collected: an `IdColumn` is a declared string. */
-const ROW_IDS = 2;
-/** It is the name of an event, which is a declared string too. */
-const EVENT_NAMES = 3;
-type CellUse = typeof EXAMINED | typeof COUNTED | typeof ROW_IDS | typeof EVENT_NAMES;
+/** The columns that every export has, in lower case, but for the event name, which may have another name. */
+const REQUIRED_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
+const LOWER_D = 0x64;
 
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
 /** Maximum number of event names that a scan lists: a list of so many may lack some. */
@@ -77,8 +79,9 @@ const MAX_SCANNED_NAMES = 1_000;
 /** What the cells of one column have told so far. */
 interface Tally {
   /** Undefined for a dropped column. */
-  readonly column: HeaderColumn | undefined;
-  readonly isHashed: boolean;
+  readonly column: KeptColumn | undefined;
+  /** True for a column of `REQUIRED_NAMES`. */
+  readonly isRequired: boolean;
   use: CellUse;
   filled: number;
   forms: CellForms;
@@ -101,23 +104,27 @@ export class ColumnCollector {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  constructor({ actions, columns }: EditedHeader, idColumn: IdColumn, zone: Zone | undefined) {
+  /** `columns`: by name of the header, undefined for a dropped one. */
+  constructor(names: readonly string[], columns: EditedHeader['columns'], idColumn: IdColumn, zone: Zone | undefined) {
     this.#tallies = columns.map((column, i): Tally => {
-      const isHashed = actions[i] === HASH;
-      const use = column === undefined ? COUNTED : useOf(column, isHashed, idColumn);
-      return { column, isHashed, use, filled: 0, forms: 0, first: Infinity, last: -Infinity, seen: [] };
+      const isRequired = REQUIRED_NAMES.has(names[i].toLowerCase());
+      const use = useOf(column, idColumn);
+      return { column, isRequired, use, filled: 0, forms: 0, first: Infinity, last: -Infinity, seen: [] };
     });
     this.#zone = zone;
   }
 
-  observe(row: CsvRow): void {
+  /** False for the header of another export: a required column has the name of one, in any case. */
+  observe(row: CsvRow): boolean {
     const tallies = this.#tallies;
-    const { used } = row;
-    for (let k = 0; k < used; k += STRIDE) {
-      const tally = tallies[row.columnOf(k)];
+    const { filled, columns } = row;
+    for (let k = 0; k < filled; k++) {
+      const tally = tallies[columns[k]];
+      if (tally.isRequired && holdsRequiredName(row, k)) return false;
       tally.filled++;
-      if (tally.use !== COUNTED) this.#collect(row, k, tally);
+      if (tally.use !== 'counted') this.#collect(row, k, tally);
     }
+    return true;
   }
 
   /**
@@ -140,8 +147,8 @@ export class ColumnCollector {
   #collect(row: CsvRow, k: number, tally: Tally): void {
     const cell = this.#text;
     cell.read(row, k);
-    if (tally.use === EXAMINED) this.#examine(cell, tally);
-    else if (tally.use === ROW_IDS) this.#ids.add(cell.bytes, cell.start, cell.end);
+    if (tally.use === 'examined') this.#examine(cell, tally);
+    else if (tally.use === 'row_id') this.#ids.add(cell.bytes, cell.start, cell.end);
     else if (this.#eventNames.size < MAX_SCANNED_NAMES) this.#eventNames.add(cell.latin1);
   }
 
@@ -151,7 +158,7 @@ export class ColumnCollector {
     if (added !== 0) {
       tally.forms |= added;
       tally.seen.push({ forms: added, shape: shapeOf(bytes, start, end) });
-      if ((added & STRING) !== 0 && tally.column?.declared === undefined) tally.use = COUNTED;
+      if ((added & STRING) !== 0 && tally.column?.declared === undefined) tally.use = 'counted';
     }
     if ((forms & TIMES) === 0) return;
     const second = this.#wallClock(forms);
@@ -168,8 +175,8 @@ export class ColumnCollector {
   }
 
   #resultOf(
-    { isHashed, filled, first, last, seen, ...tally }: Tally,
-    { name, group, declared }: HeaderColumn,
+    { filled, first, last, seen, ...tally }: Tally,
+    { name, group, declared, isHashed }: KeptColumn,
   ): ColumnScan {
     const forms = declared === 'string' && filled > 0 ? STRING : tally.forms;
     const typeOfCells = typeOf(forms, this.#zone);
@@ -187,9 +194,17 @@ export class ColumnCollector {
   }
 }
 
-function useOf({ source, occurrence, declared }: HeaderColumn, isHashed: boolean, idColumn: IdColumn): CellUse {
+function useOf(column: KeptColumn | undefined, idColumn: IdColumn): CellUse {
+  if (column === undefined) return 'counted';
+  const { source, occurrence, declared, isHashed } = column;
   // An event name that is hashed must not be remembered. A hashed id still identifies its row.
-  if (source === EVENT_NAME && occurrence === 1 && !isHashed) return EVENT_NAMES;
-  if (source === idColumn && occurrence === 1) return ROW_IDS;
-  return declared === 'string' ? COUNTED : EXAMINED;
+  if (source === EVENT_NAME && occurrence === 1 && !isHashed) return 'event_name';
+  if (source === idColumn && occurrence === 1) return 'row_id';
+  return declared === 'string' ? 'counted' : 'examined';
+}
+
+function holdsRequiredName({ bytes, starts, ends }: CsvRow, k: number): boolean {
+  // All these names begin with `d`: few cells need a string.
+  if ((bytes[starts[k]] | LOWER_BIT) !== LOWER_D) return false;
+  return REQUIRED_NAMES.has(bytes.toString('latin1', starts[k], ends[k]).toLowerCase());
 }

@@ -1,20 +1,16 @@
-// This folder: the columns of an export. It has their names and groups, the forms and types of all cells, and drops or
-// hashes columns. `scanner.ts` does it while the export arrives.
+// This folder: what the columns of an export hold, from every cell; and the rows to keep, without dropped columns and
+// with hashes. `scanner.ts` does both while the export arrives.
 
-import { LOWER_BIT } from '../../base/ascii.ts';
 import { configError } from '../../base/errors.ts';
-import { DETAIL_LOG_ID, EVENT_NAME, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
+import { DETAIL_LOG_ID, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
-import { BARE_CR, CellText, type CsvRow, STRIDE } from '../csv/row.ts';
+import { CellText, type CsvRow } from '../csv/row.ts';
 import { type RowLimits, RowSource } from '../csv/row-source.ts';
-import { DROP, RowWriter } from '../csv/row-writer.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, type EditedHeader, editHeader, NO_EDITS } from './column-edits.ts';
 import { ColumnCollector, type ColumnScan, type IdColumn } from './column-scan.ts';
+import { RowWriter } from './row-writer.ts';
 
-/** The columns that every export has, in lower case, but for the event name, which may have another name. */
-const REQUIRED_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
-const LOWER_D = 0x64;
 /** Number of foreign cells (`isForeign`) from which they may mean another encoding. */
 const MIN_FOREIGN_CELLS = 10;
 /** Foreign cells a row from which they mean it. */
@@ -73,8 +69,6 @@ export interface ScanResult {
 interface Header {
   /** The names as they arrived. */
   readonly names: readonly string[];
-  /** For each of them 1 if it is one of `REQUIRED_NAMES`. */
-  readonly isRequired: Uint8Array;
   /** Index of `df_unified_id` among them; -1 if it is missing, and no suppression asks for it. */
   readonly personColumn: number;
   readonly edited: EditedHeader;
@@ -152,17 +146,15 @@ export class Scanner {
 
   /** Collects what the current row tells; false if it is left out. */
   #observe(header: Header): boolean {
-    const { row } = this.#source;
-    if (repeatsHeader(row, header)) {
-      // The body holds several exports, and nothing tells whether their rows are the same.
-      throw this.#source.malformedRow('header_again', 'an event', 'the header once more');
-    }
+    const { row, repairs } = this.#source;
     if (this.#isSuppressed(row, header)) {
       this.#suppressed++;
       return false;
     }
-    if (this.#source.repairs.length > 0) this.#countInvalid(header);
-    header.collector.observe(row);
+    if (repairs.length > 0) this.#countInvalid(header);
+    // A body with the header of another export holds several, and nothing tells whether their rows are the same.
+    if (!header.collector.observe(row))
+      throw this.#source.malformedRow('header_again', 'an event', 'the header once more');
     return true;
   }
 
@@ -181,12 +173,11 @@ export class Scanner {
       throw this.#source.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
     }
     const edited = editHeader(names, edits);
-    if (edited.actions.every((action) => action === DROP))
+    if (edited.columns.every((column) => column === undefined))
       throw configError('columns_drop names every column there is: leave one.');
-    const writer = new RowWriter(edited.actions, edits.key);
-    const collector = new ColumnCollector(edited, idColumn, zoneOf(timezone));
-    const isRequired = Uint8Array.from(names, (name) => (REQUIRED_NAMES.has(name.toLowerCase()) ? 1 : 0));
-    return { names, isRequired, personColumn, edited, collector, writer };
+    const writer = new RowWriter(edited.columns, edits.key);
+    const collector = new ColumnCollector(names, edited.columns, idColumn, zoneOf(timezone));
+    return { names, personColumn, edited, collector, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
@@ -196,7 +187,7 @@ export class Scanner {
     if (missing.length === REQUIRED_COLUMNS.length)
       throw new UnusableCsv('not one column that every export has', `a header with ${missing.join(', ')}`);
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
-    if ((source.row.flags & BARE_CR) !== 0) throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
+    if (source.row.hasBareCr) throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
     if (missing.length > 0) {
       throw source.malformedRow('missing_columns', missing.join(', '), `${names.length} other columns`);
     }
@@ -213,31 +204,19 @@ export class Scanner {
   }
 
   /** Counts the cells of the current row in which characters were replaced. */
-  #countInvalid({ names, edited: { actions } }: Header): void {
+  #countInvalid({ names, edited }: Header): void {
     const { row, rows, repairs } = this.#source;
-    const { bytes, used } = row;
+    const { bytes, filled, columns, starts, ends } = row;
     let next = 0;
-    for (let k = 0; k < used; k += STRIDE) {
+    for (let k = 0; k < filled; k++) {
       const firstOfCell = next;
-      while (next < repairs.length && repairs[next] < row.endOf(k)) next++;
-      const column = row.columnOf(k);
-      if (next === firstOfCell || actions[column] === DROP) continue;
+      while (next < repairs.length && repairs[next] < ends[k]) next++;
+      if (next === firstOfCell || edited.columns[columns[k]] === undefined) continue;
       this.#invalidCells++;
-      if (isForeign(bytes.toString('utf8', row.startOf(k), row.endOf(k)))) this.#foreignCells++;
-      this.#firstInvalid ??= { row: rows, column: names[column] };
+      if (isForeign(bytes.toString('utf8', starts[k], ends[k]))) this.#foreignCells++;
+      this.#firstInvalid ??= { row: rows, column: names[columns[k]] };
     }
   }
-}
-
-/** True for the header of another export in the same body: a required column has the name of one, in any case. */
-function repeatsHeader(row: CsvRow, { isRequired }: Header): boolean {
-  const { bytes, used } = row;
-  // All these names begin with `d`: few cells need a string.
-  for (let k = 0; k < used; k += STRIDE) {
-    if (isRequired[row.columnOf(k)] !== 1 || (bytes[row.startOf(k)] | LOWER_BIT) !== LOWER_D) continue;
-    if (REQUIRED_NAMES.has(bytes.toString('latin1', row.startOf(k), row.endOf(k)).toLowerCase())) return true;
-  }
-  return false;
 }
 
 /** True if most characters beyond ASCII were replaced. A text that was only cut within one has whole ones too. */

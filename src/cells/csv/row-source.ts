@@ -6,14 +6,13 @@
 //   row     RowSource      goes from one row to the next, and checks its width
 //   row     CsvRow         lists the filled cells of the row; reads the bytes, writes none
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
-//   row     RowWriter      the kept rows with LF: ranges of the array, or edited in an array of its own
 //
-// Of the row `a,"b""c"` and LF at byte 0, `read` returns 9, where the next row starts, and leaves width 2 (cells),
-// contentEnd 8 (the LF), used 6 (entries of `cells`), and three entries for each filled cell:
+// Of the row `a,"b""c"` and LF at byte 0, `read` returns 9, where the next row starts, and leaves width 2, contentEnd 8
+// (the LF) and filled 2:
 //
-//   column and flags              start   end
-//   0 << 3                          0      1     a
-//   1 << 3 | QUOTED | DOUBLED       3      7     b""c, of which CellText makes b"c
+//   k   columns   starts   ends   flags
+//   0   0         0        1      0                  a
+//   1   1         3        7      QUOTED | DOUBLED   b""c, of which CellText makes b"c
 //
 // Before you change it: no object is made for a row or a cell, since an export has millions. The result must not depend
 // on how a body is cut into chunks: `test/property/csv` cuts it anywhere and compares it with csv-parse. All cases of a
@@ -21,14 +20,8 @@
 
 import { LF, OPEN_BRACE } from '../../base/ascii.ts';
 import { bodyStart, JSON_OBJECT, MAX_SEARCHED_BYTES } from './body-start.ts';
-import {
-  AT_MOST_COLUMNS,
-  EXPECTED_AND_FOUND,
-  MalformedCsv,
-  type MalformedReason,
-  otherEncodingError,
-} from './malformed.ts';
-import { CsvRow, INCOMPLETE, MAX_COLUMNS } from './row.ts';
+import { EXPECTED_AND_FOUND, MalformedCsv, type MalformedReason, otherEncodingError } from './malformed.ts';
+import { CsvRow, INCOMPLETE } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
@@ -154,10 +147,8 @@ export class RowSource {
     const { bytes, start, contentEnd, width } = this.row;
     if (this.#blankLineFault !== undefined) throw this.#blankLineFault;
     this.hasLineEnd = next > contentEnd && bytes[next - 1] === LF;
-    if (this.rows === 0) {
-      if (width > MAX_COLUMNS) throw this.#malformedNext('too_many_columns', start, AT_MOST_COLUMNS, `${width}`);
-      this.#width = width;
-    } else if (width !== this.#width) throw this.#wrongWidth();
+    if (this.rows === 0) this.#width = width;
+    else if (width !== this.#width) throw this.#wrongWidth();
     this.#checkLength(start, next);
   }
 

@@ -1,16 +1,11 @@
 import { COMMA, CR, LF, QUOTE, SPACE } from '../../base/ascii.ts';
 
-/**
- * Flags of a cell: written in quotes; with doubled quotes inside; unquoted with a bare CR inside. QUOTED is also the
- * length of a quote.
- */
-const QUOTED = 1;
+/** Flags of a cell. It is written in quotes: the flag is also the length of a quote. */
+export const QUOTED = 1;
+/** It has doubled quotes inside. */
 const DOUBLED = 2;
+/** It is written without quotes, and has a CR inside that ends no line. */
 export const BARE_CR = 4;
-/** The bits below are the flags of a cell. */
-const COLUMN_SHIFT = 3;
-/** Number of entries in `cells` for each filled cell. */
-export const STRIDE = 3;
 
 /** Maximum number of columns of a header, which bounds the memory of every reader; no service has so many. */
 export const MAX_COLUMNS = 20_000;
@@ -21,8 +16,6 @@ const BROKEN = -2;
 
 /** The byte at `bytes[end]` while rows are read: it ends both inner loops, so that they need not compare with `end`. */
 export const SENTINEL = 0x22;
-
-const ONE_COLUMN = 1 << COLUMN_SHIFT;
 
 export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
 
@@ -41,19 +34,22 @@ export class CsvRow {
   /** The row's bytes begin at `start`; they hold until the next chunk comes. */
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** Number of entries used in `cells`: `STRIDE` times the number of filled cells. */
-  used = 0;
+  /** Number of filled cells. Everywhere `k` is the number of one of them, from 0. */
+  filled = 0;
   /** Number of cells, the empty ones too. */
   width = 0;
   /** End of the row's text, where its line end begins. */
   contentEnd = 0;
-  /** The flags of all cells, joined. */
-  flags = 0;
+  /** True if a cell is a BARE_CR. */
+  hasBareCr = false;
   /** Reason for the result BROKEN of `read`; `brokenAt` is the place. */
   reason: BrokenReason = 'cut_in_quote';
   brokenAt = 0;
-  /** Entries of each filled cell: `column << COLUMN_SHIFT | flags`, its start, its end (without quotes). */
-  readonly cells = new Int32Array(STRIDE * MAX_COLUMNS);
+  /** Of each filled cell the column, the start and the end (without quotes), and the flags. */
+  readonly columns = new Uint16Array(MAX_COLUMNS);
+  readonly starts = new Int32Array(MAX_COLUMNS);
+  readonly ends = new Int32Array(MAX_COLUMNS);
+  readonly flags = new Uint8Array(MAX_COLUMNS);
 
   /**
    * Reads the row of `bytes` that starts at `at`, and returns where the next one starts. INCOMPLETE if it does not end
@@ -61,29 +57,29 @@ export class CsvRow {
    * ends the row. Its loops stay in one function, since they run for every byte.
    */
   read(bytes: Buffer, at: number, end: number, isLast: boolean): number {
-    const { cells } = this;
+    const { columns, starts, ends, flags } = this;
     this.bytes = bytes;
     this.start = at;
-    let used = 0;
-    let columnBits = 0;
-    let allFlags = 0;
+    let filled = 0;
+    let column = 0;
+    let hasBareCr = false;
     let i = at;
     for (;;) {
       let c = bytes[i];
       while (c === COMMA) {
-        columnBits += ONE_COLUMN;
+        column++;
         c = bytes[++i];
       }
       if (c !== LF) {
         let start = i;
-        let flags = 0;
+        let cellFlags = 0;
         if (c === QUOTE && i !== end) {
-          flags = QUOTED;
+          cellFlags = QUOTED;
           start = ++i;
           for (;;) {
             while (bytes[i] !== QUOTE) i++;
             if (bytes[i + 1] !== QUOTE || i + 1 >= end) break;
-            flags = QUOTED | DOUBLED;
+            cellFlags = QUOTED | DOUBLED;
             i += 2;
           }
           c = bytes[i + 1];
@@ -99,7 +95,8 @@ export class CsvRow {
                 if (i + 1 === end && !isLast) return INCOMPLETE;
                 // A CR that is the body's last byte belongs to a line end that was cut.
                 if (i + 1 === end || bytes[i + 1] === LF) break;
-                flags = BARE_CR;
+                cellFlags = BARE_CR;
+                hasBareCr = true;
               }
             }
             do c = bytes[++i];
@@ -107,46 +104,26 @@ export class CsvRow {
           }
         }
         if (i > start) {
-          if (used === STRIDE * MAX_COLUMNS) return this.#broken('too_many_columns', start);
-          cells[used] = columnBits | flags;
-          cells[used + 1] = start;
-          cells[used + 2] = i;
-          used += STRIDE;
-          allFlags |= flags;
+          // A store behind the end of these arrays has no effect. Such a row is refused at its end.
+          columns[filled] = column;
+          starts[filled] = start;
+          ends[filled] = i;
+          flags[filled++] = cellFlags;
         }
-        i += flags & QUOTED;
+        i += cellFlags & QUOTED;
         if (c === COMMA) {
-          columnBits += ONE_COLUMN;
+          column++;
           i++;
           continue;
         }
       }
-      this.used = used;
-      this.flags = allFlags;
-      this.width = (columnBits >> COLUMN_SHIFT) + 1;
+      if (column >= MAX_COLUMNS) return this.#broken('too_many_columns', at);
+      this.filled = filled;
+      this.hasBareCr = hasBareCr;
+      this.width = column + 1;
       this.contentEnd = i;
       return c === LF ? i + 1 : this.#rowEnd(i, end, isLast);
     }
-  }
-
-  /** The column of the cell whose entries begin at `k`. */
-  columnOf(k: number): number {
-    return this.cells[k] >> COLUMN_SHIFT;
-  }
-
-  /** Index of its first byte, behind an opening quote. */
-  startOf(k: number): number {
-    return this.cells[k + 1];
-  }
-
-  /** Index behind its last byte, before a closing quote. */
-  endOf(k: number): number {
-    return this.cells[k + 2];
-  }
-
-  /** Number of quotes before its start, and behind its end: 1 or 0. */
-  quotesOf(k: number): number {
-    return this.cells[k] & QUOTED;
   }
 
   /** The index behind a row that does not end in LF alone. */
@@ -168,21 +145,21 @@ export class CsvRow {
     return bytes[i + 2] === LF ? CR : this.#broken('after_quote', i + 1);
   }
 
-  /** The index `k` in `cells` of the entries of a column's cell; -1 if that is empty. */
+  /** The number `k` of a column's cell; -1 if that is empty. */
   indexOf(column: number): number {
-    const { used } = this;
+    const { filled, columns } = this;
     let k = 0;
-    while (k < used && this.columnOf(k) < column) k += STRIDE;
-    return k < used && this.columnOf(k) === column ? k : -1;
+    while (k < filled && columns[k] < column) k++;
+    return k < filled && columns[k] === column ? k : -1;
   }
 
   /** The texts of all cells, the empty ones too. */
   texts(): string[] {
     const texts = new Array<string>(this.width).fill('');
     const cell = new CellText();
-    for (let k = 0; k < this.used; k += STRIDE) {
+    for (let k = 0; k < this.filled; k++) {
       cell.read(this, k);
-      texts[this.columnOf(k)] = cell.text.toString();
+      texts[this.columns[k]] = cell.text.toString();
     }
     return texts;
   }
@@ -201,12 +178,12 @@ export class CellText {
   end = 0;
   #unquoted = Buffer.alloc(1024);
 
-  /** Reads the cell whose entries begin at `k`: bytes of the row, which must stay, or a copy until the next call. */
-  read({ bytes, cells }: CsvRow, k: number): void {
+  /** Reads the filled cell `k`: bytes of the row, which must stay, or a copy until the next call. */
+  read({ bytes, starts, ends, flags }: CsvRow, k: number): void {
     this.bytes = bytes;
-    this.start = cells[k + 1];
-    this.end = cells[k + 2];
-    if ((cells[k] & DOUBLED) !== 0) this.#unquote();
+    this.start = starts[k];
+    this.end = ends[k];
+    if ((flags[k] & DOUBLED) !== 0) this.#unquote();
   }
 
   /** Takes a text that is no cell. */

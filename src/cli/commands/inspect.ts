@@ -1,7 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
 import { count, formatBytes } from '../../base/quantities.ts';
-import { namesNotFound } from '../../cells/columns/column-edits.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { missingColumns, nfc } from '../../cells/csv/header.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
@@ -29,7 +28,7 @@ export const command = defineCommand({
     const pinned = pinnedTypes(schema);
     const scanner = new Scanner({ timezone, requireColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
-    const unseen = namesNotFound(edits, new Set(scan.foundNames));
+    const unseen = [...edits.drop, ...edits.hash].filter((name) => !scan.foundNames.includes(name));
     if (unseen.length > 0) {
       const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseen.join(', ')}.`;
       context.logger.warn('columns.unseen', message);

@@ -1,17 +1,9 @@
 import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
-import { BARE_CR, CellText, type CsvRow, STRIDE } from './row.ts';
+import { BARE_CR, CellText, type CsvRow, QUOTED } from '../csv/row.ts';
+import type { KeptColumn } from './column-edits.ts';
+import type { HashKey } from './hash-key.ts';
 
-// Actions on the cells of a column: they stay, each value but `null` is replaced by its hash, or all are dropped.
-
-export const KEEP = 0;
-export const HASH = 1;
-export const DROP = 2;
-
-/** Hashes values; a hash is 64 ASCII characters, none of them special in CSV. */
-interface ValueHash {
-  hashOf(value: Uint8Array): string;
-}
-
+/** Length of a hash, which is ASCII without a character that is special in CSV (bytes). */
 const HASH_BYTES = 64;
 
 /**
@@ -19,15 +11,15 @@ const HASH_BYTES = 64;
  * change are a range of the source. It is copied only if another row does need one.
  */
 export class RowWriter {
-  readonly #actions: Uint8Array;
-  readonly #hasher: ValueHash | undefined;
+  readonly #columns: readonly (KeptColumn | undefined)[];
+  readonly #key: HashKey | undefined;
   readonly #text = new CellText();
   /** For each column its index in the written row: the number of kept columns before it. */
   readonly #positions: Int32Array;
   #width = 0;
   /** Number of columns that are hashed. */
   readonly #hashedColumns: number;
-  /** True if all columns stay as they are. */
+  /** True if no column is dropped or hashed. */
   readonly #isPlain: boolean;
   #source: Buffer = Buffer.alloc(0);
   /** The bytes [from, until) of the source come next. */
@@ -37,20 +29,20 @@ export class RowWriter {
   /** The index behind the written bytes of `out`. */
   #to = 0;
 
-  /** `actions`: one for each column. */
-  constructor(actions: Uint8Array, hasher: ValueHash | undefined) {
-    this.#actions = actions;
-    this.#hasher = hasher;
-    this.#positions = Int32Array.from(actions, (action) => (action === DROP ? this.#width : this.#width++));
-    this.#hashedColumns = actions.filter((action) => action === HASH).length;
-    this.#isPlain = actions.every((action) => action === KEEP);
+  /** `columns`: by column of the header, undefined for a dropped one. */
+  constructor(columns: readonly (KeptColumn | undefined)[], key: HashKey | undefined) {
+    this.#columns = columns;
+    this.#key = key;
+    this.#positions = Int32Array.from(columns, (column) => (column === undefined ? this.#width : this.#width++));
+    this.#hashedColumns = columns.filter((column) => column?.isHashed).length;
+    this.#isPlain = this.#hashedColumns === 0 && this.#width === columns.length;
   }
 
   /** Writes a row, of a header without hashes; returns its written length. */
   write(row: CsvRow, isHeader: boolean): number {
     const { bytes, start, contentEnd } = row;
     this.#source = bytes;
-    if (!this.#isPlain || (row.flags & BARE_CR) !== 0) return this.#edit(row, isHeader);
+    if (!this.#isPlain || row.hasBareCr) return this.#edit(row, isHeader);
     if (start !== this.#until) {
       this.#flush();
       this.#from = start;
@@ -83,18 +75,17 @@ export class RowWriter {
 
   /** Writes a row, cell by cell, with dropped or hashed cells, or with a CR that ends no line. */
   #edit(row: CsvRow, isHeader: boolean): number {
-    const { used, start, contentEnd } = row;
+    const { filled, columns, start, contentEnd } = row;
     this.#flush();
     // Room for the row with its commas, hashes, quotes around each cell, and the end of the line.
-    this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + used + 3);
+    this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + 2 * filled + 3);
     const begin = this.#to;
     let commas = 0;
-    for (let k = 0; k < used; k += STRIDE) {
-      const column = row.columnOf(k);
-      const action = this.#actions[column];
-      if (action === DROP) continue;
-      for (; commas < this.#positions[column]; commas++) this.#out[this.#to++] = COMMA;
-      this.#writeCell(row, k, isHeader ? KEEP : action);
+    for (let k = 0; k < filled; k++) {
+      const column = this.#columns[columns[k]];
+      if (column === undefined) continue;
+      for (; commas < this.#positions[columns[k]]; commas++) this.#out[this.#to++] = COMMA;
+      this.#writeCell(row, k, column.isHashed && !isHeader);
     }
     for (; commas < this.#width - 1; commas++) this.#out[this.#to++] = COMMA;
     // A row of one empty cell must not become a blank line.
@@ -103,19 +94,18 @@ export class RowWriter {
     return this.#to - begin;
   }
 
-  /** Writes the cell whose entries begin at `k`. */
-  #writeCell(row: CsvRow, k: number, action: number): void {
-    const [start, end] = [row.startOf(k), row.endOf(k)];
-    if (action === HASH && !isNull(row.bytes, start, end)) {
-      if (this.#hasher === undefined) throw new TypeError('a hash without a key');
+  #writeCell(row: CsvRow, k: number, isHashed: boolean): void {
+    const [start, end, flags] = [row.starts[k], row.ends[k], row.flags[k]];
+    if (isHashed && !isNull(row.bytes, start, end)) {
+      if (this.#key === undefined) throw new TypeError('a hash without a key');
       this.#text.read(row, k);
-      this.#writeText(this.#hasher.hashOf(this.#text.text));
-    } else if ((row.cells[k] & BARE_CR) !== 0) {
+      this.#writeText(this.#key.hashOf(this.#text.text));
+    } else if ((flags & BARE_CR) !== 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
       this.#out[this.#to++] = QUOTE;
       this.#copy(start, end);
       this.#out[this.#to++] = QUOTE;
-    } else this.#copy(start - row.quotesOf(k), end + row.quotesOf(k));
+    } else this.#copy(start - (flags & QUOTED), end + (flags & QUOTED));
   }
 
   /** Writes ASCII. */
