@@ -88,7 +88,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   // 4. Request: ask the service for everybody whom it has not deleted yet. After that it knows the profile no more, and
   // nothing would find rows that stayed in a place.
   const isPurged = purged?.places.every(({ result }) => result !== undefined) ?? true;
-  const onDecided = (id: string, decision: Decision) => options.onDecided?.(id, decision, ledger.hasConfirmed);
+  const onDecided = (id: string, decision: Decision) => options.onDecided?.(id, decision, ledger.history.hasConfirmed);
   let requested = NOT_REQUESTED;
   if (isPurged && deleter !== undefined) {
     for (const { id } of doneBefore) onDecided(id, 'done');
@@ -141,7 +141,7 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
 
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
 function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
-  const history = ledger.historyOf(id);
+  const history = ledger.history.of(id);
   const answer = history?.lastAnswer;
   if (answer?.outcome !== 'done') return false;
   // A row that comes again is no new request: its deletion was confirmed already.
@@ -160,7 +160,7 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
   if (doneBefore.length === 0) return [];
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = spanOf(doneBefore.flatMap(({ id }) => ledger.historyOf(id)?.lastAnswer?.at.slice(0, 10) ?? []));
+  const days = spanOf(doneBefore.flatMap(({ id }) => ledger.history.of(id)?.lastAnswer?.at.slice(0, 10) ?? []));
   return [
     `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${days}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
@@ -177,7 +177,7 @@ function spanOf(days: readonly string[]): string {
 /** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */
 function requestLimitProblem(toRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
-  const n = toRequest.filter(({ id }) => ledger.historyOf(id)?.lastAnswer?.outcome !== 'rejected').length;
+  const n = toRequest.filter(({ id }) => ledger.history.of(id)?.lastAnswer?.outcome !== 'rejected').length;
   if (n <= limit) return undefined;
   return (
     `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
@@ -234,7 +234,7 @@ function requestFailure(
         `${codes && ` (${codes})`}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
     );
   }
-  const isWrongField = done === 0 && rejected >= MIN_REJECTED && !ledger.hasConfirmed;
+  const isWrongField = done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed;
   if (isWrongField && ledger.isKept) {
     return configError(
       `The service rejected all ${withSeparators(rejected)} IDs (${codesText(report.rejected_codes)}), and has confirmed none ` +

@@ -105,7 +105,7 @@ export async function planPurge(
   const purge = { settings, entries, listedPeople, places };
   const warnings = [
     ...listedPeople.warnings,
-    ...(isNewList ? [] : olderListSentences('The ledger', ledger.suppressionLength, list)),
+    ...(isNewList ? [] : olderListSentences('The ledger', ledger.history.suppressionLength, list)),
     ...places.flatMap((place) => placeSentences(place, list)),
     ...missingSentences(purge),
   ];

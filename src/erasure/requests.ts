@@ -167,7 +167,7 @@ class Sender {
     const { deleter, ledger } = this.#options;
     this.#counts.requests++;
     try {
-      return await deleter.deleteProfile(externalId, this.#closing.signal, () => ledger.hasConfirmed);
+      return await deleter.deleteProfile(externalId, this.#closing.signal, () => ledger.history.hasConfirmed);
     } catch (error) {
       if (this.#signal.aborted) return undefined;
       throw error;

@@ -179,7 +179,7 @@ async function verify(
   context: Context,
 ): Promise<CommandResult> {
   const { ledgerKey } = readConfiguration(config, context);
-  const verdict = await verifyLedger(openLedger(path, ledgerKey), { head });
+  const verdict = await verifyLedger(openLedger(path, ledgerKey), head);
   const lines = [
     `${verdict.file}: ${count(verdict.lines, 'line')}`,
     ...verdict.problems,

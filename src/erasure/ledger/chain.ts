@@ -11,7 +11,7 @@ import { type KeyedFile, keyOf, randomKey } from '../keys.ts';
 // The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
 
 /** `prev` of the first line of a ledger. */
-export const GENESIS = '0'.repeat(64);
+const GENESIS = '0'.repeat(64);
 
 /** The content of a line, without the fields that all lines have. */
 export type LedgerContent = Readonly<
@@ -102,34 +102,41 @@ function derived(secret: Secret, purpose: string): HashKey {
   return new HashKey(new Secret(Buffer.from(bytes).toString('hex')));
 }
 
-/** The text of lines that follow the line with the code `head`; and the code of the last of them. */
-export function signLines(
-  lines: readonly LedgerLine[],
-  head: string,
-  key: LedgerKey,
-): { readonly text: string; readonly head: string } {
+/** Where a chain ends: behind so many lines, which are `size` bytes. `head` is the code of the last. */
+export interface ChainEnd {
+  readonly lines: number;
+  readonly size: number;
+  readonly head: string;
+}
+export const EMPTY_CHAIN: ChainEnd = { lines: 0, size: 0, head: GENESIS };
+
+/** The text of lines that follow `end`, and the end behind them. */
+export function signLines(lines: readonly LedgerLine[], { lines: number, size, head }: ChainEnd, key: LedgerKey) {
   let text = '';
-  let last = head;
+  let mac = head;
   for (const line of lines) {
-    const covered = JSON.stringify({ ...line, prev: last }).slice(0, -1);
-    last = key.mac(covered);
-    text += `${covered},"mac":"${last}"}\n`;
+    const covered = JSON.stringify({ ...line, prev: mac }).slice(0, -1);
+    mac = key.mac(covered);
+    text += `${covered},"mac":"${mac}"}\n`;
   }
-  return { text, head: last };
+  const end: ChainEnd = { lines: number + lines.length, size: size + Buffer.byteLength(text), head: mac };
+  return { text, end };
 }
 
 const SIGNED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
 
 /** The line, checked by its own code alone; or why it is not what was written. */
-export function verifyLine(text: string, key: LedgerKey): { readonly line: Chained } | { readonly problem: string } {
+function verifiedLine(bytes: Buffer, key: LedgerKey): Chained | string {
+  if (!isUtf8(bytes)) return 'is not valid UTF-8';
+  const text = bytes.toString();
   const [, covered, mac] = SIGNED.exec(text) ?? [];
-  if (covered === undefined || mac === undefined) return { problem: 'is not a line of a ledger' };
+  if (covered === undefined || mac === undefined) return 'is not a line of a ledger';
   if (key.mac(covered) !== mac) {
     const isOtherKey = covered.includes('"key_check":"') && !covered.includes(`"key_check":"${key.check}"`);
-    return { problem: isOtherKey ? 'was written under another ledger_key' : 'was changed' };
+    return isOtherKey ? 'was written under another ledger_key' : 'was changed';
   }
   const line: Chained = JSON.parse(text);
-  return line.v === 1 ? { line } : { problem: 'was written by a later version' };
+  return line.v === 1 ? line : 'was written by a later version';
 }
 
 /** The file of the ledger in a folder. */
@@ -158,59 +165,60 @@ export function openLedger(fileOrFolder: string, configured: Secret | undefined)
   return { path, key: new LedgerKey(keyOf(keyedLedger(path, configured)) ?? randomKey()) };
 }
 
-interface VerifyOptions {
-  /** The code of a line that must be there, as a run printed it: so a tail that was cut off is found, too. */
-  readonly head?: string | undefined;
-  /** Is shown each good line. */
-  readonly history?: { see(line: Chained, number: number): void };
-}
+/** `number`: 1 for the first line of the ledger. */
+type SeeLine = (line: Chained, number: number) => void;
 
 /**
- * Checks every line of a ledger and its place in the chain, up to the first problem. A file that is not there is an
- * empty ledger. The result is schemas/ledger-verdict.json. Memory: one line.
+ * Reads on from `from`, and gives each line to `see` that is whole and follows the line before it. Ends at the first
+ * problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them. They are no
+ * line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
  */
-export async function verifyLedger({ path, key }: OpenedLedger, { head: expected, history }: VerifyOptions = {}) {
-  const expectedHead = expected?.trim().toLowerCase() ?? GENESIS;
-  let head = GENESIS;
-  let lineCount = 0;
-  let isHeadSeen = expectedHead === GENESIS;
-  const take = (bytes: Buffer): string | undefined => {
-    const read = isUtf8(bytes) ? verifyLine(bytes.toString(), key) : { problem: 'is not valid UTF-8' };
-    if ('problem' in read) return read.problem;
-    if (read.line.prev !== head) return 'does not follow the line before it';
-    head = read.line.mac;
-    isHeadSeen ||= head === expectedHead;
-    lineCount++;
-    history?.see(read.line, lineCount);
-    return undefined;
-  };
-  const { tornBytes, problem } = await takeLines(path, take);
-  const problems = problem === undefined ? [] : [`${basename(path)}, line ${lineCount + 1} ${problem}.`];
-  if (problem === undefined && !isHeadSeen) {
-    problems.push('The head given is the code of no line: lines were cut off at the end, or it is of another ledger.');
-  }
-  const counts = { lines: lineCount, torn_bytes: tornBytes };
-  return { v: 1, kind: 'ledger_verdict', ok: problems.length === 0, file: path, ...counts, problems, head } as const;
-}
-
-/**
- * Gives each whole line to `take`, until that returns a problem. `tornBytes`: those after the last line end, as a crash
- * during a write leaves them. They are no line, whatever they hold.
- */
-async function takeLines(
-  path: string,
-  take: (line: Buffer) => string | undefined,
-): Promise<{ readonly tornBytes: number; readonly problem?: string | undefined }> {
-  if (!existsSync(path)) return { tornBytes: 0 };
-  const file = createReadStream(path);
-  let end = 0;
-  for await (const lines of linesOf(file)) {
-    for (const line of lines) {
-      end += line.length + 1;
-      if (end > file.bytesRead) return { tornBytes: line.length };
-      const problem = take(line);
-      if (problem !== undefined) return { tornBytes: 0, problem };
+export async function readChain(
+  { path, key }: OpenedLedger,
+  from: ChainEnd,
+  see: SeeLine,
+): Promise<{ readonly end: ChainEnd; readonly tornBytes: number; readonly problem?: string }> {
+  let end = from;
+  const problem = (why: string) => `${basename(path)}, line ${end.lines + 1} ${why}.`;
+  const fileSize = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  if (fileSize < end.size) return { end, tornBytes: 0, problem: problem('and lines before it are missing') };
+  if (fileSize === end.size) return { end, tornBytes: 0 };
+  for await (const pieces of linesOf(createReadStream(path, { start: end.size, end: fileSize - 1 }))) {
+    for (const bytes of pieces) {
+      const size = end.size + bytes.length + 1;
+      if (size > fileSize) return { end, tornBytes: bytes.length };
+      const line = verifiedLine(bytes, key);
+      if (typeof line === 'string') return { end, tornBytes: 0, problem: problem(line) };
+      if (line.prev !== end.head) return { end, tornBytes: 0, problem: problem('does not follow the line before it') };
+      end = { lines: end.lines + 1, size, head: line.mac };
+      see(line, end.lines);
     }
   }
-  return { tornBytes: 0 };
+  return { end, tornBytes: 0 };
+}
+
+/**
+ * Checks a whole ledger, and gives each good line to `see`. `head`: the code of a line that must be there, as a run
+ * printed it. So a tail that was cut off is found, too. The result is schemas/ledger-verdict.json.
+ */
+export async function verifyLedger(ledger: OpenedLedger, head = GENESIS, see: SeeLine = () => {}) {
+  const expectedHead = head.trim().toLowerCase();
+  let isHeadSeen = expectedHead === GENESIS;
+  const { end, tornBytes, problem } = await readChain(ledger, EMPTY_CHAIN, (line, number) => {
+    isHeadSeen ||= line.mac === expectedHead;
+    see(line, number);
+  });
+  const cutOff = 'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.';
+  const problems = problem === undefined ? [] : [problem];
+  if (problem === undefined && !isHeadSeen) problems.push(cutOff);
+  return {
+    v: 1,
+    kind: 'ledger_verdict',
+    ok: problems.length === 0,
+    file: ledger.path,
+    lines: end.lines,
+    torn_bytes: tornBytes,
+    problems,
+    head: end.head,
+  } as const;
 }

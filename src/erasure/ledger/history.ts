@@ -1,4 +1,4 @@
-import type { Chained, LineOf, ServiceAddress, Verdict } from './chain.ts';
+import type { Chained, LedgerKey, LineOf, ServiceAddress, Verdict } from './chain.ts';
 
 export interface Answer {
   readonly at: string;
@@ -74,21 +74,24 @@ export class LedgerHistory {
   /** Number of people on the suppression list at the last purge, for whichever service. */
   suppressionLength = 0;
   readonly #service: ServiceAddress;
+  readonly #key: LedgerKey;
   readonly #idHashes: ReadonlySet<string>;
   readonly #ids = new Map<string, IdHistory>();
   /** The ids whose rows a run counted in a place, until that purge is done; by run and place. */
   readonly #counted = new Map<string, Set<IdHistory>>();
 
-  constructor(service: ServiceAddress, idHashes: Iterable<string>) {
+  constructor(service: ServiceAddress, key: LedgerKey, ids: readonly string[]) {
     this.#service = service;
-    this.#idHashes = new Set(idHashes);
+    this.#key = key;
+    this.#idHashes = new Set(ids.map((id) => key.idHash(id)));
   }
 
-  of(idHash: string): IdHistory | undefined {
-    return this.#ids.get(idHash);
+  /** What the lines say of one of the ids; undefined for nothing. */
+  of(id: string): IdHistory | undefined {
+    return this.#ids.get(this.#key.idHash(id));
   }
 
-  /** Takes the next line of the ledger. `number`: 1 for the first. */
+  /** Takes the next line of the ledger. */
   see(line: Chained, number: number): void {
     if (line.kind === 'open') {
       const { baseUrl, serviceId } = this.#service;
@@ -104,7 +107,7 @@ export class LedgerHistory {
     if (run === undefined) return;
     if (line.kind === 'after' && line.outcome === 'done') this.hasConfirmed = true;
     if (line.id === null || !this.#idHashes.has(line.id)) return;
-    const history = this.of(line.id) ?? new IdHistory();
+    const history = this.#ids.get(line.id) ?? new IdHistory();
     this.#ids.set(line.id, history);
     if (line.kind !== 'access') history.runs.add(line.run);
     const { at } = line;

@@ -4,7 +4,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../../base/clock.ts';
 import { configError, EXIT, transientError, UserError } from '../../base/errors.ts';
@@ -16,19 +16,19 @@ import { isOpenTo, isTrustedOwner, keepsModes, OWNER_FILE_MODE } from '../../fs/
 import { probeWritable } from '../../fs/writability.ts';
 import { keyOf, makeKey, randomKey } from '../keys.ts';
 import {
-  GENESIS,
+  type Chained,
+  EMPTY_CHAIN,
   keyedLedger,
   type LedgerContent,
   LedgerKey,
   type LedgerLine,
   type LineOf,
   ledgerPathIn,
+  readChain,
   type ServiceAddress,
   signLines,
-  verifyLedger,
-  verifyLine,
 } from './chain.ts';
-import { type IdHistory, LedgerHistory } from './history.ts';
+import { LedgerHistory } from './history.ts';
 
 export interface LedgerSettings extends ServiceAddress {
   readonly ledgerDir: string | undefined;
@@ -36,9 +36,6 @@ export interface LedgerSettings extends ServiceAddress {
   readonly requestedBy?: string | undefined;
   readonly reason?: string | undefined;
 }
-
-/** A line is far shorter: names of a hundred files, and texts of 4,000 characters. */
-const TAIL_BYTES = 1024 * 1024;
 
 /** A purge writes a line for each of its ids at once. All as one text could be longer than a string may be. */
 const LINES_PER_WRITE = 10_000;
@@ -51,15 +48,13 @@ const LINES_PER_WRITE = 10_000;
 export class Ledger {
   readonly run: string = randomBytes(8).toString('hex');
   readonly key: LedgerKey;
+  /** What other runs wrote; and whether the service has confirmed a deletion, also in this run. */
+  readonly history: LedgerHistory;
   readonly #folder: string | undefined;
   readonly #settings: LedgerSettings;
   readonly #clock: Clock;
-  /** What the runs before this one wrote. */
-  readonly #history: LedgerHistory;
-  /** The end of the file after the last write of this run, `size` in bytes; before the first, without a size. */
-  #end: { readonly size?: number; readonly head: string } = { head: GENESIS };
-  /** True once the service has confirmed a deletion in this run. */
-  #hasConfirmedNow = false;
+  /** Behind the last line that this run has read or written. */
+  #end = EMPTY_CHAIN;
   readonly #pending: LedgerLine[] = [];
   /** Ends with the last write that was asked for; never rejects. */
   #writes: Promise<void> = Promise.resolve();
@@ -70,8 +65,7 @@ export class Ledger {
     this.#settings = settings;
     this.#clock = clock;
     this.key = key;
-    const idHashes = ids.map((id) => key.idHash(id));
-    this.#history = new LedgerHistory(settings, idHashes);
+    this.history = new LedgerHistory(settings, key, ids);
   }
 
   /**
@@ -92,7 +86,7 @@ export class Ledger {
       const file = keyedLedger(path, ledgerKey);
       const make = () => (isPlan ? randomKey() : whileLocked(folder, clock, () => makeKey(file)));
       const ledger = new Ledger(settings, clock, new LedgerKey(keyOf(file) ?? (await make())), ids);
-      await ledger.#read(path);
+      await ledger.#readOn(folder);
       return ledger;
     } catch (error) {
       throw ledgerError(error, folder);
@@ -109,21 +103,6 @@ export class Ledger {
     return this.#end.head;
   }
 
-  /** True if this service has confirmed a deletion, in this run or an earlier one. */
-  get hasConfirmed(): boolean {
-    return this.#hasConfirmedNow || this.#history.hasConfirmed;
-  }
-
-  /** Number of people on the suppression list at the last purge. */
-  get suppressionLength(): number {
-    return this.#history.suppressionLength;
-  }
-
-  /** What earlier runs wrote of an id; undefined for nothing. */
-  historyOf(id: string): IdHistory | undefined {
-    return this.#history.of(this.key.idHash(id));
-  }
-
   /** Writes the first line of the run. */
   begin(run: Pick<LineOf<'open'>, 'ids' | 'places' | 'requests'>): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
@@ -138,7 +117,7 @@ export class Ledger {
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
     if (this.#failure) throw this.#failure;
-    this.#hasConfirmedNow ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
+    this.history.hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
     if (this.#folder === undefined) return;
     const folder = this.#folder;
     const at = new Date(this.#clock.now()).toISOString();
@@ -164,17 +143,18 @@ export class Ledger {
   }
 
   async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
-    const file = await open(ledgerPathIn(folder), 'a+', OWNER_FILE_MODE);
+    const file = await open(ledgerPathIn(folder), 'a', OWNER_FILE_MODE);
     try {
-      if (this.#end.size === undefined) await syncFolder(folder);
-      const { size } = await file.stat();
-      // This is the first write of the run, or another run has written since.
-      let end = size === this.#end.size ? { ...this.#end, size } : await this.#readTail(file, size, checkHeld);
+      const tornBytes = await this.#readOn(folder);
+      let end = this.#end;
+      if (end.size === 0) await syncFolder(folder);
+      checkHeld();
+      if (tornBytes > 0) await file.truncate(end.size);
       for (let i = 0; i < lines.length; i += LINES_PER_WRITE) {
-        const signed = signLines(lines.slice(i, i + LINES_PER_WRITE), end.head, this.key);
+        const signed = signLines(lines.slice(i, i + LINES_PER_WRITE), end, this.key);
         checkHeld();
         await file.writeFile(signed.text);
-        end = { size: end.size + Buffer.byteLength(signed.text), head: signed.head };
+        end = signed.end;
       }
       await file.datasync();
       this.#end = end;
@@ -183,40 +163,19 @@ export class Ledger {
     }
   }
 
-  /** Finds the end of the last line, and removes the part of a line that a crash has left. */
-  async #readTail(file: FileHandle, size: number, checkHeld: () => void) {
-    let tail = Buffer.alloc(0);
-    // A write that a crash has cut may be longer than a line.
-    for (let length = TAIL_BYTES; tail.length < size; length *= 2) {
-      const from = Math.max(0, size - length);
-      tail = Buffer.alloc(size - from);
-      const { bytesRead } = await file.read(tail, 0, tail.length, from);
-      if (bytesRead < tail.length) throw transientError('The end of the ledger could not be read whole. Run again.');
-      if (tail.lastIndexOf('\n') > tail.indexOf('\n')) break;
+  /** Reads what other runs have written. Returns the number of bytes of a last line that a crash has cut. */
+  async #readOn(folder: string): Promise<number> {
+    const ledger = { path: ledgerPathIn(folder), key: this.key };
+    const see = (line: Chained, number: number) => this.history.see(line, number);
+    const { end, tornBytes, problem } = await readChain(ledger, this.#end, see);
+    if (problem !== undefined) {
+      const message = `The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`;
+      throw configError(message, { exitCode: EXIT.failed });
     }
-    const from = size - tail.length;
-    const end = tail.lastIndexOf('\n') + 1;
-    if (end < tail.length) {
-      checkHeld();
-      await file.truncate(from + end);
-    }
-    if (end === 0) return { size: from, head: GENESIS };
-    const last = verifyLine(tail.toString('utf8', tail.lastIndexOf('\n', end - 2) + 1, end - 1), this.key);
-    if ('problem' in last) throw brokenError(`its last line ${last.problem}.`);
-    return { size: from + end, head: last.line.mac };
-  }
-
-  async #read(path: string): Promise<void> {
-    const { head, problems } = await verifyLedger({ path, key: this.key }, { history: this.#history });
-    if (problems.length > 0) throw brokenError(problems.join(' '));
-    this.#end = { head };
+    this.#end = end;
+    return tornBytes;
   }
 }
-
-const brokenError = (problem: string): UserError =>
-  configError(`The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`, {
-    exitCode: EXIT.failed,
-  });
 
 /** Runs work while no other run writes to the ledger. */
 const whileLocked = <T>(folder: string, clock: Clock, work: (checkHeld: () => void) => Promise<T>): Promise<T> =>

@@ -21,10 +21,13 @@ export async function proveErasure(
   { folder, key, service, head: expectedHead }: ProofQuery,
 ) {
   const ledger = openLedger(ledgerPathIn(folder), key);
-  const hashes = ids.map(({ id }) => ledger.key.idHash(id));
-  const history = new LedgerHistory(service, hashes);
-  const { ok, problems, head } = await verifyLedger(ledger, { head: expectedHead, history });
-  const histories = ok ? hashes.map((hash) => history.of(hash) ?? new IdHistory()) : [];
+  const history = new LedgerHistory(
+    service,
+    ledger.key,
+    ids.map(({ id }) => id),
+  );
+  const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.see(line, number));
+  const histories = ok ? ids.map(({ id }) => history.of(id) ?? new IdHistory()) : [];
   const { baseUrl: base_url, serviceId: service_id } = service;
   return {
     v: 1,
@@ -35,7 +38,7 @@ export async function proveErasure(
     summary: summaryOf(history, histories),
     ids: histories.map(({ state, askedAt, answers, removals, shown }, i) => ({
       /** HMAC of the id, as in the lines. */
-      id: hashes[i],
+      id: ledger.key.idHash(ids[i].id),
       row: ids[i].row,
       state,
       asked_at: askedAt ?? null,

@@ -38,10 +38,10 @@ const open = (more: Partial<LedgerSettings> = {}, isPlan = false, of: Clock = cl
     { ...SERVICE, ledgerDir: folder, ledgerKey: undefined, ...more },
     { clock: of, isPlan, ids: ['a', 'b', 'c'] },
   );
-const verdictOf = (ledger: Ledger, id: string) => ledger.historyOf(id)?.lastAnswer?.outcome;
+const verdictOf = (ledger: Ledger, id: string) => ledger.history.of(id)?.lastAnswer?.outcome;
 const path = () => join(folder, 'ledger.jsonl');
 const lines = () => readFileSync(path(), 'utf8').trimEnd().split('\n');
-const verify = (head?: string) => verifyLedger(openLedger(folder, undefined), { head });
+const verify = (head?: string) => verifyLedger(openLedger(folder, undefined), head);
 
 /** A run that requests these ids and has these answers. */
 async function request(answers: Readonly<Record<string, 'done' | 'rejected'>>, more: Partial<LedgerSettings> = {}) {
@@ -99,7 +99,7 @@ describe('a ledger', () => {
     expect(await verify()).toMatchObject({ ok: true, lines: 2, torn_bytes: expect.any(Number) });
     expect((await verify(head)).ok).toBe(false);
     const ledger = await open();
-    expect([verdictOf(ledger, 'a'), ledger.hasConfirmed]).toEqual([undefined, false]);
+    expect([verdictOf(ledger, 'a'), ledger.history.hasConfirmed]).toEqual([undefined, false]);
     await request({ b: 'done' });
     expect(await verify()).toMatchObject({ ok: true, torn_bytes: 0 });
     expect(lines()).toHaveLength(5);
@@ -119,7 +119,7 @@ describe('a ledger', () => {
     expect(await verify()).toMatchObject({ ok: true, lines: 2 });
     appendFileSync(path(), 'x\n');
     await expect(ledger.begin({ ids: 1, places: [], requests: true })).rejects.toThrow(
-      'its last line is not a line of a ledger. Put it back',
+      'ledger.jsonl, line 3 is not a line of a ledger. Put it back',
     );
   });
 
@@ -175,9 +175,9 @@ describe('the memory of a ledger', () => {
     await request({ a: 'done', b: 'rejected' });
     const ledger = await open();
     expect(['a', 'b', 'c'].map((id) => verdictOf(ledger, id))).toEqual(['done', 'rejected', undefined]);
-    expect(ledger.hasConfirmed).toBe(true);
+    expect(ledger.history.hasConfirmed).toBe(true);
     const other = await open({ serviceId: 'another' });
-    expect([verdictOf(other, 'a'), other.hasConfirmed]).toEqual([undefined, false]);
+    expect([verdictOf(other, 'a'), other.history.hasConfirmed]).toEqual([undefined, false]);
   });
 
   it('keeps a confirmation when the service rejects the id later, as one that it does not know', async () => {
