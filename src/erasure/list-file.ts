@@ -6,7 +6,7 @@ import { isPlaceholder } from '../base/placeholder.ts';
 import { nfc, UNIFIED_ID } from '../cells/csv/header.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
-import type { PeopleById } from '../engine/people/query.ts';
+import type { UnifiedIdsById } from '../engine/people/query.ts';
 import { whyUnreadable } from '../fs/disk-failure.ts';
 import type { ListRow } from './list.ts';
 
@@ -106,7 +106,7 @@ const notUtf8 = (name: string): UserError =>
   configError(`${name} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
 
 /** The unified ids that a CSV with the columns external_id and df_unified_id gives these ids. */
-export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<PeopleById> {
+export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<UnifiedIdsById> {
   const mapping = new Map<string, string[]>();
   for await (const [, [id, person]] of readCsv(path, `The mapping ${path}`, ['external_id', UNIFIED_ID])) {
     if (!ids.has(id) || isPlaceholder(person)) continue;

@@ -5,7 +5,7 @@ import { sentenceOf } from '../base/visible-text.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
-import { type PeopleById, personOf } from '../engine/people/query.ts';
+import { personOf, type UnifiedIdsById } from '../engine/people/query.ts';
 import { foldedSpelling } from '../engine/people/spelling.ts';
 import {
   ALL_PROPERTIES,
@@ -19,7 +19,7 @@ import type { ProfileRequest } from '../service/export/protocol.ts';
 /** What the profiles of the service say of the ids of a list. */
 export interface ProfilesOfIds {
   /** The unified ids of the profiles of an id. */
-  readonly peopleOf: PeopleById;
+  readonly unifiedIdsOf: UnifiedIdsById;
   /** Of ids without a profile: an external id that differs only in its spelling. */
   readonly alikeTexts: ReadonlyMap<string, string>;
   /** The people whom rows name, and whose profile has an external id that is not on the list. */
@@ -82,7 +82,7 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
 
 /** Reads checked CSV as it arrives. Memory: the profiles of the list. */
 class ProfileReader implements ProfilesOfIds {
-  readonly peopleOf = new Map<string, string[]>();
+  readonly unifiedIdsOf = new Map<string, string[]>();
   readonly alikeTexts = new Map<string, string>();
   readonly peopleWithOtherIds = new Set<string>();
   /** Number of profiles with an external id. */
@@ -109,7 +109,7 @@ class ProfileReader implements ProfilesOfIds {
   finish(): void {
     this.#source.finish();
     this.#readRows();
-    for (const id of this.peopleOf.keys()) this.alikeTexts.delete(id);
+    for (const id of this.unifiedIdsOf.keys()) this.alikeTexts.delete(id);
   }
 
   #readRows(): void {
@@ -125,9 +125,9 @@ class ProfileReader implements ProfilesOfIds {
     if (externalId === '' || isPlaceholder(unifiedId)) return;
     this.profileCount++;
     if (this.#query.ids.has(externalId)) {
-      const people = this.peopleOf.get(externalId);
-      if (people === undefined) this.peopleOf.set(externalId, [unifiedId]);
-      else people.push(unifiedId);
+      const unifiedIds = this.unifiedIdsOf.get(externalId);
+      if (unifiedIds === undefined) this.unifiedIdsOf.set(externalId, [unifiedId]);
+      else unifiedIds.push(unifiedId);
       return;
     }
     for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.alikeTexts.set(id, externalId);

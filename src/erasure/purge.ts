@@ -1,6 +1,6 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { count, withSeparators } from '../base/quantities.ts';
-import { type PeopleFound, personOf, type SuppressedPeople, type UnifiedId } from '../engine/people/query.ts';
+import { type PeopleFound, personOf, type SuppressedPeople, type UnifiedIds } from '../engine/people/query.ts';
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -86,7 +86,7 @@ export async function planPurge(
     const name = placeName({ target, path });
     options.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
     const place = { target, path, name, ...(await (await target.people()).previewPurge(path, query, options)) };
-    const { service: placeService } = place.people.place;
+    const placeService = place.people.state.exportState?.service;
     if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
       throw configError(
         `${name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
@@ -97,7 +97,7 @@ export async function planPurge(
   // Anew: a purge that ended meanwhile has made list and places longer.
   const list = readForPurge(file);
   if (!isNewList) {
-    for (const { name, people } of places) requireSuppression(name, people.place.suppressionLength, list.hmacs.length);
+    for (const { name, people } of places) requireSuppression(name, people.state.suppressionLength, list.hmacs.length);
     if (entries.length === 0 && list.hmacs.length === 0) {
       throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
     }
@@ -154,7 +154,7 @@ async function purgePlace(i: number, purge: Purge, ledger: Ledger): Promise<Plac
     place = { ...place, people };
     const problem = peopleLimitProblem({ ...purge, places: places.with(i, place) });
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    if (!isNewList) requireSuppression(name, people.place.suppressionLength, readForPurge(file).hmacs.length);
+    if (!isNewList) requireSuppression(name, people.state.suppressionLength, readForPurge(file).hmacs.length);
     await ledger.writeAll(purgeLines(place, entries, ledger));
     return await addPeople(people.unifiedIds, file, options);
   };
@@ -183,7 +183,7 @@ function peopleLimitProblem(purge: Purge): string | undefined {
   const { settings, entries, listedPeople, places } = purge;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * entries.length);
-  const personCount = new Set(unifiedIdsOf(purge).map(({ text }) => personOf(text, hashKey))).size;
+  const personCount = new Set([...unifiedIdsOf(purge).keys()].map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
     const whose = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -201,15 +201,13 @@ function peopleLimitProblem(purge: Purge): string | undefined {
 }
 
 /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-function unifiedIdsOf({ listedPeople, places }: Purge): UnifiedId[] {
-  const textsOfWays = [...(listedPeople.query.knownPeople?.values() ?? [])].flat();
-  return [
-    ...new Map([
-      ...textsOfWays.map((text): [string, UnifiedId] => [text, { text, keyCheck: undefined }]),
-      // A place knows under which key its form is a hash.
-      ...places.flatMap(({ people }) => people.unifiedIds.map((id): [string, UnifiedId] => [id.text, id])),
-    ]).values(),
-  ];
+function unifiedIdsOf({ listedPeople, places }: Purge): UnifiedIds {
+  const textsOfWays = [...(listedPeople.query.knownUnifiedIds?.values() ?? [])].flat();
+  // Last those of rows: a place knows under which key its form is a hash.
+  return new Map<string, string | undefined>([
+    ...textsOfWays.map((text) => [text, undefined] as const),
+    ...places.flatMap(({ people }) => [...people.unifiedIds]),
+  ]);
 }
 
 /** What the officer should know of a place. */
@@ -217,7 +215,7 @@ function placeSentences({ name, people, foreign }: PlacePurge, list: SuppressedP
   const stays = `${name} also has ${shortened(foreign)}, not made here: they stay, and may name the people.`;
   return [
     ...people.warnings,
-    ...olderListSentences(name, people.place.suppressionLength, list),
+    ...olderListSentences(name, people.state.suppressionLength, list),
     ...(foreign.length > 0 ? [stays] : []),
   ];
 }

@@ -10,7 +10,7 @@ import type { Secret } from '../base/secrets.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
-import { isHash, type SuppressedPeople, type UnifiedId } from '../engine/people/query.ts';
+import { isHash, type SuppressedPeople, type UnifiedIds } from '../engine/people/query.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';
@@ -72,8 +72,8 @@ export function suppressionOf(
  * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
  * and a purge would lose track of them.
  */
-export function requireSuppression(place: string, stored: number, listLength: number | undefined): void {
-  if (stored <= (listLength ?? 0)) return;
+export function requireSuppression(place: string, stored: number | undefined, listLength: number | undefined): void {
+  if (stored === undefined || stored <= (listLength ?? 0)) return;
   const why =
     listLength === undefined
       ? 'neither suppression_file nor erasure.ledger_dir is configured'
@@ -85,8 +85,12 @@ export function requireSuppression(place: string, stored: number, listLength: nu
 }
 
 /** A warning if `who`, a place or the ledger, knows of more people than are on the list. */
-export function olderListSentences(who: string, stored: number, { hmacs: { length } }: SuppressedPeople): string[] {
-  if (stored <= length) return [];
+export function olderListSentences(
+  who: string,
+  stored: number | undefined,
+  { hmacs: { length } }: SuppressedPeople,
+): string[] {
+  if (stored === undefined || stored <= length) return [];
   return [
     `${who} knew ${count(stored, 'person', 'people')} on the suppression list, and the list has ` +
       `${withSeparators(length)}: it is an older copy, or another one. Those who are missing return while the service exports them.`,
@@ -130,11 +134,11 @@ export async function requireWritableList({ path }: SuppressionFile): Promise<vo
 }
 
 /**
- * Appends people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list, which
+ * Appends the people of unified ids who are not on the list yet; a placeholder is nobody. Returns the number of people on the list, which
  * is on disk then. Throws UserError, also if another purge holds the lock too long.
  */
 export async function addPeople(
-  people: readonly UnifiedId[],
+  unifiedIds: UnifiedIds,
   { path: listPath, key: configured }: SuppressionFile,
   { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
 ): Promise<number> {
@@ -145,28 +149,21 @@ export async function addPeople(
     return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
       const file = keyedList({ path, key: configured });
       const key = new HashKey(keyOf(file) ?? (await makeKey(file)), KEY_LABEL);
-      return append(path, key, people, checkHeld);
+      return append(path, key, unifiedIds, checkHeld);
     });
   } catch (error) {
     throw listError(error, path);
   }
 }
 
-async function append(
-  path: string,
-  key: HashKey,
-  people: readonly UnifiedId[],
-  checkHeld: () => void,
-): Promise<number> {
+async function append(path: string, key: HashKey, unifiedIds: UnifiedIds, checkHeld: () => void): Promise<number> {
   const file = await open(path, 'a+', OWNER_FILE_MODE);
   try {
     const text = await file.readFile('utf8');
     const wholeText = wholeLines(text);
     const { hmacs } = listIn(wholeText, path, key);
     const newLines = new Map(
-      people
-        .filter((person) => !isPlaceholder(person.text))
-        .map((person) => [key.hashOf(person.text), person.keyCheck] as const),
+      [...unifiedIds].filter(([text]) => !isPlaceholder(text)).map(([text, keyCheck]) => [key.hashOf(text), keyCheck]),
     );
     for (const hmac of hmacs) newLines.delete(hmac);
     const newText = [...newLines]

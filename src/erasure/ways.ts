@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import { count } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
-import { joinPeople, type PeopleFound, type PeopleQuery, personOf } from '../engine/people/query.ts';
+import { joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
@@ -86,8 +86,8 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
   const query = { ids, column, hashKey };
   let searchesProfiles = service === undefined && mapping === undefined;
   let lookups = await searchRows({ ...query, searchesProfiles }, search);
-  const textsInRows = lookups.flatMap((lookup) => [...lookup.peopleOf.values()].flat());
-  const peopleInRows = new Set(textsInRows.map((text) => personOf(text, hashKey)));
+  const unifiedIdsInRows = lookups.flatMap((lookup) => [...lookup.unifiedIdsOf.values()].flat());
+  const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   const isAsked = service !== undefined && mapping === undefined;
@@ -98,23 +98,25 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
     searchesProfiles = true;
     lookups = await searchRows({ ...query, searchesProfiles }, search);
   }
-  if (searchesProfiles && !lookups.some(({ place }) => place.column !== undefined || place.searchedProfiles)) {
+  const hasColumn = lookups.some((lookup) => lookup.hasColumn);
+  const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.profiles !== undefined);
+  if (searchesProfiles && !hasColumn && !hasProfiles) {
     const missing = whyNot ?? (column === undefined ? '' : `No place has a column ${column}.`);
     throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());
   }
 
-  const peopleOf = joinPeople(profiles?.peopleOf, mapping, ...lookups.map((lookup) => lookup.peopleOf));
-  const foundIds = new Set([...peopleOf.keys(), ...lookups.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
+  const unifiedIdsOf = joinUnifiedIds(profiles?.unifiedIdsOf, mapping, ...lookups.map((lookup) => lookup.unifiedIdsOf));
+  const foundIds = new Set([...unifiedIdsOf.keys(), ...lookups.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
   return {
-    query: { ...query, searchesProfiles, knownPeople: peopleOf },
+    query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsOf },
     foundIds,
-    withProfile: profiles?.peopleOf.size ?? null,
+    withProfile: profiles?.unifiedIdsOf.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays: [
       ...(mapping === undefined ? [] : ['a mapping']),
       ...(profiles === undefined ? [] : ['the profiles of the service']),
-      ...(lookups.some(({ place }) => place.searchedProfiles) ? ['the table user_profiles'] : []),
-      ...(lookups.some(({ place }) => place.column !== undefined) ? [`the column ${column}`] : []),
+      ...(hasProfiles ? ['the table user_profiles'] : []),
+      ...(hasColumn ? [`the column ${column}`] : []),
     ],
     mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
     warnings: [
@@ -125,8 +127,8 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
   };
 }
 
-const columnSentences = ({ name, place }: NamedLookup, column: string | undefined): string[] =>
-  column === undefined || place.column !== undefined
+const columnSentences = ({ name, hasColumn }: NamedLookup, column: string | undefined): string[] =>
+  column === undefined || hasColumn
     ? []
     : [`${name} has no column ${column}: people are found there in the other ways alone.`];
 

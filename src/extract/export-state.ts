@@ -152,12 +152,6 @@ export function parseState(value: unknown): ExportState | undefined {
   return Object.freeze({ ...value });
 }
 
-/** The hashed columns of a place, from its stored state; empty if none was ever hashed. */
-export const hashedIn = (state: unknown): readonly HashedColumns[] => parseState(state)?.hashed ?? [];
-
-/** The hash of the service whose data a place holds, from its stored state, if that names it. */
-export const serviceIn = (state: unknown): string | undefined => parseState(state)?.service;
-
 const malformedError = (why: string) =>
   new StateError(
     `The stored state cannot be used (${why})`,

@@ -46,7 +46,7 @@ async function loadDay(
   { clock, signal }: Context,
 ): Promise<Summary> {
   const suppression = suppressionOf(config);
-  const { exportState: state, receipts, suppressionLength = 0 } = sink.state ?? {};
+  const { exportState: state, receipts, suppressionLength } = sink.state ?? {};
   requireSuppression('The place', suppressionLength, suppression?.length);
   const fileDay = { file, day, settings: config, state, stored: receipts?.get(day), suppression };
   const { rows, daysChanged } = await loadFileDay(fileDay, { clock, signal }, ({ days, progress }) =>

@@ -75,7 +75,7 @@ async function loadInto(
   // The place, if it keeps what it loads.
   const stateful = 'commit' in sink ? sink : undefined;
   const suppression = suppressionOf(config);
-  requireSuppression('The place', stateful?.state?.suppressionLength ?? 0, suppression?.length);
+  requireSuppression('The place', stateful?.state?.suppressionLength, suppression?.length);
   const plan = planRun({ ...days, settings: config, prior: priorLoadsOf(stateful?.state), now: began });
   let waitingUntil: number | undefined;
   const onWait = (until: number | undefined) => {

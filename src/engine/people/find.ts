@@ -1,24 +1,13 @@
 import { systemError } from '../../base/errors.ts';
-import { groupBy } from '../../base/group.ts';
 import { isPlaceholder } from '../../base/placeholder.ts';
-import { anyOfSql, listSql } from '../../base/sql.ts';
+import { anyOfSql } from '../../base/sql.ts';
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
-import { serviceIn } from '../../extract/export-state.ts';
 import { type PlaceState, tableState } from '../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { hmacSql, IdColumn, padsOf } from './id-column.ts';
-import {
-  isHash,
-  joinPeople,
-  type PeopleById,
-  type PeopleFound,
-  type PeopleQuery,
-  personOf,
-  type UnifiedId,
-} from './query.ts';
-import { foldedSql } from './spelling.ts';
+import { columnsNamed, IdColumn } from './id-column.ts';
+import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './query.ts';
 
 export interface SearchedPlace {
   readonly engine: Engine;
@@ -29,36 +18,23 @@ export interface SearchedPlace {
   readonly relations: Readonly<Record<Table['name'], string | undefined>>;
 }
 
+/** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine's next look-up. */
+export type Conditions = Readonly<Record<Table['name'], string>>;
+
 export interface PlaceLookup {
   /** Of both tables together. */
   readonly people: PeopleFound;
-  /** SQL for each table, TRUE for a row that a purge removes, else FALSE; valid until the engine's next look-up. */
-  readonly conditions: Readonly<Record<Table['name'], string>>;
+  readonly conditions: Conditions;
 }
 
 /** A table that has rows, with the columns in which people are looked for. */
 interface SearchedTable {
   readonly name: Table['name'];
   readonly relation: string;
-  /** Undefined if the table is not searched for external ids. */
-  readonly external: IdColumn | undefined;
+  /** It has no cells if the table is not searched for external ids. */
+  readonly external: IdColumn;
   readonly unified: IdColumn;
 }
-
-const KINDS = ['external', 'unified'] as const;
-type Kind = (typeof KINDS)[number];
-
-/**
- * Temporary table: what cells may hold for the ids that are looked for. `id` is NULL for the suppression list.
- *
- *     id    table_name  kind      text
- *     4711  events      external  4711
- *     4711  events      unified   u-1
- *     NULL  events      unified   u-2
- */
-const STORED_TEXTS = 'temp.main._dfinery_stored_texts';
-/** What the cells of both columns hold in the rows that leave: likewise, with a `row_id` such as `events 17`. */
-const CELLS = 'temp.main._dfinery_cells';
 
 /**
  * Finds people in both tables of a place. Whoever is found in one of them leaves both. Throws a configuration failure
@@ -66,275 +42,148 @@ const CELLS = 'temp.main._dfinery_cells';
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<PlaceLookup> {
   const { engine, state } = place;
-  const { ids, hashKey } = query;
+  const { ids, column, hashKey, suppressed } = query;
+  const tables = searchedTables(place, query);
 
-  // 1. The columns that hold ids.
-  const searchedProfiles = state.profiles !== undefined && query.searchesProfiles === true;
-  const idColumns = { events: query.column, user_profiles: searchedProfiles ? EXTERNAL_ID : undefined };
-  const tables = searchedTables(place, idColumns, hashKey);
+  // 1. The unified ids of the ids: those of the rows that hold an id, and those that other ways found.
+  const externalTexts = ids.map((id) => ({ id, text: id }));
+  for (const { external } of tables) await external.storeTexts(engine, externalTexts);
+  const unifiedIdsInRows = await unifiedIdsOfRows(engine, tables);
+  const unifiedIdsOf = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
+  const warnings = checkKeys(place.name, tables, unifiedIdsOf, query);
 
-  // 2. The people of the rows that hold the external ids.
-  await createTables(engine);
-  const foundByTable: PeopleById[] = [];
-  const idTexts = ids.map((id) => ({ id, text: id }));
-  for (const table of tables) {
-    await addStoredTexts(engine, table, 'external', idTexts);
-    foundByTable.push(await peopleOfIds(engine, table));
-  }
-  const foundInRows = joinPeople(...foundByTable);
-  const unifiedTexts = joinPeople(query.knownPeople, foundInRows);
-  const warnings = checkKeys(place, tables, unifiedTexts, query);
-
-  // 3. All rows of these people, of those that other ways found, and of those on the suppression list.
-  const textsOfIds = ids
-    .flatMap((id) => (unifiedTexts.get(id) ?? []).map((text) => ({ id, text })))
-    .filter(({ text }) => !isPlaceholder(text));
-  const suppressedPersons = new Set<string>();
+  // 2. The condition of all rows that hold an id, one of these unified ids, or one of the suppression list.
+  const textsOfIds = ids.flatMap((id) => (unifiedIdsOf.get(id) ?? []).map((text) => ({ id, text })));
   const conditions = { events: 'false', user_profiles: 'false' };
-  for (const table of tables) {
-    const suppressed = await suppressedTexts(engine, table, query);
-    for (const text of suppressed) suppressedPersons.add(personOf(text, hashKey));
-    const textsOfList = suppressed.map((text) => ({ id: null, text }));
-    await addStoredTexts(engine, table, 'unified', [...textsOfIds, ...textsOfList]);
-    conditions[table.name] = conditionSql(table, KINDS);
-    await addCells(engine, table, conditions[table.name]);
+  for (const { name, external, unified } of tables) {
+    const textsOfList = (await unified.suppressedTexts(engine, suppressed)).map((text) => ({ id: null, text }));
+    const texts = [...textsOfIds.filter(({ text }) => !isPlaceholder(text)), ...textsOfList];
+    await unified.storeTexts(engine, texts);
+    conditions[name] = anyOfSql([external.holdsTextSql, unified.holdsTextSql]);
   }
 
-  // 4. Who that is, and how many rows they have.
-  const { rowsOf, rowCount, leavingCount } = await countRows(engine);
-  const { unifiedIds, peopleWithOtherIds } = await peopleInCells(engine, tables, hashKey);
-  await engine.run(`DROP TABLE ${CELLS}`);
-  const persons = new Set(unifiedIds.map(({ text }) => personOf(text, hashKey)));
-  const othersCount = [...suppressedPersons].filter((person) => !persons.has(person)).length;
-  const missingIds = ids.filter((id) => !rowsOf.has(id));
-  return {
-    people: {
-      unifiedIds,
-      personCount: persons.size,
-      rowsOf,
-      peopleOf: foundInRows,
-      alikeTexts: await alikeTexts(engine, tables, missingIds),
-      rowCount,
-      peopleWithOtherIds,
-      suppressedOthers: { personCount: othersCount, rowCount: leavingCount - rowCount },
-      place: {
-        column: IdColumn.named(state, query.column, hashKey)?.source,
-        searchedProfiles,
-        service: serviceIn(state.exportState),
-        suppressionLength: state.suppressionLength ?? 0,
-      },
-      warnings,
-    },
-    conditions,
-  };
+  // 3. Who these rows are of, and how many each id has.
+  const counts = await countPeople(engine, tables, conditions, hashKey);
+
+  // 4. Of ids without a row: how another id there differs.
+  const missingIds = ids.filter((id) => !counts.rowsOf.has(id));
+  const alikeTexts = new Map<string, string>();
+  for (const { external } of tables) {
+    for (const [id, text] of await external.alikeTexts(engine, missingIds)) alikeTexts.set(id, text);
+  }
+  const hasColumn = columnsNamed(state, column).length > 0;
+  return { people: { ...counts, unifiedIdsOf: unifiedIdsInRows, alikeTexts, hasColumn, state, warnings }, conditions };
 }
 
-/** The tables that have rows. `idColumns`: names in the export of the columns of external ids. */
-function searchedTables(
-  { name: placeName, state: placeState, relations }: SearchedPlace,
-  idColumns: Readonly<Record<Table['name'], string | undefined>>,
-  hashKey: HashKey | undefined,
-): SearchedTable[] {
+/** The tables that have rows. */
+function searchedTables(place: SearchedPlace, { column, searchesProfiles, hashKey }: PeopleQuery): SearchedTable[] {
+  const externalColumns = { events: column, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
   return [EVENTS, USER_PROFILES].flatMap(({ name }) => {
-    const [relation, state] = [relations[name], tableState(placeState, name)];
+    const [relation, state] = [place.relations[name], tableState(place.state, name)];
     if (relation === undefined || state === undefined) return [];
-    const unified = IdColumn.named(state, UNIFIED_ID, hashKey);
-    if (unified === undefined) throw systemError(`${placeName} has no column ${UNIFIED_ID}.`);
-    return [{ name, relation, external: IdColumn.named(state, idColumns[name], hashKey), unified }];
+    const columnOf = (kind: string, source: string | undefined) =>
+      new IdColumn(`${name}_${kind}`, relation, state, source, hashKey);
+    const [external, unified] = [columnOf('external', externalColumns[name]), columnOf('unified', UNIFIED_ID)];
+    if (unified.cells.length === 0) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
+    return [{ name, relation, external, unified }];
   });
 }
 
-const createTables = (engine: Engine) =>
-  engine.run(`
-    CREATE OR REPLACE TEMP TABLE ${STORED_TEXTS} (id VARCHAR, table_name VARCHAR, kind VARCHAR, text VARCHAR);
-    CREATE OR REPLACE TEMP TABLE ${CELLS} (row_id VARCHAR, table_name VARCHAR, kind VARCHAR, text VARCHAR)`);
+/** Rows of a table that have the same ids; without placeholders, which name nobody. */
+interface RowGroup {
+  readonly externalIds: readonly string[];
+  readonly unifiedIds: readonly string[];
+  readonly rowCount: number;
+}
+
+/** The rows of a table that meet a condition. */
+async function groupRows(
+  engine: Engine,
+  { relation, external, unified }: SearchedTable,
+  condition: string,
+): Promise<RowGroup[]> {
+  const groups = await engine.rows(`
+    SELECT ${external.textsSql} AS external_ids, ${unified.textsSql} AS unified_ids, count(*) AS row_count
+    FROM ${relation}
+    WHERE ${condition}
+    GROUP BY ALL`);
+  const idsIn = (texts: unknown) =>
+    (texts as readonly (string | null)[]).flatMap((text) => (text === null || isPlaceholder(text) ? [] : [text]));
+  return groups.map(({ external_ids, unified_ids, row_count }) => ({
+    externalIds: idsIn(external_ids),
+    unifiedIds: idsIn(unified_ids),
+    rowCount: Number(row_count),
+  }));
+}
+
+/** The unified ids of the rows that hold an external id, by that id. */
+async function unifiedIdsOfRows(engine: Engine, tables: readonly SearchedTable[]): Promise<UnifiedIdsById> {
+  const pairs: [id: string, unifiedIds: readonly string[]][] = [];
+  for (const table of tables) {
+    for (const { externalIds, unifiedIds } of await groupRows(engine, table, table.external.holdsTextSql)) {
+      for (const id of table.external.idsOf(externalIds)) pairs.push([id, unifiedIds]);
+    }
+  }
+  return joinUnifiedIds(pairs);
+}
 
 /** Gives warnings of `IdColumn.checkKey`. Only what is plain, or may be, needs the key of the unified ids. */
 function checkKeys(
-  { name }: SearchedPlace,
+  place: string,
   tables: readonly SearchedTable[],
-  unifiedTexts: PeopleById,
+  unifiedIdsOf: UnifiedIdsById,
   { column }: PeopleQuery,
 ): string[] {
-  const isPlain = [...unifiedTexts.values()].flat().some((text) => !isHash(text));
+  const isPlain = [...unifiedIdsOf.values()].flat().some((text) => !isHash(text));
   const warnings = tables.flatMap(({ external, unified }) => [
-    ...(external?.checkKey(true, name) ?? []),
-    ...unified.checkKey(isPlain || column === UNIFIED_ID, name),
+    ...external.checkKey(true, place),
+    ...unified.checkKey(isPlain || column === UNIFIED_ID, place),
   ]);
   return [...new Set(warnings)];
 }
 
-/** Adds what cells of a column may hold for these texts. `id`: whose text it is; null for the suppression list. */
-async function addStoredTexts(
-  engine: Engine,
-  table: SearchedTable,
-  kind: Kind,
-  texts: readonly { readonly id: string | null; readonly text: string }[],
-): Promise<void> {
-  const column = table[kind];
-  if (column === undefined) return;
-  // Only its hash tells that a plain cell holds the same id as a hashed one.
-  const plainTexts = `
-    UNION
-    SELECT id, plain.text
-    FROM (SELECT DISTINCT text FROM ${cellsOf(table, column)}) AS plain
-    JOIN computed ON computed.text = ${hmacSql('plain.text')}`;
-  const sql = `
-    INSERT INTO ${STORED_TEXTS}
-    WITH
-      entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
-      computed AS (SELECT entry.id AS id, unnest(${column.storedTextsSql('entry.text')}) AS text FROM entries),
-      stored_texts AS (SELECT id, text FROM computed ${column.isMixed ? plainTexts : ''})
-    SELECT DISTINCT id, '${table.name}', '${kind}', text
-    FROM stored_texts
-    WHERE text <> ''`;
-  await engine.run(sql, { ...padsOf(column.hashKey), texts: JSON.stringify(texts) });
-}
-
-/** A relation (text) of all cells of a column. */
-const cellsOf = ({ relation }: SearchedTable, { cells }: IdColumn): string =>
-  `(SELECT unnest(${listSql(cells)}) AS text FROM ${relation})`;
-
-/** A relation (id, text) of what cells of a column may hold. */
-const storedTextsOf = ({ name }: SearchedTable, kind: Kind): string =>
-  `(SELECT id, text FROM ${STORED_TEXTS} WHERE table_name = '${name}' AND kind = '${kind}')`;
-
-/** SQL, TRUE for a row with a cell of these kinds that holds one of the stored texts, else FALSE. */
-function conditionSql(table: SearchedTable, kinds: readonly Kind[]): string {
-  const holdsText = kinds.flatMap((kind) =>
-    (table[kind]?.cells ?? []).map(
-      (cell) => `coalesce(${cell} IN (SELECT text FROM ${storedTextsOf(table, kind)}), false)`,
-    ),
-  );
-  return anyOfSql(holdsText);
-}
-
-/** The people of the rows that hold an external id. */
-async function peopleOfIds(engine: Engine, table: SearchedTable): Promise<PeopleById> {
-  const { relation, external, unified } = table;
-  if (external === undefined) return new Map();
-  const pairs = await engine.rows(`
-    WITH
-      rows_of_ids AS (
-        SELECT ${listSql(external.cells)} AS ids, ${listSql(unified.cells)} AS people
-        FROM ${relation}
-        WHERE ${conditionSql(table, ['external'])}
-      ),
-      people_by_text AS (SELECT DISTINCT unnest(ids) AS text, people FROM rows_of_ids)
-    SELECT DISTINCT id, unnest(list_filter(people, lambda person: person IS NOT NULL)) AS person
-    FROM people_by_text
-    JOIN ${storedTextsOf(table, 'external')} USING (text)`);
-  const people = pairs.filter(({ person }) => !isPlaceholder(String(person)));
-  const byId = groupBy(people, ({ id }) => String(id));
-  return new Map(Array.from(byId, ([id, pairsOfId]) => [id, pairsOfId.map(({ person }) => String(person))]));
-}
-
-/** The unified ids of a table that are on the suppression list. */
-async function suppressedTexts(engine: Engine, table: SearchedTable, { suppressed }: PeopleQuery): Promise<string[]> {
-  if (suppressed === undefined || suppressed.hmacs.length === 0) return [];
-  const sql = `
-    SELECT DISTINCT text
-    FROM ${cellsOf(table, table.unified)}
-    WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
-  const values = { ...padsOf(suppressed.key), hmacs: JSON.stringify(suppressed.hmacs) };
-  const rows = await engine.rows(sql, values);
-  return rows.map(({ text }) => String(text));
-}
-
-/** Adds the cells of the rows that leave a table. */
-async function addCells(engine: Engine, table: SearchedTable, condition: string): Promise<void> {
-  const cells = KINDS.flatMap((kind) =>
-    (table[kind]?.cells ?? []).map((cell) => `{'kind': '${kind}', 'text': ${cell}}`),
-  );
-  await engine.run(`
-    INSERT INTO ${CELLS}
-    WITH
-      leaving AS (
-        SELECT '${table.name} ' || row_number() OVER () AS row_id, ${listSql(cells)} AS cells
-        FROM ${table.relation}
-        WHERE ${condition}
-      ),
-      cells_of_rows AS (SELECT row_id, unnest(cells) AS cell FROM leaving)
-    SELECT row_id, '${table.name}', cell.kind, cell.text
-    FROM cells_of_rows
-    WHERE cell.text IS NOT NULL`);
-}
-
-/** The number of rows of each id, of all ids together, and of all people who leave. A row may have several ids. */
-async function countRows(engine: Engine) {
-  const hits = `${CELLS} JOIN ${STORED_TEXTS} USING (table_name, kind, text) WHERE id IS NOT NULL`;
-  const counts = await engine.rows(`SELECT id, count(DISTINCT row_id) AS row_count FROM ${hits} GROUP BY id`);
-  return {
-    rowsOf: new Map(counts.map(({ id, row_count }) => [String(id), Number(row_count)])),
-    rowCount: await engine.count(`(SELECT DISTINCT row_id FROM ${hits})`),
-    leavingCount: await engine.count(`(SELECT DISTINCT row_id FROM ${CELLS})`),
-  };
-}
-
-/** The unified ids in the rows of the people, and the people whose rows also have another external id. */
-async function peopleInCells(engine: Engine, tables: readonly SearchedTable[], hashKey: HashKey | undefined) {
-  const pairs = await engine.rows(`
-    WITH
-      rows_of_people AS (
-        SELECT DISTINCT row_id
-        FROM ${CELLS}
-        JOIN ${STORED_TEXTS} USING (table_name, kind, text)
-        WHERE kind = 'unified' AND id IS NOT NULL
-      ),
-      people AS (SELECT row_id, table_name, text FROM ${CELLS} WHERE kind = 'unified'),
-      other_ids AS (
-        SELECT row_id, text AS other_id
-        FROM ${CELLS}
-        ANTI JOIN ${STORED_TEXTS} USING (table_name, kind, text)
-        WHERE kind = 'external'
-      )
-    SELECT DISTINCT table_name, text, other_id
-    FROM rows_of_people
-    JOIN people USING (row_id)
-    LEFT JOIN other_ids USING (row_id)
-    ORDER BY table_name`);
-  const unifiedIds = new Map<string, UnifiedId>();
-  const peopleWithOtherIds = new Set<string>();
-  for (const { table_name, text: value, other_id } of pairs) {
-    const text = String(value);
-    if (isPlaceholder(text)) continue;
-    const column = tables.find(({ name }) => name === table_name)?.unified;
-    unifiedIds.set(text, { text, keyCheck: column?.keyCheckOf(text) });
-    if (other_id !== null && !isPlaceholder(String(other_id))) peopleWithOtherIds.add(personOf(text, hashKey));
-  }
-  return { unifiedIds: [...unifiedIds.values()], peopleWithOtherIds };
-}
-
-/** For ids without a row: a text of the external column that differs only in its spelling. */
-async function alikeTexts(
+/** Counts the people whose rows leave, and the rows. A row of no id is one of the suppression list. */
+async function countPeople(
   engine: Engine,
   tables: readonly SearchedTable[],
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
-  const texts = new Map<string, string>();
+  conditions: Conditions,
+  hashKey: HashKey | undefined,
+) {
+  const unifiedIds = new Map<string, string | undefined>();
+  const people = new Set<string>();
+  const peopleWithOtherIds = new Set<string>();
+  const suppressedPeople = new Set<string>();
+  const rowsOf = new Map<string, number>();
+  let [rowCount, suppressedRowCount] = [0, 0];
   for (const table of tables) {
-    const { external } = table;
-    if (external === undefined || ids.length === 0) continue;
-    const folded = foldedSql('id');
-    const storedTexts = external.hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
-    const sql = `
-      WITH
-        ids AS (SELECT unnest(from_json($ids, '["VARCHAR"]')) AS id),
-        folded_ids AS (SELECT id, unnest(${listSql(storedTexts)}) AS folded FROM ids),
-        folded_cells AS (
-          SELECT ${foldedSql('text')} AS folded, any_value(text) AS stored
-          FROM (SELECT DISTINCT text FROM ${cellsOf(table, external)})
-          GROUP BY folded
-        )
-      SELECT id, any_value(stored) AS stored
-      FROM folded_ids
-      JOIN folded_cells USING (folded)
-      WHERE folded <> ''
-      GROUP BY id`;
-    const rows = await engine.rows(sql, { ...padsOf(external.hashKey), ids: JSON.stringify(ids) });
-    for (const { id, stored } of rows) texts.set(String(id), String(stored));
+    const { external, unified } = table;
+    for (const group of await groupRows(engine, table, conditions[table.name])) {
+      const peopleOfRow = group.unifiedIds.map((text) => personOf(text, hashKey));
+      const idsOfRow = new Set([...external.idsOf(group.externalIds), ...unified.idsOf(group.unifiedIds)]);
+      if (idsOfRow.size === 0) {
+        suppressedRowCount += group.rowCount;
+        for (const person of peopleOfRow) suppressedPeople.add(person);
+        continue;
+      }
+      rowCount += group.rowCount;
+      for (const id of idsOfRow) rowsOf.set(id, (rowsOf.get(id) ?? 0) + group.rowCount);
+      for (const text of group.unifiedIds) unifiedIds.set(text, unified.keyCheckOf(text));
+      const hasOtherId = group.externalIds.some((text) => external.idsOf([text]).length === 0);
+      for (const person of peopleOfRow) {
+        people.add(person);
+        if (hasOtherId) peopleWithOtherIds.add(person);
+      }
+    }
   }
-  return texts;
+  const othersCount = [...suppressedPeople].filter((person) => !people.has(person)).length;
+  return {
+    unifiedIds,
+    personCount: people.size,
+    rowsOf,
+    rowCount,
+    peopleWithOtherIds,
+    suppressedOthers: { personCount: othersCount, rowCount: suppressedRowCount },
+  };
 }
 
 /**
@@ -343,7 +192,7 @@ async function alikeTexts(
  */
 export async function* jsonOfRows(
   { engine, relations }: SearchedPlace,
-  conditions: PlaceLookup['conditions'],
+  conditions: Conditions,
 ): AsyncGenerator<string> {
   for (const { name } of [EVENTS, USER_PROFILES]) {
     if (relations[name] === undefined) continue;

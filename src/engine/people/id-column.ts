@@ -1,71 +1,155 @@
 import { configError } from '../../base/errors.ts';
-import { identifier, listSql, literal } from '../../base/sql.ts';
+import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
 import { nfc } from '../../cells/csv/header.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { hashedIn } from '../../extract/export-state.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { isTyped, type Typed } from '../../table/tables.ts';
+import { type Typed, typedColumns } from '../../table/tables.ts';
 import { rescueKey } from '../rows/csv-sql.ts';
-import { isHash } from './query.ts';
+import type { Engine } from '../session/engine.ts';
+import { isHash, type SuppressedPeople } from './query.ts';
+import { foldedSql } from './spelling.ts';
+
+/** The columns of a table that have this name in the export, whose Unicode form may be another. */
+export const columnsNamed = ({ columns }: TableState, name: string | undefined): Typed[] =>
+  name === undefined ? [] : typedColumns(columns).filter(({ source }) => nfc(source) === nfc(name));
 
 /**
  * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
- * and of `_rescued`. The text of a cell is the canonical text of its value. Rows hold plain values, hashes, or both.
+ * and of `_rescued`; it has none if the table lacks it. The text of a cell is the canonical text of its value. Rows hold
+ * plain values, hashes, or both.
  */
 export class IdColumn {
-  readonly source: string;
-  /** SQL of the text of each of these cells, NULL if it is absent. */
+  /** SQL of the text of each of its cells in a row, NULL if it is absent. */
   readonly cells: readonly string[];
+  readonly #source: string;
   /** The key that was given, if rows have hashes under it. */
-  readonly hashKey: HashKey | undefined;
+  readonly #hashKey: HashKey | undefined;
   readonly #isKeyGiven: boolean;
   /** Check values of the keys under which rows have hashes, oldest first; null for rows with plain values. */
   readonly #keyChecks: readonly (string | null)[];
   readonly #codecs: readonly ColumnCodec[];
+  /** A relation (text) of all cells of all rows. */
+  readonly #cellsOfRows: string;
+  /** Temporary table (id, text) of the stored texts. */
+  readonly #storedTexts: string;
+  /** The ids of each stored text. */
+  readonly #idsByText = new Map<string, string[]>();
 
-  /** The column of this name in the export, whose Unicode form may be another; undefined if the table lacks it. */
-  static named(state: TableState, name: string | undefined, givenKey: HashKey | undefined): IdColumn | undefined {
-    if (name === undefined) return undefined;
-    const ofName = state.columns.filter(isTyped).filter(({ source }) => nfc(source) === nfc(name));
-    return ofName.length === 0 ? undefined : new IdColumn(ofName, state, givenKey);
-  }
-
-  private constructor(columns: readonly Typed[], state: TableState, givenKey: HashKey | undefined) {
-    const [{ source }] = columns;
-    const hashed = hashedIn(state.exportState).map((hashing) =>
-      hashing.columns.includes(source) ? hashing.key_check : null,
-    );
+  /** `key`: what tells it from the other columns of a look-up. */
+  constructor(
+    key: string,
+    relation: string,
+    state: TableState,
+    name: string | undefined,
+    hashKey: HashKey | undefined,
+  ) {
+    const columns = columnsNamed(state, name);
+    this.#source = columns[0]?.source ?? '';
+    const hashings = state.exportState?.hashed ?? [];
+    const keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(this.#source) ? key_check : null));
+    this.#keyChecks = keyChecks.length === 0 ? [null] : keyChecks;
+    this.#isKeyGiven = hashKey !== undefined;
+    this.#hashKey = hashKey !== undefined && keyChecks.includes(hashKey.check) ? hashKey : undefined;
     const zone = zoneOf(state.timezone);
-    this.source = source;
-    this.#keyChecks = hashed.length === 0 ? [null] : hashed;
-    this.#isKeyGiven = givenKey !== undefined;
-    this.hashKey = givenKey !== undefined && hashed.includes(givenKey.check) ? givenKey : undefined;
     this.cells = columns.flatMap((column) => [
       codecOf(column.type, zone).textSql(identifier(column.name)),
       rescuedTextSql(column),
     ]);
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
+    this.#cellsOfRows = `(SELECT unnest(${this.textsSql}) AS text FROM ${relation})`;
+    this.#storedTexts = `temp.main._dfinery_${key}_texts`;
   }
 
-  /** True if some rows have plain values, and some their hashes under the given key. */
-  get isMixed(): boolean {
-    return this.hashKey !== undefined && this.#keyChecks.includes(null);
+  /** SQL of the list of the texts of a row's cells, with NULLs. */
+  get textsSql(): string {
+    return listSql([...this.cells, 'CAST(NULL AS VARCHAR)']);
   }
 
-  /** SQL of the texts that a cell may hold for an id: a list with NULLs. With a `hashKey` it needs its `padsOf`. */
-  storedTextsSql(id: string): string {
-    const plain = [id, ...this.#codecs.map((codec) => canonicalSql(codec, id))];
-    return listSql(this.hashKey === undefined ? plain : [...plain, ...plain.map(hmacSql)]);
+  /** SQL, TRUE for a row with a cell that holds one of the stored texts, else FALSE. */
+  get holdsTextSql(): string {
+    return anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN (SELECT text FROM ${this.#storedTexts}), false)`));
+  }
+
+  /** The ids of stored texts. */
+  idsOf(texts: readonly string[]): string[] {
+    return texts.flatMap((text) => this.#idsByText.get(text) ?? []);
+  }
+
+  /**
+   * Stores the texts that cells may hold for these: the text itself, that of its value in the column's type, and their
+   * hashes. `id`: whose text it is; null for the suppression list. Called once.
+   */
+  async storeTexts(
+    engine: Engine,
+    texts: readonly { readonly id: string | null; readonly text: string }[],
+  ): Promise<void> {
+    const plain = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
+    const computed = this.#hashKey === undefined ? plain : [...plain, ...plain.map(hmacSql)];
+    // Only its hash tells that a plain cell holds the same id as a hashed one.
+    const plainTexts = `
+      UNION
+      SELECT id, plain.text
+      FROM (SELECT DISTINCT text FROM ${this.#cellsOfRows}) AS plain
+      JOIN computed ON computed.text = ${hmacSql('plain.text')}`;
+    const isMixed = this.#hashKey !== undefined && this.#keyChecks.includes(null);
+    const sql = `
+      CREATE OR REPLACE TEMP TABLE ${this.#storedTexts} AS
+      WITH
+        entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
+        computed AS (SELECT entry.id AS id, unnest(${listSql(computed)}) AS text FROM entries),
+        stored_texts AS (SELECT id, text FROM computed ${isMixed ? plainTexts : ''})
+      SELECT DISTINCT id, text
+      FROM stored_texts
+      WHERE text <> ''`;
+    await engine.run(sql, { ...padsOf(this.#hashKey), texts: JSON.stringify(texts) });
+    for (const { id, text } of await engine.rows(`FROM ${this.#storedTexts} WHERE id IS NOT NULL`)) {
+      this.#idsByText.set(String(text), [...this.idsOf([String(text)]), String(id)]);
+    }
+  }
+
+  /** The texts of cells that are on the suppression list. */
+  async suppressedTexts(engine: Engine, suppressed: SuppressedPeople | undefined): Promise<string[]> {
+    if (suppressed === undefined || suppressed.hmacs.length === 0) return [];
+    const sql = `
+      SELECT DISTINCT text
+      FROM ${this.#cellsOfRows}
+      WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
+    const values = { ...padsOf(suppressed.key), hmacs: JSON.stringify(suppressed.hmacs) };
+    const rows = await engine.rows(sql, values);
+    return rows.map(({ text }) => String(text));
+  }
+
+  /** For each of these ids: the text of a cell that differs only in its spelling, if there is one. */
+  async alikeTexts(engine: Engine, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    if (ids.length === 0) return new Map();
+    const folded = foldedSql('id');
+    const foldedTexts = this.#hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
+    const sql = `
+      WITH
+        ids AS (SELECT unnest(from_json($ids, '["VARCHAR"]')) AS id),
+        folded_ids AS (SELECT id, unnest(${listSql(foldedTexts)}) AS folded FROM ids),
+        folded_cells AS (
+          SELECT ${foldedSql('text')} AS folded, any_value(text) AS stored
+          FROM (SELECT DISTINCT text FROM ${this.#cellsOfRows})
+          GROUP BY folded
+        )
+      SELECT id, any_value(stored) AS stored
+      FROM folded_ids
+      JOIN folded_cells USING (folded)
+      WHERE folded <> ''
+      GROUP BY id`;
+    const rows = await engine.rows(sql, { ...padsOf(this.#hashKey), ids: JSON.stringify(ids) });
+    return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
   }
 
   /** The check value of the key under which a stored text is a hash; undefined for another text. */
   keyCheckOf(text: string): string | undefined {
     const newestCheck = this.#keyChecks.findLast((check) => check !== null) ?? undefined;
-    return newestCheck === undefined || !isHash(text) ? undefined : (this.hashKey?.check ?? newestCheck);
+    return newestCheck === undefined || !isHash(text) ? undefined : (this.#hashKey?.check ?? newestCheck);
   }
 
   /**
@@ -78,22 +162,24 @@ export class IdColumn {
    *     of several keys, or beside plain ids  throws         warns
    */
   checkKey(needsKey: boolean, place: string): string[] {
-    const { source, hashKey } = this;
+    const hashKey = this.#hashKey;
     if (this.#keyChecks.every((check) => check === null || check === hashKey?.check)) return [];
-    const othersHashed = `${place}: some rows have ${source} hashed under another key`;
+    const othersHashed = `${place}: some rows have ${this.#source} hashed under another key`;
     if (needsKey) {
       if (hashKey !== undefined) return [`${othersHashed}. Run again with that key for those.`];
       const why = this.#isKeyGiven ? 'hash_key is another one' : 'hash_key is missing';
       throw configError(
-        `${place} holds the column ${source} hashed, but ${why}: give the one that it was loaded with, in hash_key or ` +
-          'DFINERY_HASH_KEY. Nothing was done.',
+        `${place} holds the column ${this.#source} hashed, but ${why}: give the one that it was loaded with, in ` +
+          'hash_key or DFINERY_HASH_KEY. Nothing was done.',
       );
     }
     if (hashKey !== undefined) {
       return [`${othersHashed}, and its people may come back with a sync. Let profiles or a mapping name them, too.`];
     }
     if (new Set(this.#keyChecks).size === 1) return [];
-    return [`${place}: only some rows have ${source} hashed. Without that hash_key, rows of these people may stay.`];
+    return [
+      `${place}: only some rows have ${this.#source} hashed. Without that hash_key, rows of these people may stay.`,
+    ];
   }
 }
 
@@ -108,11 +194,11 @@ const canonicalSql = ({ sql, textSql }: ColumnCodec, text: string): string =>
   `list_transform([${sql(text)}], lambda v0: ${textSql('v0')})[1]`;
 
 /** SQL of HMAC-SHA-256 in hex. Its pads are values of the statement: no message of the engine can quote them. */
-export const hmacSql = (text: string): string =>
+const hmacSql = (text: string): string =>
   `sha256(unhex($outer_pad) || unhex(sha256(unhex($inner_pad) || encode(${text}))))`;
 
 /** The pads of a key (hex): the values that `hmacSql` needs. None without a key. */
-export function padsOf(key: HashKey | undefined): Record<string, string> {
+function padsOf(key: HashKey | undefined): Record<string, string> {
   if (key === undefined) return {};
   const padOf = (pad: number) => Buffer.from(key.block.map((byte) => byte ^ pad)).toString('hex');
   return { inner_pad: padOf(INNER_PAD), outer_pad: padOf(OUTER_PAD) };

@@ -1,14 +1,21 @@
 // This folder: finds people in the rows of a place, for all targets.
 //
 // Rows know a person by `df_unified_id`, and by the company's own id in a column that the query names. Either may be
-// hashed, in all rows or in some. `find.ts` fills a table of stored texts: those that a cell may hold for an id. A
-// condition in SQL selects the rows with such a cell. A purge removes the rows of that condition, so it removes what
-// was found. A key is always one of HMAC.
+// hashed, in all rows or in some. `id-column.ts` stores the texts that cells of such a column may hold for an id. A
+// condition in SQL selects the rows with such a cell: first those of the ids, then those of the people they name. A
+// purge removes the rows of the condition with which `find.ts` counted. A key is always one of HMAC.
 
 import type { HashKey } from '../../cells/columns/hash-key.ts';
+import type { PlaceState } from '../../table/place-state.ts';
 
 /** Unified ids by external id. */
-export type PeopleById = ReadonlyMap<string, readonly string[]>;
+export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * Unified ids as rows hold them, plain and hashed. The value is the check value of the key under which one is a hash;
+ * undefined for a plain one.
+ */
+export type UnifiedIds = ReadonlyMap<string, string | undefined>;
 
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */
 export interface PeopleQuery {
@@ -18,8 +25,8 @@ export interface PeopleQuery {
   readonly column?: string | undefined;
   /** True to look the ids up in the table `user_profiles`, too, as exact text. */
   readonly searchesProfiles?: boolean | undefined;
-  /** The people of the ids as they were found outside of the place. */
-  readonly knownPeople?: PeopleById | undefined;
+  /** The unified ids of the ids as they were found outside of the place. */
+  readonly knownUnifiedIds?: UnifiedIdsById | undefined;
   /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
   readonly suppressed?: SuppressedPeople | undefined;
@@ -31,23 +38,16 @@ export interface SuppressedPeople {
   readonly hmacs: readonly string[];
 }
 
-/** A `df_unified_id` as rows of a place hold it. */
-export interface UnifiedId {
-  readonly text: string;
-  /** Check value of the key under which it is a hash; undefined for a plain one. */
-  readonly keyCheck: string | undefined;
-}
-
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
 export interface PeopleFound {
-  /** The people's unified ids as the rows hold them, plain and hashed, without placeholders. */
-  readonly unifiedIds: readonly UnifiedId[];
+  /** Those of the people, without placeholders. */
+  readonly unifiedIds: UnifiedIds;
   /** Number of people; each counts once, whether plain, hashed or both. */
   readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowsOf: ReadonlyMap<string, number>;
-  /** The unified ids of the rows whose column, or whose external id, is an id. */
-  readonly peopleOf: PeopleById;
+  /** The unified ids of the rows that hold an id. */
+  readonly unifiedIdsOf: UnifiedIdsById;
   /** Of ids without a row: a text of the column that differs only in its spelling. */
   readonly alikeTexts: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
@@ -56,28 +56,25 @@ export interface PeopleFound {
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */
   readonly suppressedOthers: { readonly personCount: number; readonly rowCount: number };
-  /** What the look-up tells of the place, whoever was found there. */
-  readonly place: {
-    /** The name of the query's column as the place has it; undefined if it lacks it. */
-    readonly column: string | undefined;
-    /** True if the ids were looked up in a table `user_profiles`. */
-    readonly searchedProfiles: boolean;
-    /** Hash of the service whose data the place holds; undefined if its state does not name it. */
-    readonly service: string | undefined;
-    /** Number of people on the suppression list with which the place was purged last. */
-    readonly suppressionLength: number;
-  };
+  /** True if the place has the query's column. */
+  readonly hasColumn: boolean;
+  /** The state of the place, whoever was found there. */
+  readonly state: PlaceState;
   /** Sentences about rows that could not be searched. */
   readonly warnings: readonly string[];
 }
 
-/** The people of each id, from all of these sources. */
-export function joinPeople(...sources: readonly (PeopleById | undefined)[]): PeopleById {
-  const peopleOf = new Map<string, readonly string[]>();
-  for (const source of sources) {
-    for (const [id, texts] of source ?? []) peopleOf.set(id, [...new Set([...(peopleOf.get(id) ?? []), ...texts])]);
+/** The unified ids of each id, from all of these sources. */
+export function joinUnifiedIds(
+  ...sources: readonly (Iterable<readonly [id: string, unifiedIds: readonly string[]]> | undefined)[]
+): UnifiedIdsById {
+  const byId = new Map<string, Set<string>>();
+  for (const [id, unifiedIds] of sources.flatMap((source) => [...(source ?? [])])) {
+    const joined = byId.get(id) ?? new Set();
+    for (const unifiedId of unifiedIds) joined.add(unifiedId);
+    byId.set(id, joined);
   }
-  return peopleOf;
+  return new Map(Array.from(byId, ([id, unifiedIds]) => [id, [...unifiedIds]]));
 }
 
 const HASHED_VALUE = /^[0-9a-f]{64}$/;

@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs';
 import { UserError } from '../../base/errors.ts';
-import { findPeople, jsonOfRows, type PlaceLookup, type SearchedPlace } from '../../engine/people/find.ts';
+import { type Conditions, findPeople, jsonOfRows, type SearchedPlace } from '../../engine/people/find.ts';
 import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
@@ -76,7 +76,7 @@ async function purge(file: string, query: PeopleQuery, options: PurgeOptions): P
 }
 
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
-async function removeRows(engine: Engine, state: PlaceState, conditions: PlaceLookup['conditions']): Promise<number> {
+async function removeRows(engine: Engine, state: PlaceState, conditions: Conditions): Promise<number> {
   const changedAt = nextChangedAt(state.receipts, engine.clock.now());
   const rowsLost = await rowsByDay(engine, `${EVENTS.name} WHERE ${conditions.events}`);
   let after = withoutRows(state, EVENTS.name, rowsLost, changedAt);

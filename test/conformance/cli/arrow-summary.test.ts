@@ -60,7 +60,7 @@ it('the summary of an Arrow stream counts the suppressed rows', async () => {
   const count = [...ids].filter((one) => one === id).length;
   const list = join(folder, 'list.jsonl');
   const file = { path: list, key: new Secret(KEY) };
-  await addPeople([{ text: id, keyCheck: undefined }], file, { clock: systemClock });
+  await addPeople(new Map([[id, undefined]]), file, { clock: systemClock });
   const { summary } = await sync({ DFINERY_SUPPRESSION_FILE: list, DFINERY_SUPPRESSION_KEY: KEY });
   expect(summary).toMatchObject({ suppressed_rows: count, rows: whole.summary.rows - count });
 });

@@ -20,7 +20,7 @@ const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly
 const look = async (query: PeopleQuery) => (await place.target.people()).find(place.place, query, place.options());
 const find = async (column: string, ...ids: string[]) => {
   const found = await look({ column, ids });
-  return { people: found.unifiedIds.map(({ text }) => text).sort(), rowsOf: Object.fromEntries(found.rowsOf) };
+  return { people: [...found.unifiedIds.keys()].sort(), rowsOf: Object.fromEntries(found.rowsOf) };
 };
 const purge = async (query: PeopleQuery) => {
   let rowsFound = 0;
@@ -63,7 +63,7 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       personCount: 2,
       rowCount: 6,
       peopleWithOtherIds: new Set(),
-      place: { column: 'member' },
+      hasColumn: true,
     });
     expect(Object.fromEntries(found.rowsOf)).toEqual({ a: 5, b: 1 });
     expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 5, left: ['e3', 'e6'] });
@@ -89,18 +89,18 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       { id: 'e2', df_unified_id: 'u2' },
       { id: 'e3', df_unified_id: 'u3' },
     ]);
-    const peopleOf = new Map([
+    const unifiedIdsOf = new Map([
       ['x', ['u1', 'u2', 'u9']],
       ['y', ['u8']],
       ['z', ['u3']],
       ['w', ['null', ' ']],
     ]);
-    expect(await look({ ids: ['x', 'y', 'w'], knownPeople: peopleOf })).toMatchObject({
+    expect(await look({ ids: ['x', 'y', 'w'], knownUnifiedIds: unifiedIdsOf })).toMatchObject({
       personCount: 2,
       rowsOf: new Map([['x', 2]]),
       rowCount: 2,
     });
-    expect(await purge({ ids: ['x', 'y'], knownPeople: peopleOf })).toEqual({ rowsRemoved: 2, left: ['e3'] });
+    expect(await purge({ ids: ['x', 'y'], knownUnifiedIds: unifiedIdsOf })).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 });
 
@@ -114,13 +114,13 @@ describe('people in a place', () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
     for (const column of ['nowhere', 'empty']) {
       expect(await look({ column, ids: ['x'] })).toMatchObject({
-        place: { column: undefined },
+        hasColumn: false,
         personCount: 0,
         rowCount: 0,
       });
-      const peopleOf = new Map([['x', ['u1']]]);
-      expect(await look({ column, ids: ['x'], knownPeople: peopleOf })).toMatchObject({
-        place: { column: undefined },
+      const unifiedIdsOf = new Map([['x', ['u1']]]);
+      expect(await look({ column, ids: ['x'], knownUnifiedIds: unifiedIdsOf })).toMatchObject({
+        hasColumn: false,
         personCount: 1,
         rowCount: 1,
       });
@@ -223,7 +223,7 @@ describe('people in a place', () => {
       peopleWithOtherIds: new Set(),
       rowsOf: new Map([['a', 4]]),
     });
-    expect(await look({ ids: ['x'], knownPeople: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
+    expect(await look({ ids: ['x'], knownUnifiedIds: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
       personCount: 1,
       rowCount: 2,
     });

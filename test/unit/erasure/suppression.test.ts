@@ -5,7 +5,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
-import type { UnifiedId } from '../../../src/engine/people/query.ts';
 import {
   addPeople,
   readForPurge,
@@ -25,13 +24,9 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const KEY = new Secret('a suppression key of 32 characters');
 const HASH_KEY = new Secret('a hash key of at least 32 characters');
-const addTo = (list: SuppressionFile, ...people: readonly (string | UnifiedId)[]) =>
-  addPeople(
-    people.map((person) => (typeof person === 'string' ? { text: person, keyCheck: undefined } : person)),
-    list,
-    { clock: systemClock },
-  );
-const add = (...people: readonly (string | UnifiedId)[]) => addTo({ path: file, key: KEY }, ...people);
+const addTo = (list: SuppressionFile, ...people: readonly string[]) =>
+  addPeople(new Map(people.map((text) => [text, undefined])), list, { clock: systemClock });
+const add = (...people: readonly string[]) => addTo({ path: file, key: KEY }, ...people);
 const load = (more: object = {}) => {
   const config = { suppressionFile: file, suppressionKey: KEY, columnsHash: [], hashKey: undefined, ...more };
   const list = suppressionOf(config);
@@ -82,7 +77,8 @@ describe('a suppression list', () => {
 
   it('knows a person by the id or its hash, and is refused where the hash key is another', async () => {
     const key = new HashKey(HASH_KEY);
-    await add({ text: key.hashOf('kim'), keyCheck: key.check }, 'lee');
+    await addPeople(new Map([[key.hashOf('kim'), key.check]]), { path: file, key: KEY }, { clock: systemClock });
+    await add('lee');
     const list = load({ columnsHash: ['df_unified_id'], hashKey: HASH_KEY });
     expect([drops(list, 'kim'), drops(list, 'lee'), drops(list, 'park')]).toEqual([true, true, false]);
     expect(() => load()).toThrow('their rows would come back');

@@ -153,7 +153,6 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
       message: expect.stringContaining('user_profiles'),
     });
     expect(await found({ ids: ['m1'], searchesProfiles: true })).toMatchObject({
-      place: { searchedProfiles: false },
       personCount: 0,
     });
     await purge({ ids: ['m1'], searchesProfiles: true });
@@ -172,7 +171,6 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     expect(await found(asked)).toMatchObject({
       personCount: 1,
       rowCount: 2,
-      place: { searchedProfiles: true },
       rowsOf: new Map([['007', 2]]),
     });
     expect(await purge(asked)).toMatchObject({ rowsRemoved: 2, unreached: [] });
