@@ -15,21 +15,11 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly groups?: Readonly<Record<string, readonly string[]>>;
   /** The page to read, in `docs/`. */
   readonly docsPage: string;
-  run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult | ExitCode>;
-  /**
-   * Tells of what `run` threw, or of a command line that was refused; `values` then holds what could be read. The
-   * default is a line of the log, and one JSON object for scripts.
-   */
-  failed?(
-    error: unknown,
-    context: Context,
-    values: Partial<OptionValues<O & typeof GLOBAL_OPTIONS>>,
-  ): Promise<CommandResult>;
+  run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult>;
 }
 
 /**
- * What a command found: one JSON object for scripts, lines for people. A command that prints by itself gives its exit
- * code.
+ * What a command found: one JSON object for scripts, lines for people.
  */
 export interface CommandResult {
   readonly result: object;
@@ -136,12 +126,12 @@ const choice = <T extends string>(describe: string, choices: readonly T[]): Opti
 export const places = (
   describe: string,
   targets: readonly string[],
-): Option<readonly (readonly [target: string, place: string])[]> => ({
+): Option<readonly { readonly target: string; readonly place: string }[]> => ({
   describe,
   wordCount: 2,
   isList: true,
   choices: targets,
-  read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [[word, words[i + 1]] as const] : [])),
+  read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [{ target: word, place: words[i + 1] }] : [])),
 });
 
 /** `fallback` is written as a user would write it. */

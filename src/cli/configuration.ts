@@ -5,7 +5,13 @@ import { configError, type UserError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { Secret } from '../base/secrets.ts';
-import { type ConfigSchema, readVariables, variableOf, variablesOf } from '../config/environment.ts';
+import {
+  type ConfigSchema,
+  readVariables,
+  refuseUnknownNames,
+  variableOf,
+  variablesOf,
+} from '../config/environment.ts';
 import { ERASURE, LOCAL } from '../config/local.ts';
 import { type ConfigHaving, objectOf, parseForCommand, type RequiredKey, unknownKeyTexts } from '../config/parse.ts';
 import { throwProblems } from '../config/problems.ts';
@@ -46,6 +52,7 @@ export function readConfiguration(
   const { folder, shownFile, env, values: inFile } = inputOf(pathOrObject, context.env);
   const { erasure: erasureInFile = {}, ...keysInFile } = inFile;
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
+  refuseUnknownNames(env, VARIABLES);
   const { values: inEnvironment, names, problems } = readVariables(VARIABLES, env);
   // No message may show a secret, whatever else is wrong with it.
   for (const part of [keysInFile, erasureInFile, inEnvironment])

@@ -2,13 +2,14 @@ import { configError } from '../base/errors.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import { IdList } from '../erasure/list.ts';
 import { readList } from '../erasure/list-file.ts';
-import { type PeopleSearch, placeName, type StoredPlace } from '../erasure/ways.ts';
+import { type PeopleSearch, placeName } from '../erasure/ways.ts';
 import { openExportClient } from '../service/export/client.ts';
+import type { Place, StatefulTarget } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, placeOptions, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
-import { targetOf } from './place-arguments.ts';
+import { placeFrom } from './place-arguments.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
@@ -27,12 +28,10 @@ export const PEOPLE_OPTIONS = {
 type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 
 /** The places of the options, else of the configuration. */
-function placesOf({ in: pairs }: Pick<PeopleValues, 'in'>, config: CommandConfig): StoredPlace[] {
-  const configured = config.places.map(({ target, place }) => [target, place] as const);
-  const places = (pairs.length > 0 ? pairs : configured).map(([word, path]) => ({
-    target: targetOf(word, path, STATEFUL_TARGETS, '--in'),
-    path,
-  }));
+function placesOf({ in: named }: Pick<PeopleValues, 'in'>, config: CommandConfig): Place<StatefulTarget>[] {
+  const places = (named.length > 0 ? named : config.places).map(({ target, place }) =>
+    placeFrom(target, place, STATEFUL_TARGETS),
+  );
   const names = places.map(placeName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);

@@ -2,9 +2,6 @@ import { defectText, EXIT, type ExitCode, messageOf, UserError } from '../base/e
 import { Stopped } from '../base/process.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import type { Context } from './context.ts';
-import type { Summary } from './results.ts';
-
-type FailureContext = Pick<Context, 'signal' | 'redactor' | 'logger'>;
 
 interface Failure {
   readonly exit: ExitCode;
@@ -13,20 +10,10 @@ interface Failure {
   log(): void;
 }
 
-/** The failure of a run that was under way. `cause`: what was thrown. `summary`: what is done, and why it ended. */
-export class RunFailed extends Error {
-  readonly summary: Summary;
-
-  constructor(done: Summary, cause: unknown, context: FailureContext) {
-    super(messageOf(cause), { cause });
-    const { exit, error } = failureOf(cause, context);
-    this.summary = { ...done, exit, error };
-  }
-}
-
-export function failureOf(thrown: unknown, context: FailureContext): Failure {
-  if (thrown instanceof RunFailed) return failureOf(thrown.cause, context);
-  const { signal, redactor, logger } = context;
+export function failureOf(
+  thrown: unknown,
+  { signal, redactor, logger }: Pick<Context, 'signal' | 'redactor' | 'logger'>,
+): Failure {
   const error = diskErrorByItsPath(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const message = `${messageOf(signal.reason ?? error)}. Run the same command again.`;

@@ -6,8 +6,7 @@ import { Redactor } from '../base/secrets.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { readStatus } from './commands/status.ts';
 import { verificationOf } from './commands/verify.ts';
-import { EXPORT_KEYS, openOptions, readConfiguration, requireKeys } from './configuration.ts';
-import { RunFailed } from './failure.ts';
+import { readConfiguration } from './configuration.ts';
 import { optionalPlaceOf, placeOf } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
@@ -90,34 +89,29 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
  * the reason of a signal that aborts.
  */
 export async function sync(options: SyncOptions): Promise<Summary> {
-  const { config: configuration, context } = open(options);
-  const { target, place } = placeOf('sync', options, TARGETS, configuration);
-  const config = requireKeys(configuration, ...EXPORT_KEYS);
-  const sink = await target.open(place, openOptions(config, context));
-  return await runSync({ config, days: options, maxWaitMs: options.maxWaitMs }, sink, context).catch(
-    (error: unknown) => {
-      throw error instanceof RunFailed ? error.cause : error;
-    },
-  );
+  const { config, context } = open(options);
+  const place = placeOf(options, TARGETS, config);
+  const { summary, error } = await runSync({ place, config, days: options, maxWaitMs: options.maxWaitMs }, context);
+  if (error !== undefined) throw error;
+  return summary;
 }
 
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
   const { config, context } = open(options);
-  const namedPlace = optionalPlaceOf('plan', options, TARGETS, config);
-  return (await planSync(namedPlace, options, config, context)).result;
+  return (await planSync(optionalPlaceOf(options, TARGETS, config), options, config, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */
 export async function status(options: StoredPlaceOptions): Promise<Status> {
   const { config, context } = open(options);
-  return readStatus(placeOf('status', options, STATEFUL_TARGETS, config), config, context);
+  return readStatus(placeOf(options, STATEFUL_TARGETS, config), config, context);
 }
 
 /** Compares a place with its receipts, as `dfinery-elt verify` does. */
 export async function verify(options: StoredPlaceOptions): Promise<Verification> {
   const { config, context } = open(options);
-  return verificationOf(placeOf('verify', options, STATEFUL_TARGETS, config), config, context);
+  return verificationOf(placeOf(options, STATEFUL_TARGETS, config), config, context);
 }
 
 function open({ config: keys, log = () => {}, signal = new AbortController().signal }: LibraryOptions<object>) {

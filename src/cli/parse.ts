@@ -20,15 +20,12 @@ import {
 import { COMMANDS } from './commands/commands.ts';
 import { addressWithCredentials, CONFIG_SCHEMAS, hasCredentials } from './configuration.ts';
 
-/** The values of a command whose options are not known here. */
-export type CommandValues = OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
-
 export interface CommandLine {
   /** The command's name and definition; undefined if no known one was given. */
   readonly name: string | undefined;
   readonly command: Command | undefined;
-  /** The values; if the command line has a problem, those that could be read. */
-  readonly values: Partial<CommandValues>;
+  readonly values: OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
+  /** What is wrong with it. Then the values say only how to tell of it. */
   readonly problem: UserError | undefined;
 }
 
@@ -77,16 +74,17 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   if (command === undefined && first !== undefined) problems.push(unknownName('command', first, Object.keys(COMMANDS)));
   const keys = argumentKeys(table, words.length);
   const argumentWords = Object.fromEntries(keys.map((key, i) => [key, words[i]]));
-  const values: Record<string, unknown> = {};
+  const read: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
     const { value, problem } = readOption(option, optionName(key, option), argumentWords[key] ?? options[key]);
-    values[key] = value;
+    read[key] = value;
     problems.push(problem);
   }
   // It may be an id or a secret, so that no log may show it.
   if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
   const problem = problems.find((failure) => failure !== undefined);
   const helpWords = ['dfinery-elt', ...(name === undefined ? [] : [name]), '--help'].join(' ');
+  const values = read as CommandLine['values'];
   return { name, command, values, problem: problem?.withMessage(`${problem.message} See ${helpWords}.`) };
 }
 
@@ -108,7 +106,7 @@ interface SplitLine {
   readonly problem?: UserError;
 }
 
-/** What yargs makes of a command line; of one where an option lacks its word, what it makes of the others. */
+/** What yargs makes of a command line. */
 async function split(argv: readonly string[], table: OptionTable): Promise<SplitLine> {
   try {
     const { _: positional, $0: _, ...options } = await declare(newParser().fail(false), table).parseAsync(argv);
@@ -116,12 +114,8 @@ async function split(argv: readonly string[], table: OptionTable): Promise<Split
   } catch (error) {
     // yargs tells the name of the option after which words are missing.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
-    const writtenName = error.message.replace(/^.*: /, '');
-    // The other options say how to tell of the failure.
-    const others = argv.filter((word) => word !== `--${writtenName}` && word !== `-${writtenName}`);
-    const isLeftOut = others.length < argv.length;
-    const line = isLeftOut ? await split(others, table) : { options: { json: argv.includes('--json') }, words: [] };
-    return { ...line, problem: missingWord(writtenName, table) };
+    const problem = missingWord(error.message.replace(/^.*: /, ''), table);
+    return { options: { json: argv.includes('--json') }, words: [], problem };
   }
 }
 

@@ -3,14 +3,12 @@
 
 import { EXIT, type ExitCode } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
-import { refuseUnknownNames } from '../config/environment.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
-import { CONFIG_SCHEMAS } from './configuration.ts';
-import { type Context, contextOf, type Io, printableTerminal } from './context.ts';
+import { contextOf, type Io, printableTerminal } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
-import { type CommandLine, type CommandValues, newParser, parseCommandLine } from './parse.ts';
+import { type CommandLine, newParser, parseCommandLine } from './parse.ts';
 
 /** The option with which the script of `completion` asks. */
 const COMPLETION = '--get-yargs-completions';
@@ -47,29 +45,23 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
 }
 
 async function runCommand({ command, values, problem }: CommandLine, io: Io): Promise<ExitCode> {
-  const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat = 'text' } = values;
+  const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
   const terminal = quiet === true ? { ...io.terminal, isInteractive: false, status() {} } : io.terminal;
   const context = contextOf({ ...io, terminal }, logLevel, logFormat);
-  let outcome: CommandResult | ExitCode;
+  let outcome: CommandResult;
   try {
-    if (problem !== undefined) throw problem;
-    refuseUnknownNames(io.env, Object.values(CONFIG_SCHEMAS));
-    outcome = (await command?.run(values as CommandValues, context)) ?? EXIT.done;
-  } catch (error) {
-    outcome = await (command?.failed ?? tellFailure)(error, context, values);
+    if (command === undefined || problem !== undefined) throw problem;
+    outcome = await command.run(values, context);
+  } catch (thrown) {
+    const { exit, error, log } = failureOf(thrown, context);
+    log();
+    outcome = { result: { v: 1, kind: 'failure', exit, error }, lines: [], exit };
   }
   const folder = folderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
-  if (typeof outcome === 'number') return outcome;
   const { result, lines, exit = EXIT.done, stream } = outcome;
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
   if (values.json === true) await io.clock.sleep(APART_MS);
   for (const line of values.json === true ? [JSON.stringify(result)] : lines) terminal.result(line, stream);
   return exit;
-}
-
-async function tellFailure(thrown: unknown, context: Context): Promise<CommandResult> {
-  const { exit, error, log } = failureOf(thrown, context);
-  log();
-  return { result: { v: 1, kind: 'failure', exit, error }, lines: [], exit };
 }

@@ -37,8 +37,7 @@ export const variablesOf = (...schemas: readonly ConfigSchema[]): Variable[] =>
   );
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
-export function refuseUnknownNames(env: Env, schemas: readonly ConfigSchema[]): void {
-  const variables = variablesOf(...schemas);
+export function refuseUnknownNames(env: Env, variables: readonly Variable[]): void {
   const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
   const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}_FILE`);
   const names = [...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files];

@@ -4,6 +4,7 @@ import { type PeopleFound, personOf, type SuppressedPeople, type UnifiedIds } fr
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
+import type { Place, StatefulTarget } from '../targets/contract.ts';
 import type { PurgePreview, PurgeResult } from '../targets/people-contract.ts';
 import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -16,7 +17,7 @@ import {
   requireWritableList,
   type SuppressionFile,
 } from './suppression.ts';
-import { findInAllWays, type ListedPeople, type PeopleSearch, placeName, type StoredPlace } from './ways.ts';
+import { findInAllWays, type ListedPeople, type PeopleSearch, placeName } from './ways.ts';
 
 export interface PurgeSettings extends PeopleSearch {
   /** Where the people are kept, so that they stay away. */
@@ -31,7 +32,7 @@ export interface PurgeSettings extends PeopleSearch {
 }
 
 /** One place: who was found there last, and what became of them. */
-export interface PlacePurge extends StoredPlace, PurgePreview {
+export interface PlacePurge extends Place<StatefulTarget>, PurgePreview {
   readonly name: string;
   /** Present once all rows that can be read are removed. */
   readonly result?: PurgeResult;

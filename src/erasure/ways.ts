@@ -6,7 +6,7 @@ import { joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf } from '..
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
-import type { StatefulTarget } from '../targets/contract.ts';
+import type { Place, StatefulTarget } from '../targets/contract.ts';
 import type { PlaceOptions } from '../targets/place-options.ts';
 import { type ListedId, rowsText } from './list.ts';
 import { readMapping } from './list-file.ts';
@@ -16,20 +16,14 @@ import { type ProfilesAnswer, type ProfilesOfIds, profilesOfIds } from './profil
 // (`user_profiles`), or a mapping in place of both. The other is the rows of places whose column holds an id. The union
 // is meant.
 
-/** A place as a user names it. */
-export interface StoredPlace {
-  readonly target: StatefulTarget;
-  readonly path: string;
-}
-
 /** The name of a place in the ledger and in hashes, whatever working folder and links lead to it. */
-export function placeName({ target, path }: StoredPlace): string {
+export function placeName({ target, path }: Place): string {
   return `${target.name} ${schemeOf(path) === undefined ? realPath(path) : path.replace(/\/+$/, '')}`;
 }
 
 /** The places, and the ways in which people are looked for. */
 export interface PeopleSearch {
-  readonly places: readonly StoredPlace[];
+  readonly places: readonly Place<StatefulTarget>[];
   /** The export of profiles; undefined if it is not asked. */
   readonly profiles: ProfileService | undefined;
   /** Column of the places with the external ids. */

@@ -37,6 +37,12 @@ export interface StatefulTarget extends Target {
   people(): Promise<People>;
 }
 
+/** A place, as a user names it. */
+export interface Place<T extends Target = Target> {
+  readonly target: T;
+  readonly path: string;
+}
+
 /** Options of a place that is loaded. */
 export interface OpenOptions extends PlaceOptions, ColumnRules {
   /** Time that files removed from a table are kept for its readers (ms); of Delta. */

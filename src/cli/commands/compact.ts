@@ -10,12 +10,12 @@ export const command = defineCommand({
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { config, place } = configuredPlace('compact', values, [duckdb], context);
+    const { config, place } = configuredPlace(values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
-    const work = () => compactDuckDb(place, placeOptions(config, context));
-    const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place}`, work, context);
+    const work = () => compactDuckDb(place.path, placeOptions(config, context));
+    const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place.path}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
-    return { result, lines: [`${place}: ${count(rows, 'row')}, ${size}.`] };
+    return { result, lines: [`${place.path}: ${count(rows, 'row')}, ${size}.`] };
   },
 });

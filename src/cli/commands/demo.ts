@@ -6,7 +6,7 @@ import { startSimulator } from '../../simulator/simulator.ts';
 import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import type { PlaceOptions } from '../../targets/place-options.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
-import { EXPORT_KEYS, openOptions, placeOptions, readConfiguration, requireKeys } from '../configuration.ts';
+import { placeOptions, readConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { reportPage } from '../report/report-page.ts';
 import type { Summary } from '../results.ts';
@@ -74,7 +74,7 @@ export const command = defineCommand({
     say(`An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`);
     terminal.result('');
     const summary = await loadDemo(file, context);
-    say(describeSummary(summary, { target: duckdb, place: file }));
+    say(describeSummary(summary, { target: duckdb, path: file }));
     terminal.result('');
     const place = placeOptions(readConfiguration({}, context), context);
     for (const line of queryLines(await queryDemo(file, place), terminal.columns)) terminal.result(line);
@@ -99,8 +99,10 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       on_gap: 'warn',
       user_profiles: true,
     };
-    const config = requireKeys(readConfiguration(keys, context), ...EXPORT_KEYS);
-    return await runSync({ config, days: {} }, await duckdb.open(file, openOptions(config, context)), context);
+    const run = { place: { target: duckdb, path: file }, config: readConfiguration(keys, context), days: {} };
+    const { summary, error } = await runSync(run, context);
+    if (error !== undefined) throw error;
+    return summary;
   } finally {
     await simulator.close();
   }

@@ -17,7 +17,7 @@ import {
   requireKeys,
 } from '../configuration.ts';
 import { type Context, secretOf } from '../context.ts';
-import { placeUsage, targetOf } from '../place-arguments.ts';
+import { placeFrom, placeUsage } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
 
 export const command = defineCommand({
@@ -96,7 +96,7 @@ function placeProblem(answer: string): string | undefined {
   if (place === '') return `wanted ${placeUsage(TARGETS)}`;
   if (hasCredentials(place)) return addressWithCredentials('the address').message;
   try {
-    targetOf(target, place, TARGETS, 'init');
+    placeFrom(target, place, TARGETS);
     return undefined;
   } catch (error) {
     return messageOf(error);

@@ -10,8 +10,8 @@ import { type CommandConfig, openOptions, PLAN_KEYS, placeOptions, requireKeys }
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
-import { EMPTY_SUMMARY, type Summary } from '../results.ts';
-import { withRunRecord } from '../run/run.ts';
+import { EMPTY_SUMMARY } from '../results.ts';
+import { type RunOutcome, recordedRun } from '../run/run.ts';
 
 export const command = defineCommand({
   options: {
@@ -25,16 +25,19 @@ export const command = defineCommand({
   ],
   docsPage: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
-    const { config: configuration, target, place } = configuredPlace('load', values, STATEFUL_TARGETS, context);
+    const { config: configuration, place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const { target, path } = place;
     const config = requireKeys(configuration, ...PLAN_KEYS);
     const maintenance = await target.maintenance();
-    if ((await maintenance.readState(place, placeOptions(config, context)))?.exportState === undefined)
-      throw configError(`${place} holds nothing yet: sync first, then load what the service no longer exports.`);
-    const sink = await target.open(place, openOptions(config, context));
+    if ((await maintenance.readState(path, placeOptions(config, context)))?.exportState === undefined)
+      throw configError(`${path} holds nothing yet: sync first, then load what the service no longer exports.`);
+    const sink = await target.open(path, openOptions(config, context));
     const loading = () => during(`Loading ${file}`, () => loadDay(sink, file, day, config, context), context);
-    const { rows, days_changed, next_from_date: cursor } = await withRunRecord(sink, loading, context);
-    const line = `${count(rows, 'row')} of ${day} are in ${place}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
-    return { result: { v: 1, target: target.name, place, file, day, rows, cursor, days_changed }, lines: [line] };
+    const { summary, error } = await recordedRun(sink, loading, context);
+    if (error !== undefined) throw error;
+    const { rows, days_changed, next_from_date: cursor } = summary;
+    const line = `${count(rows, 'row')} of ${day} are in ${path}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
+    return { result: { v: 1, target: target.name, place: path, file, day, rows, cursor, days_changed }, lines: [line] };
   },
 });
 
@@ -44,7 +47,7 @@ async function loadDay(
   day: Day,
   config: CommandConfig & { readonly serviceId: string },
   { clock, signal }: Context,
-): Promise<Summary> {
+): Promise<RunOutcome> {
   const suppression = suppressionOf(config);
   const { exportState: state, receipts, suppressionLength } = sink.state ?? {};
   requireSuppression('The place', suppressionLength, suppression?.length);
@@ -53,5 +56,5 @@ async function loadDay(
     sink.commit(days, progress),
   );
   const next_from_date = sink.state?.exportState?.from_date ?? null;
-  return { ...EMPTY_SUMMARY, rows, days: 1, days_changed: daysChanged, next_from_date };
+  return { summary: { ...EMPTY_SUMMARY, rows, days: 1, days_changed: daysChanged, next_from_date } };
 }

@@ -9,12 +9,12 @@ export const command = defineCommand({
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
-    const { config, target, place } = configuredPlace('models', values, [duckdb], context);
+    const { config, place } = configuredPlace(values, [duckdb], context);
     const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
-    const names = await writeModels(place, placeOptions(config, context));
+    const names = await writeModels(place.path, placeOptions(config, context));
     const lines = MODELS.map(({ grain, parameters }, i) =>
       [names[i], parameters === undefined ? '' : `(${parameters.join(', ')})`, ': ', grain].join(''),
     );
-    return { result: { v: 1, target: target.name, place, models: names }, lines };
+    return { result: { v: 1, target: place.target.name, place: place.path, models: names }, lines };
   },
 });

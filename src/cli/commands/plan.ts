@@ -10,6 +10,6 @@ export const command = defineCommand({
   docsPage: 'days-and-types.md',
   async run(values, context) {
     const config = readConfiguration(values.config, context);
-    return await planSync(optionalPlaceOf('plan', values, TARGETS, config), values, config, context);
+    return await planSync(optionalPlaceOf(values, TARGETS, config), values, config, context);
   },
 });

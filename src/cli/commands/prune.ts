@@ -30,18 +30,19 @@ export const command = defineCommand({
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   docsPage: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {
-    const { config, target, place } = configuredPlace('prune', values, STATEFUL_TARGETS, context);
+    const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const { target, path } = place;
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance();
     const options = { ...placeOptions(config, context), execute };
-    const work = () => maintenance.prune(place, before, options);
-    const { days, rows } = await during(`Pruning ${place}`, work, context);
+    const work = () => maintenance.prune(path, before, options);
+    const { days, rows } = await during(`Pruning ${path}`, work, context);
     const what = `${count(days.length, 'day')} before ${before} with ${count(rows, 'row')}`;
-    const result = { v: 1, target: target.name, place, before, executed: execute, days, rows };
+    const result = { v: 1, target: target.name, place: path, before, executed: execute, days, rows };
     if (days.length === 0)
-      return { result, lines: [`Nothing to remove: ${place} has no rows of days before ${before}.`] };
+      return { result, lines: [`Nothing to remove: ${path} has no rows of days before ${before}.`] };
     const plan = `This would remove ${what}. To do so, add --execute.`;
-    return { result, lines: [execute ? `Removed ${what} from ${place}.` : plan] };
+    return { result, lines: [execute ? `Removed ${what} from ${path}.` : plan] };
   },
 });
 

@@ -15,17 +15,18 @@ export const command = defineCommand({
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
-    const { config, target, place } = configuredPlace('report', values, STATEFUL_TARGETS, context);
+    const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const { target, path } = place;
     const { output } = values;
     const maintenance = await target.maintenance();
-    const work = () => maintenance.report(place, placeOptions(config, context));
-    const report = await during(`Reading ${place}`, work, context);
+    const work = () => maintenance.report(path, placeOptions(config, context));
+    const report = await during(`Reading ${path}`, work, context);
     const page = reportPage(report, {
-      place: `${target.name} ${place}`,
+      place: `${target.name} ${path}`,
       now: context.clock.now(),
       historyDays: config.historyDays,
     });
-    const result = { v: 1, target: target.name, place, output };
+    const result = { v: 1, target: target.name, place: path, output };
     if (output === '-') return { result, lines: page.trimEnd().split('\n') };
     await writeNamedFile(output, page, `the report ${output}`);
     const size = formatBytes(Buffer.byteLength(page));

@@ -1,5 +1,4 @@
 import { onAbort } from '../../base/abort.ts';
-import { EXIT } from '../../base/errors.ts';
 import { readJsonFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import { defineCommand, text, whole, withDefault } from '../command.ts';
@@ -26,6 +25,6 @@ export const command = defineCommand({
     } finally {
       await simulator.close();
     }
-    return EXIT.done;
+    return { result: { v: 1 }, lines: [] };
   },
 });

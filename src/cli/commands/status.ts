@@ -6,12 +6,12 @@ import { implausible } from '../../extract/doubtful-days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { daysOfOtherFilters } from '../../table/place-warnings.ts';
 import { countStoredRows, type StoredReceipt } from '../../table/receipts.ts';
-import type { StatefulTarget } from '../../targets/contract.ts';
+import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { type CommandConfig, placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { configuredPlace, type NamedPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import type { Status } from '../results.ts';
 import { timeText } from '../text-layout.ts';
 
@@ -20,21 +20,21 @@ export const command = defineCommand({
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { config, ...namedPlace } = configuredPlace('status', values, STATEFUL_TARGETS, context);
-    const result = await readStatus(namedPlace, config, context);
+    const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const result = await readStatus(place, config, context);
     return { result, lines: linesOf(result) };
   },
 });
 
 /** Reads what a place holds, without its rows. */
 export async function readStatus(
-  { target, place }: NamedPlace<StatefulTarget>,
+  { target, path }: Place<StatefulTarget>,
   config: CommandConfig,
   context: Context,
 ): Promise<Status> {
   const maintenance = await target.maintenance();
-  const state = await maintenance.readState(place, placeOptions(config, context));
-  if (state === undefined) throw configError(`${place} holds nothing yet: load it with sync ${target.name} ${place}.`);
+  const state = await maintenance.readState(path, placeOptions(config, context));
+  if (state === undefined) throw configError(`${path} holds nothing yet: load it with sync ${target.name} ${path}.`);
   const { receipts, exportState, timezone, profiles } = state;
   const cursor = exportState?.from_date ?? null;
   const dayReceipts = [...receipts.values()];
@@ -43,7 +43,7 @@ export async function readStatus(
   return {
     v: 1,
     target: target.name,
-    place,
+    place: path,
     cursor,
     first_day: stored[0]?.day ?? null,
     last_day: stored.at(-1)?.day ?? null,

@@ -1,10 +1,10 @@
 import { EXIT } from '../../base/errors.ts';
-import type { StatefulTarget } from '../../targets/contract.ts';
+import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { type CommandConfig, placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { configuredPlace, type NamedPlace, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
 import type { Verification } from '../results.ts';
 
@@ -13,25 +13,24 @@ export const command = defineCommand({
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { config, ...namedPlace } = configuredPlace('verify', values, STATEFUL_TARGETS, context);
-    const { place } = namedPlace;
-    const result = await during(`Verifying ${place}`, () => verificationOf(namedPlace, config, context), context);
+    const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const result = await during(`Verifying ${place.path}`, () => verificationOf(place, config, context), context);
     const { differences, warnings } = result;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const agrees = differences.length === 0;
     const lines = differences.map(({ check, message }) => `${check}: ${message}`);
-    const shown = agrees ? [`${place} agrees with its receipts.`] : lines;
+    const shown = agrees ? [`${place.path} agrees with its receipts.`] : lines;
     return { result, lines: shown, exit: agrees ? EXIT.done : EXIT.failed };
   },
 });
 
 /** Compares what a place holds with its receipts. */
 export async function verificationOf(
-  { target, place }: NamedPlace<StatefulTarget>,
+  { target, path }: Place<StatefulTarget>,
   config: CommandConfig,
   context: Context,
 ): Promise<Verification> {
   const maintenance = await target.maintenance();
-  const { differences, warnings } = await maintenance.verify(place, placeOptions(config, context));
-  return { v: 1, target: target.name, place, differences, warnings };
+  const { differences, warnings } = await maintenance.verify(path, placeOptions(config, context));
+  return { v: 1, target: target.name, place: path, differences, warnings };
 }

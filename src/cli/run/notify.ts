@@ -11,15 +11,15 @@ import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
+import type { Place } from '../../targets/contract.ts';
 import { type Context, secretOf } from '../context.ts';
-import type { NamedPlace } from '../place-arguments.ts';
 import type { Summary } from '../results.ts';
 import { describeSummary } from './summary.ts';
 
-/** A run that is over, or a command line that was refused, whose place may not be known. */
+/** A run that is over. The place is unknown where the configuration was refused. */
 export interface FinishedRun {
   readonly summary: Summary;
-  readonly namedPlace: NamedPlace | undefined;
+  readonly place: Place | undefined;
   readonly historyDays: number;
 }
 
@@ -82,15 +82,15 @@ const firstNames = (names: readonly string[]): string =>
 /** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
 export async function notify(
   url: Secret,
-  { summary, namedPlace, historyDays }: FinishedRun,
+  { summary, place, historyDays }: FinishedRun,
   context: Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>,
 ): Promise<void> {
   const { clock, logger, signal } = context;
   const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
   // Whoever pressed Ctrl-C knows.
   if (reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
-  const command = namedPlace === undefined ? 'sync' : printable(`sync ${namedPlace.target.name} ${namedPlace.place}`);
-  const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, namedPlace))].join('\n');
+  const command = place === undefined ? 'sync' : printable(`sync ${place.target.name} ${place.path}`);
+  const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, place))].join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
   // A process that is told to end has seconds left, and makes one attempt.
   const limits = signal.aborted

@@ -4,72 +4,93 @@ import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
+import { pinnedTypes } from '../../extract/discover.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
-import type { Sink, StreamSink } from '../../targets/contract.ts';
+import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
+import { type CommandConfig, EXPORT_KEYS, openOptions, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { RunFailed } from '../failure.ts';
+import { failureOf } from '../failure.ts';
 import { progressOf, withProgress } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { summaryOf } from './summary.ts';
 
 export interface SyncRun {
-  readonly config: SourceConfig & { readonly spoolDir: string; readonly ledgerDir?: string | undefined };
+  readonly place: Place;
+  readonly config: CommandConfig;
   /** The days given on the command line, which take precedence over the configuration. */
   readonly days: Pick<PlanInput, 'from' | 'to' | 'fullRefresh'>;
   readonly maxWaitMs?: number | undefined;
+  /** File with a pinned schema. */
+  readonly schema?: string | undefined;
 }
 
-/**
- * Plans, and exports into an open place. One that keeps what it loads records the run, and is closed. Throws RunFailed;
- * a stream throws what is wrong before the first request as it is.
- */
-export async function runSync(run: SyncRun, sink: Sink | StreamSink, context: Context): Promise<Summary> {
-  const work = () => loadInto(sink, run, context);
-  return 'commit' in sink ? await withRunRecord(sink, work, context) : await work();
+/** What a run came to: what is done, and what ended it early, if anything did. */
+export interface RunOutcome {
+  readonly summary: Summary;
+  readonly error?: unknown;
 }
 
-/** Does the work of a run on an open place, records there how it ended, and closes the place. Throws RunFailed. */
-export async function withRunRecord(
+export function failedRun(done: Summary, error: unknown, context: Context): RunOutcome {
+  const { exit, error: sentence } = failureOf(error, context);
+  return { summary: { ...done, exit, error: sentence }, error };
+}
+
+/** Opens a place, plans, and exports into it. A place that keeps what it loads records the run. */
+export function runSync(run: SyncRun, context: Context): Promise<RunOutcome> {
+  return outcomeOf(async () => {
+    const { target, path } = run.place;
+    const config = requireKeys(run.config, ...EXPORT_KEYS);
+    const pinned = pinnedTypes(run.schema);
+    const sink = await target.open(path, { ...openOptions(config, context), pinned });
+    const work = () => loadInto(sink, run, config, context);
+    return 'commit' in sink ? recordedRun(sink, work, context) : work();
+  }, context);
+}
+
+/** Does the work of a run on an open place, records there how it ended, and closes the place. */
+export async function recordedRun(
   sink: Pick<Sink, 'recordRun' | 'close'>,
-  work: () => Promise<Summary>,
+  work: () => Promise<RunOutcome>,
   context: Context,
-): Promise<Summary> {
+): Promise<RunOutcome> {
   const { clock, logger } = context;
   const now = () => new Date(clock.now()).toISOString();
   const began = now();
-  let summary: Summary;
-  let failed: RunFailed | undefined;
-  try {
-    summary = await work();
-  } catch (error) {
-    failed = error instanceof RunFailed ? error : new RunFailed(EMPTY_SUMMARY, error, context);
-    summary = failed.summary;
-  }
-  const { rows, days, exports, bytes, exit: exitCode, error: cause } = summary;
+  let outcome = await outcomeOf(work, context);
+  const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
   try {
     await sink.recordRun({ began, ended: now(), exitCode, cause, version: VERSION, rows, days, exports, bytes });
   } catch (error) {
-    if (failed !== undefined) logger.warn('run.record', `This run could not be recorded: ${messageOf(error)}`);
-    failed ??= new RunFailed(summary, error, context);
+    if (outcome.error === undefined) outcome = failedRun(outcome.summary, error, context);
+    else logger.warn('run.record', `This run could not be recorded: ${messageOf(error)}`);
   }
   // What is committed and recorded stays, whatever becomes of the lock.
   await sink.close().catch((error: unknown) => {
     logger.warn('run.close', `The place could not be closed: ${messageOf(error)}`);
   });
-  if (failed !== undefined) throw failed;
-  return summary;
+  return outcome;
+}
+
+/** The outcome of work; of work that throws, that nothing is done. */
+async function outcomeOf(work: () => Promise<RunOutcome>, context: Context): Promise<RunOutcome> {
+  try {
+    return await work();
+  } catch (error) {
+    return failedRun(EMPTY_SUMMARY, error, context);
+  }
 }
 
 /** Does the work of a run. */
 async function loadInto(
   sink: Sink | StreamSink,
-  { config, days, maxWaitMs }: SyncRun,
+  { days, maxWaitMs }: SyncRun,
+  config: CommandConfig & SourceConfig,
   context: Context,
-): Promise<Summary> {
+): Promise<RunOutcome> {
   const { clock, logger } = context;
   const began = clock.now();
   // The place, if it keeps what it loads.
@@ -105,9 +126,9 @@ async function loadInto(
   try {
     await withProgress(progress, loadAll, context);
   } catch (error) {
-    throw new RunFailed(summary(), error, context);
+    return failedRun(summary(), error, context);
   } finally {
     await service.close();
   }
-  return summary();
+  return { summary: summary() };
 }

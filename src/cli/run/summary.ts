@@ -2,8 +2,9 @@ import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
 import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
 import { cursorOf, type Plan } from '../../extract/which-days.ts';
+import type { Place } from '../../targets/contract.ts';
 import type { LoadCounts } from '../../targets/load.ts';
-import { isStdout, type NamedPlace } from '../place-arguments.ts';
+import { isStdout } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
 export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
@@ -31,9 +32,9 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
   };
 }
 
-export function describeSummary(summary: Summary, namedPlace: NamedPlace | undefined): string {
-  const place = isStdout(namedPlace) ? 'the stream' : (namedPlace?.place ?? 'any place');
-  const daysText = summary.days === 0 ? nothingStoredText(summary, place) : storedText(summary, place);
+export function describeSummary(summary: Summary, place: Place | undefined): string {
+  const placeText = isStdout(place) ? 'the stream' : (place?.path ?? 'any place');
+  const daysText = summary.days === 0 ? nothingStoredText(summary, placeText) : storedText(summary, placeText);
   return summary.profiles === null ? daysText : `${daysText} ${count(summary.profiles, 'user profile')} stored.`;
 }
 

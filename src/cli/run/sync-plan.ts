@@ -4,10 +4,10 @@ import { toDateOf } from '../../extract/export-request.ts';
 import { isSnapshotDue, profileFingerprint } from '../../extract/profile-snapshot.ts';
 import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
+import type { Place } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { type CommandConfig, PLAN_KEYS, placeOptions, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import type { NamedPlace } from '../place-arguments.ts';
 import type { PlanResult } from '../results.ts';
 import { tableLines } from '../text-layout.ts';
 import type { SyncRun } from './run.ts';
@@ -18,20 +18,18 @@ const EXPORTS_PER_HOUR = 100;
 
 /** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
 export async function planSync(
-  namedPlace: NamedPlace | undefined,
+  place: Place | undefined,
   days: SyncRun['days'],
   configuration: CommandConfig,
   context: Context,
 ) {
   const config = requireKeys(configuration, ...PLAN_KEYS);
-  const target = STATEFUL_TARGETS.find((stateful) => stateful === namedPlace?.target);
+  const target = STATEFUL_TARGETS.find((stateful) => stateful === place?.target);
   const state =
-    namedPlace &&
-    target &&
-    (await (await target.maintenance()).readState(namedPlace.place, placeOptions(config, context)));
+    place && target && (await (await target.maintenance()).readState(place.path, placeOptions(config, context)));
   const now = context.clock.now();
   const planned = planRun({ ...days, settings: config, prior: priorLoadsOf(state), now });
-  const hasProfiles = config.userProfiles && (namedPlace === undefined || target !== undefined);
+  const hasProfiles = config.userProfiles && (place === undefined || target !== undefined);
   const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFingerprint(config), now);
   logNotes(planned, context.logger);
   const result: PlanResult = {

@@ -158,24 +158,13 @@ describe('the configuration of the command line', () => {
     ]);
   });
 
-  it('that sync refuses is reported in its JSON, as are unknown options', async () => {
-    const line = 'sync duckdb x.duckdb --json';
-    const misspelt = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, line);
-    const unknown = await run(REQUIRED, `${line} --colour`);
-    for (const [{ code, stdout }, reason] of [
-      [misspelt, /DFINERY_SERVICEID/],
-      [unknown, /^there is no option --colour\./],
-      [await run(REQUIRED, `${line} --schema=`), /^--schema is empty\./],
-    ] as const) {
-      expect(code).toBe(2);
-      expect(Object.keys(JSON.parse(stdout))).toEqual(summarySchema.required);
-      expect(JSON.parse(stdout)).toMatchObject({ exit: 2, error: expect.stringMatching(reason) });
-    }
-    const configured = { DFINERY_TARGET: 'arrow', DFINERY_PLACE: '-' };
-    for (const stream of [await run(REQUIRED, 'sync arrow - --json --colour'), await run(configured, 'sync --json')]) {
-      expect(stream.stdout).toBe('');
-      expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
-    }
+  it('that sync refuses is reported in its JSON, on stderr where stdout carries the data', async () => {
+    const { code, stdout } = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, 'sync duckdb x.duckdb --json');
+    expect([code, Object.keys(JSON.parse(stdout))]).toEqual([2, summarySchema.required]);
+    expect(JSON.parse(stdout)).toMatchObject({ exit: 2, error: expect.stringContaining('DFINERY_SERVICEID') });
+    const stream = await run({ DFINERY_TARGET: 'arrow', DFINERY_PLACE: '-' }, 'sync --json');
+    expect(stream.stdout).toBe('');
+    expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });
   });
 
   it('is shown by help config: every variable with its meaning, no secret', async () => {

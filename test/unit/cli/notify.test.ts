@@ -46,7 +46,7 @@ async function reported(
   const env = { DFINERY_NOTIFY_URL: url, ...variables };
   const notification = notifyAddress(undefined, { env, redactor: new Redactor() });
   if (notification === undefined) throw new Error('no notification');
-  const run = { summary: { ...EMPTY_SUMMARY, ...more }, namedPlace: { target: duckdb, place: 'x' }, historyDays };
+  const run = { summary: { ...EMPTY_SUMMARY, ...more }, place: { target: duckdb, path: 'x' }, historyDays };
   try {
     await notify(notification, run, { clock, env, logger, signal: stop.signal });
   } finally {
@@ -155,26 +155,20 @@ it('a sync that is refused is notified of, without a password in its words; a dr
   await once(server, 'listening');
   try {
     const env = { DFINERY_NOTIFY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` };
-    expect((await runHere(['sync', 'duckdb', 'x.duckdb', '--colour'], { env })).code).toBe(2);
     const misspelt = { ...env, DFINERY_SERVICEID: 'x' };
     expect((await runHere(['--log-level', 'error', 'sync', 'duckdb', 'x.duckdb'], { env: misspelt })).code).toBe(2);
-    expect(texts).toEqual([
-      expect.stringContaining('there is no option --colour'),
-      expect.stringContaining('DFINERY_SERVICEID'),
-    ]);
-    const placed = { ...misspelt, DFINERY_TARGET: 'duckdb', DFINERY_PLACE: 'x.duckdb' };
+    expect(texts.pop()).toMatch(/^dfinery-elt, sync:\n.*DFINERY_SERVICEID.*\nNothing was committed to any place\.$/);
+    const placed = { ...env, DFINERY_TARGET: 'duckdb', DFINERY_PLACE: 'x.duckdb' };
     await runHere(['sync'], { env: placed });
     expect(texts.pop()).toMatch(/^dfinery-elt, sync duckdb x\.duckdb:\n.*\nNothing was committed to x\.duckdb\.$/);
-    await runHere(['sync'], { env: misspelt });
-    expect(texts.pop()).toMatch(/^dfinery-elt, sync:\n.*\nNothing was committed to any place\.$/);
-    expect((await runHere(['sync', 'duckdb', 'x.duckdb', '--dry-run', '--colour'], { env })).code).toBe(2);
+    expect((await runHere(['sync', '--dry-run'], { env: misspelt })).code).toBe(2);
     for (const scheme of ['postgres', 'https']) {
       const words = ['sync', 'duckdb', `${scheme}://user:SECRET@host/db`];
       expect(JSON.stringify(await runHere(words, { env }))).not.toContain('SECRET');
     }
     const configured = { ...env, DFINERY_TARGET: 'delta', DFINERY_PLACE: 's3://user:SECRET@bucket/lake' };
     expect(JSON.stringify(await runHere(['sync'], { env: configured }))).not.toContain('SECRET');
-    expect(texts.slice(2)).toEqual([1, 2, 3].map(() => expect.not.stringContaining('SECRET')));
+    expect(texts).toEqual([expect.not.stringContaining('SECRET')]);
   } finally {
     server.close();
   }

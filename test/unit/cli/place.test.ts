@@ -48,11 +48,11 @@ describe('a place of another target', () => {
       const { code, stderr } = await runHere([command, other, place, ...more], { env });
       expect([code, stderr]).toEqual([
         2,
-        expect.stringContaining(`${place} is a place of ${name}: write ${command} ${name} ${place}.`),
+        expect.stringContaining(`${place} is a place of ${name}: write ${name} ${place}.`),
       ]);
     }
     const forget = ['forget', '--id', 'x', '--in', other, place, '--by-column', 'x', '--purge-only'];
-    expect((await runHere(forget, { env })).stderr).toContain(`write --in ${name} ${place}.`);
+    expect((await runHere(forget, { env })).stderr).toContain(`write ${name} ${place}.`);
   });
 });
 

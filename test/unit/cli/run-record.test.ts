@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { configError } from '../../../src/base/errors.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
-import { withRunRecord } from '../../../src/cli/run/run.ts';
+import { recordedRun } from '../../../src/cli/run/run.ts';
 
 const terminal = { result() {}, note() {}, status() {}, isInteractive: false, columns: 80 };
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
@@ -11,9 +11,9 @@ it('a record that cannot be written fails a run that was good, and never hides w
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
   const signal = new AbortController().signal;
   const context = contextOf({ terminal, clock: systemClock, env: {}, signal }, 'info', 'text');
-  await expect(withRunRecord(sink, async () => EMPTY_SUMMARY, context)).rejects.toMatchObject({ cause: full });
+  expect(await recordedRun(sink, async () => ({ summary: EMPTY_SUMMARY }), context)).toMatchObject({ error: full });
   const error = configError('The token is wrong.');
-  await expect(withRunRecord(sink, () => Promise.reject(error), context)).rejects.toMatchObject({ cause: error });
+  expect(await recordedRun(sink, () => Promise.reject(error), context)).toMatchObject({ error });
 });
 
 it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
@@ -22,6 +22,7 @@ it('a place that cannot be closed is warned of: the run is committed and recorde
   const signal = new AbortController().signal;
   const context = contextOf({ terminal: noting, clock: systemClock, env: {}, signal }, 'info', 'text');
   const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
-  expect(await withRunRecord(sink, async () => EMPTY_SUMMARY, context)).toBe(EMPTY_SUMMARY);
+  const { summary, error } = await recordedRun(sink, async () => ({ summary: EMPTY_SUMMARY }), context);
+  expect([summary, error]).toEqual([EMPTY_SUMMARY, undefined]);
   expect(notes).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);
 });
