@@ -17,15 +17,15 @@ export interface FilesLog {
   /** The version that was read or committed last; undefined before the first commit. */
   readonly version: PlaceVersion | undefined;
   /**
-   * Reads the latest version; false if it is the one that was known. Unless the place is only read, it first finishes
-   * what a killed run left half-way. For a load of profiles it throws a configuration failure if others' files lie
+   * Reads the latest version; false if it is the one that was known. For a load of profiles it throws a configuration failure if others' files lie
    * where their table would.
    */
   read(): Promise<boolean>;
   /** True if a file of `version` was replaced under its name. Then what was read may be of two versions. */
   hasReplacedFiles(): boolean;
   /**
-   * Reads the latest version, has a change of it planned, and makes that visible, together with the state. A change
+   * Reads the latest version, has a change of it planned, and makes that visible, together with the state. It also
+   * finishes what a killed run left half-way. A change
    * after which all is as before leaves no trace, unless it is a purge. Once it returns, no crash undoes it. If another
    * writer commits to a table first, it removes the new files of that table, and throws a transient failure. A change
    * of the table before stays.

@@ -52,7 +52,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
   for await (const row of rows) yield `${row}\n`;
 }
 
-/** Runs the steps of a purge before it writes. Like every run, it first finishes what a killed run left. */
+/** Runs the steps of a purge before it writes. */
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const { people } = await place.engine.transaction(() => findRemoval(place, query));

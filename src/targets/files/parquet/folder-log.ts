@@ -14,14 +14,14 @@ import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
-import type { RunRecord } from '../../../table/place-state.ts';
+import { newState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
 import { parquetColumns } from '../parquet-file.ts';
-import type { PlannedChange } from '../place-version.ts';
+import type { Change, PlannedChange } from '../place-version.ts';
 import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
-import { FolderWriter } from './folder-writer.ts';
+import { commitToFolder } from './folder-writer.ts';
 import { type FolderVersion, ifNoFolder, readFolder, sizeAndTime } from './read-folder.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
@@ -45,6 +45,21 @@ export const PARQUET: FilesFormat = {
   logOf: (localFiles, options, mode) => new FolderLog(localFiles, options, mode),
 };
 
+/** A folder before its first commit. */
+const emptyFolder = (timezone: string | null): FolderVersion => ({
+  state: newState(timezone),
+  files: [],
+  damaged: new Map(),
+  damage: [],
+  removedDays: [],
+  recordedProfiles: undefined,
+  text: undefined,
+});
+
+/** A change of nothing. */
+const unchanged = (version: FolderVersion | undefined): Change | undefined =>
+  version && { kind: 'load', state: version.state, files: [] };
+
 /** The text of `_dfinery.json`; undefined before the first commit. */
 const readStateText = async (storage: Storage): Promise<string | undefined> =>
   (await storage.read(STATE_FILE))?.toString('utf8');
@@ -64,34 +79,39 @@ class FolderLog implements FilesLog {
   async read(): Promise<boolean> {
     const before = this.version;
     if (before !== undefined) await this.#awaitWriter();
-    if (this.#mode === 'read') this.version = await this.#readVersion();
-    else await this.#locked(async () => {});
-    if (this.#mode === 'load' && this.#options.userProfiles === true) await this.#refuseForeignProfiles();
+    this.version = await this.#readVersion();
+    if (this.#mode === 'load' && this.#options.userProfiles === true && !this.#hasProfiles) {
+      const { storage } = this.#localFiles;
+      if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
+    }
     return before?.text !== this.version?.text || this.#areReplaced(before);
-  }
-
-  async #refuseForeignProfiles(): Promise<void> {
-    const { storage } = this.#localFiles;
-    if (this.#hasProfiles || !(await hasObjects(storage, USER_PROFILES.name))) return;
-    throw foreignError(storage.address, USER_PROFILES.name);
   }
 
   hasReplacedFiles(): boolean {
     return this.#areReplaced(this.version);
   }
 
+  /** Plans under the lock, on a folder that is read anew. Without a change it stores how the files differ from it. */
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
-    return this.#locked(async (writer) => {
-      const { change, report } = await plan();
-      if (change !== undefined) this.version = await writer.commit(this.version, change);
+    const { clock, lockWaitMs: waitMs, signal, address } = this.#options;
+    makeFolders(this.#path(OWN_FOLDER));
+    const lock = { what: `the folder ${address}`, clock, waitMs, signal };
+    return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
+      this.version = await this.#readVersion();
+      this.#warnOfRemovedDays();
+      const { change = unchanged(this.version), report } = await plan();
+      if (change !== undefined) {
+        const before = this.version ?? emptyFolder(change.state.timezone);
+        this.version = await commitToFolder(this.#localFiles, before, change, checkHeld);
+      }
       return report;
     });
   }
 
-  recordRun(run: RunRecord): Promise<void> {
-    return this.#locked(async (writer) => {
-      if (this.version === undefined) return;
-      this.version = await writer.store({ ...this.version, state: { ...this.version.state, lastRun: run } });
+  recordRun(lastRun: RunRecord): Promise<void> {
+    return this.commit(async () => {
+      const change = unchanged(this.version);
+      return { change: change && { ...change, state: { ...change.state, lastRun } }, report: undefined };
     });
   }
 
@@ -124,30 +144,18 @@ class FolderLog implements FilesLog {
     return join(this.#localFiles.storage.address, path);
   }
 
-  /** Runs work under the lock, on a folder that is read anew and mended. */
-  #locked<T>(work: (writer: FolderWriter) => Promise<T>): Promise<T> {
-    const { clock, lockWaitMs: waitMs, signal, address } = this.#options;
-    makeFolders(this.#path(OWN_FOLDER));
-    const lock = { what: `the folder ${address}`, clock, waitMs, signal };
-    return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
-      const version = await this.#readVersion();
-      const writer = new FolderWriter(this.#localFiles, checkHeld);
-      this.version = version && (await writer.mend(version));
-      return work(writer);
-    });
-  }
-
   async #readVersion(): Promise<FolderVersion | undefined> {
     const text = await readStateText(this.#localFiles.storage);
-    if (text === undefined) return undefined;
-    const { version, daysRemoved } = await readFolder(this.#localFiles, text);
-    if (daysRemoved.length > 0 && this.#mode !== 'read') {
-      const { address, logger } = this.#options;
-      const days = daysRemoved.length;
-      const removed = `the files of ${plainCount(days, 'day')} were removed (${nameDays(daysRemoved)})`;
-      logger.warn('days.removed', `${address}: ${removed}: they count as pruned.`, { days });
-    }
-    return version;
+    return text === undefined ? undefined : readFolder(this.#localFiles, text);
+  }
+
+  #warnOfRemovedDays(): void {
+    const { address, logger } = this.#options;
+    const { removedDays = [] } = this.version ?? {};
+    const days = removedDays.length;
+    if (days === 0) return;
+    const removed = `the files of ${plainCount(days, 'day')} were removed (${nameDays(removedDays)})`;
+    logger.warn('days.removed', `${address}: ${removed}: they count as pruned.`, { days });
   }
 
   /** Waits, within bounds, for a writer that is at work. */

@@ -1,7 +1,7 @@
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { codeOf } from '../../../base/errors.ts';
-import { newState, type PlaceState } from '../../../table/place-state.ts';
+import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
@@ -21,87 +21,69 @@ import { damageIn, type FolderVersion, sizeAndTime } from './read-folder.ts';
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
 
 /**
- * Changes a folder while its lock is held. Each step is on the disk before the next, and leaves a folder that
+ * Makes a change of a folder whose lock is held. Each step is on the disk before the next, and leaves a folder that
  * `readFolder` understands. A kill between the files of two days can leave a row of both in neither of them. The next
  * sync stores it, since the cursor has not moved. A killed purge can leave people in some days. They are on the
- * suppression list, so the same command removes them.
+ * suppression list, so the same command removes them. A change without files finishes what a killed run left half-way.
+ * `checkHeld` throws once the lock is lost: this process may have been suspended for long.
  */
-export class FolderWriter {
-  readonly #localFiles: LocalFiles;
-  /** Asked before each step that others see: this process may have been suspended for long. */
-  readonly #checkHeld: () => void;
-
-  constructor(localFiles: LocalFiles, checkHeld: () => void) {
-    this.#localFiles = localFiles;
-    this.#checkHeld = checkHeld;
-  }
-
-  /** Finishes what a killed run left half-way, and stores what differs from the state. */
-  mend(version: FolderVersion): Promise<FolderVersion> {
-    return this.commit(version, { kind: 'load', state: version.state, files: [] });
-  }
-
-  /** Makes a change of a version; `before` is undefined for the first commit. */
-  async commit(before: FolderVersion | undefined, change: Change): Promise<FolderVersion> {
-    const { state, files: changed } = change;
-    const current = before ?? {
-      state: newState(state.timezone),
-      files: [],
-      damaged: new Map(),
-      damage: [],
-      recordedProfiles: undefined,
-      text: undefined,
-    };
-    // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-    const announced = await this.store({ ...current, state: announcedState(current.state, change) });
-    const files = new Map(current.files.map((file) => [file.path, file]));
-    const damaged = new Map(current.damaged);
-    const replace = async ({ day, table, file }: FileChange) => {
-      const path = filePath(day, table);
-      damaged.delete(path);
-      files.delete(path);
-      if (file === undefined) await this.#remove(path);
-      else files.set(path, await this.#put(file));
-    };
-    // 2. The other files get the new columns.
-    for await (const rewritten of this.#localFiles.conform(current.files, change)) await replace(rewritten);
-    // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
-    for (const fileChange of changed) await replace(fileChange);
-    // 4. The state says what is there now.
-    return this.store({ ...announced, state, files: [...files.values()], damaged, damage: damageIn(damaged) });
-  }
+export async function commitToFolder(
+  localFiles: LocalFiles,
+  before: FolderVersion,
+  change: Change,
+  checkHeld: () => void,
+): Promise<FolderVersion> {
+  const { storage } = localFiles;
+  const fullPath = (path: string) => join(storage.address, path);
 
   /** Stores a version unless `_dfinery.json` has it, and gives it with its text. It keeps what is recorded of damage. */
-  async store(version: FolderVersion): Promise<FolderVersion> {
+  async function store(version: FolderVersion): Promise<FolderVersion> {
     const { state, damaged, recordedProfiles } = version;
     const files = new Map<string, RecordedFile>(version.files.map((file) => [file.path, file]));
     for (const [path, file] of damaged) if (file !== undefined) files.set(path, file);
     const profiles = state.profiles ?? (damaged.has(PROFILES_FILE) ? recordedProfiles : undefined);
     const text = serializeState({ state: { ...state, profiles }, files });
     if (text === version.text) return version;
-    this.#checkHeld();
-    await this.#localFiles.storage.write(STATE_FILE, text);
+    checkHeld();
+    await storage.write(STATE_FILE, text);
     return { ...version, text };
   }
 
   /** Moves a new file into its place. */
-  async #put({ local, statistics: _statistics, ...file }: NewFile): Promise<FolderFile> {
-    this.#checkHeld();
-    await this.#localFiles.storage.putFile(local, file.path);
-    const onDisk = sizeAndTime(join(this.#localFiles.storage.address, file.path));
+  async function put({ local, statistics: _statistics, ...file }: NewFile): Promise<FolderFile> {
+    await storage.putFile(local, file.path);
+    const onDisk = sizeAndTime(fullPath(file.path));
     if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
     return { ...file, ...onDisk, schema: schemaOf(file.columns) };
   }
 
   /** Removes a file, and its folder unless that holds files of others. */
-  async #remove(path: string): Promise<void> {
-    this.#checkHeld();
-    const { storage } = this.#localFiles;
+  async function remove(path: string): Promise<void> {
     await storage.remove([path]);
-    await rmdir(dirname(join(storage.address, path))).catch((error) => {
+    await rmdir(dirname(fullPath(path))).catch((error) => {
       if (!FOLDER_STAYS.has(codeOf(error))) throw error;
     });
   }
+
+  // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
+  const announced = await store({ ...before, state: announcedState(before.state, change) });
+  const files = new Map(before.files.map((file) => [file.path, file]));
+  const damaged = new Map(before.damaged);
+  const replace = async ({ day, table, file }: FileChange) => {
+    const path = filePath(day, table);
+    damaged.delete(path);
+    files.delete(path);
+    checkHeld();
+    if (file === undefined) await remove(path);
+    else files.set(path, await put(file));
+  };
+  // 2. The other files get the new columns.
+  for await (const rewritten of localFiles.conform(before.files, change)) await replace(rewritten);
+  // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
+  for (const fileChange of change.files) await replace(fileChange);
+  // 4. The state says what is there now.
+  const { state } = change;
+  return store({ ...announced, state, files: [...files.values()], damaged, damage: damageIn(damaged) });
 }
 
 /**

@@ -40,6 +40,8 @@ export interface FolderVersion extends PlaceVersion {
   readonly damaged: ReadonlyMap<string, RecordedFile | undefined>;
   /** What is recorded of profiles: it stays while their file is damaged. */
   readonly recordedProfiles: StoredProfiles | undefined;
+  /** Days whose file somebody removed since. */
+  readonly removedDays: readonly Day[];
   /** The text of `_dfinery.json`; undefined before the first commit. */
   readonly text: string | undefined;
 }
@@ -55,11 +57,11 @@ export function damageIn(damaged: FolderVersion['damaged']): string[] {
   ];
 }
 
-/** Reads a folder. `text`: that of its `_dfinery.json`. `daysRemoved`: those whose file somebody removed since. */
+/** Reads a folder. `text`: that of its `_dfinery.json`. */
 export async function readFolder(
   { engine, storage: { address: root } }: LocalFiles,
   text: string,
-): Promise<{ readonly version: FolderVersion; readonly daysRemoved: readonly Day[] }> {
+): Promise<FolderVersion> {
   const { state, files: recorded } = parseStateFile(text, join(root, STATE_FILE));
   const files: FolderFile[] = [];
   const damaged = new Map<string, RecordedFile | undefined>();
@@ -87,12 +89,18 @@ export async function readFolder(
   const hasProfiles = files.some(({ path }) => path === PROFILES_FILE) || state.profiles?.receipt.rows_stored === 0;
   const profiles = hasProfiles ? (adoptedProfiles ?? state.profiles) : undefined;
   const receipts = receiptsOf([...state.receipts.values(), ...adoptedReceipts]);
-  const daysRemoved = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));
+  const goneDays = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));
   const changedAt = nextChangedAt(receipts, engine.clock.now());
-  const stateNow = { ...state, receipts: withPruned(receipts, daysRemoved, changedAt), profiles };
-  const damage = damageIn(damaged);
-  const version = { state: stateNow, files, damaged, damage, recordedProfiles: state.profiles, text };
-  return { version, daysRemoved };
+  const stateNow = { ...state, receipts: withPruned(receipts, goneDays, changedAt), profiles };
+  return {
+    state: stateNow,
+    files,
+    damaged,
+    damage: damageIn(damaged),
+    recordedProfiles: state.profiles,
+    removedDays: goneDays,
+    text,
+  };
 }
 
 type OnDisk = Pick<FolderFile, 'bytes' | 'modified'>;
