@@ -37,19 +37,19 @@ function modeProblems({ destinationSyncMode: mode, ...stream }: ConfiguredStream
   return ['a refresh that removes what was there (minimum_generation_id above 0) has no meaning for deletions'];
 }
 
-function schemaProblems({ descriptor, jsonSchema }: ConfiguredStream, scope: Scope): string[] {
+function schemaProblems({ descriptor, properties }: ConfiguredStream, scope: Scope): string[] {
   const { externalIdField: idField, requestedAtField: timeField, streams } = scope;
-  const properties = isObject(jsonSchema.properties) ? jsonSchema.properties : {};
-  const names = Object.keys(properties);
-  if (!names.includes(idField)) return [`its schema has no property ${JSON.stringify(idField)} (external_id_field)`];
+  if (!properties.has(idField)) return [`its schema has no property ${JSON.stringify(idField)} (external_id_field)`];
   const problems: string[] = [];
-  if (!isStringSchema(properties[idField])) {
+  if (!isStringSchema(properties.get(idField))) {
     problems.push(`the property ${JSON.stringify(idField)} is not a string in its schema`);
   }
-  if (timeField !== undefined && !names.includes(timeField)) {
+  if (timeField !== undefined && !properties.has(timeField)) {
     problems.push(`its schema has no property ${JSON.stringify(timeField)} (requested_at_field)`);
   }
-  const otherNames = names.filter((name) => name !== idField && name !== timeField && !name.startsWith('_'));
+  const otherNames = [...properties.keys()].filter(
+    (name) => name !== idField && name !== timeField && !name.startsWith('_'),
+  );
   if (otherNames.length > 0 && !streams.includes(descriptor.name)) {
     const examples = otherNames.slice(0, 5).map((name) => JSON.stringify(name));
     problems.push(

@@ -1,15 +1,16 @@
 import { configError } from '../../base/errors.ts';
 import { isObject, type JsonObject } from '../../base/json.ts';
-import type { JsonSchema, StreamDescriptor } from './messages.ts';
+import type { StreamDescriptor } from './messages.ts';
 
 /** One stream as the user configured it. A mode that nobody knows must be named, not lost. */
 export interface ConfiguredStream {
   readonly descriptor: StreamDescriptor;
-  readonly jsonSchema: JsonSchema;
+  /** The JSON schemas of its properties, by name. */
+  readonly properties: ReadonlyMap<string, unknown>;
   readonly syncMode: string;
   readonly destinationSyncMode: string;
-  /** Paths of the key's fields; empty if no key is configured. */
-  readonly primaryKey: readonly (readonly string[])[];
+  /** Properties that are its key; empty if no key is configured. A field inside a property is none. */
+  readonly primaryKey: readonly string[];
   readonly generationId: number | undefined;
   readonly minimumGenerationId: number | undefined;
   readonly syncId: number | undefined;
@@ -39,22 +40,26 @@ export const streamKey = ({ name, namespace }: StreamDescriptor): string => JSON
 
 function parseStream(value: unknown, index: number): ConfiguredStream {
   if (!isObject(value) || !isObject(value.stream)) throw unusableError(`stream ${index + 1} has no object "stream"`);
-  const descriptor = descriptorOf(value.stream.name, value.stream.namespace);
+  const { name, namespace, json_schema: schema } = value.stream;
+  const descriptor = descriptorOf(name, namespace);
   if (descriptor === undefined) throw unusableError(`stream ${index + 1} has no name`);
   return {
     descriptor,
-    jsonSchema: isObject(value.stream.json_schema) ? value.stream.json_schema : {},
+    properties: new Map(isObject(schema) && isObject(schema.properties) ? Object.entries(schema.properties) : []),
     syncMode: textIn(value.sync_mode) ?? 'full_refresh',
     destinationSyncMode: textIn(value.destination_sync_mode) ?? 'append',
-    primaryKey: Array.isArray(value.primary_key) ? value.primary_key.map(texts) : [],
+    primaryKey: Array.isArray(value.primary_key) ? value.primary_key.flatMap(keyProperty) : [],
     generationId: numberIn(value.generation_id),
     minimumGenerationId: numberIn(value.minimum_generation_id),
     syncId: numberIn(value.sync_id),
   };
 }
 
-const texts = (value: unknown): string[] =>
-  Array.isArray(value) ? value.filter((text) => typeof text === 'string') : typeof value === 'string' ? [value] : [];
+/** The property that a path of a key names: `["id"]`, or `id` as some platforms write it. */
+function keyProperty(path: unknown): string[] {
+  const names: readonly unknown[] = Array.isArray(path) ? path : [path];
+  return names.length === 1 && typeof names[0] === 'string' ? [names[0]] : [];
+}
 
 const textIn = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 

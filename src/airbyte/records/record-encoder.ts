@@ -1,16 +1,21 @@
 import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
+import { headerColumns, LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { CivilTime } from '../../cells/types/civil-time.ts';
 import { copyBytes, writeString } from '../../cells/types/string.ts';
 import { fits, formsOf } from '../../cells/types/types.ts';
-import type { RecordColumn, RecordPlan } from './record-plan.ts';
+import type { Zone } from '../../cells/types/zone.ts';
+import type { SpoolFile } from '../../extract/checked-day.ts';
+import { ITEM_POSITION } from '../../table/names.ts';
+import { configuredProperties } from './properties.ts';
+import { type RecordColumn, recordColumn } from './record-columns.ts';
 import type { RowKey } from './row-key.ts';
+import { KEY, RESCUED, type RecordStream, type RowSelection, STREAMS } from './streams.ts';
 
 /**
- * Room (bytes) for a filled cell. It is more than it needs: a line is written without a
- * check of each byte. A cell may stand in a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes
- * may become six, as `\u0001`. Beside them stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The
- * names are counted by column.
+ * Room (bytes) for a filled cell. It is more than it needs: a line is written without a check of each byte. A cell may
+ * stand in a line twice: itself or null, and in `_key` or `_rescued`. Each of its bytes may become six, as `\u0001`.
+ * Beside them stand quotes, commas and the 67 bytes of its entry in `meta.changes`. The names are counted by column.
  */
 const CELL_ROOM = 300;
 const BYTE_ROOM = 2 * 6;
@@ -53,90 +58,107 @@ export class Lines {
   }
 }
 
+/** What was written of one stream. */
+export interface WrittenStream {
+  recordCount: number;
+  /** Columns that the stream would have but that its catalog lacks. */
+  readonly unsentColumns: Set<string>;
+  /** Number of cells that did not fit, by property. */
+  readonly rescuedCells: Map<string, number>;
+}
+
 /**
- * Writes rows as RECORD lines. No object is made for a cell: methods get its number `k` in the row.
+ * Writes rows of one file as RECORD lines of one stream. No object is made for a cell: methods get its number
+ * `k` in the row.
  */
 export class RecordEncoder {
-  readonly plan: RecordPlan;
-  /** Number of cells that did not fit, by column of the header. */
-  readonly rescuedCells: Float64Array;
-  recordCount = 0;
+  readonly selection: RowSelection;
+  /** By column of the header; undefined for a column that is not sent. */
+  readonly #columns: (RecordColumn | undefined)[];
+  readonly #hasKey: boolean;
+  readonly #hasRescued: boolean;
+  readonly #hasPosition: boolean;
+  /** Whether `df_event_log_id` is the key of a row that names no event: it is an event of its own. */
+  readonly #hasKeyAsLogId: boolean;
   readonly #head: Uint8Array;
   /** Room (bytes) for a row beside its cells. */
-  readonly #room: number;
-  readonly #mismatches: number[] = [];
+  #room: number;
+  /** The cells of the row that do not fit. */
+  readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #time = new CivilTime();
+  readonly #written: WrittenStream;
   readonly #lines: Lines;
 
-  /** `emittedAt` is in ms since 1970; `lines` get the records. */
-  constructor(plan: RecordPlan, emittedAt: number, lines: Lines) {
-    this.plan = plan;
+  /** `zone`: that of datetimes that name none. `lines` get the records. */
+  constructor(
+    { name, schemas }: RecordStream,
+    { header, columns }: Pick<SpoolFile, 'header' | 'columns'>,
+    { zone, emittedAt }: { readonly zone: Zone | undefined; readonly emittedAt: number },
+    lines: Lines,
+    written: WrittenStream,
+  ) {
+    const { selection, ownProperties } = STREAMS[name];
+    this.selection = selection;
     this.#lines = lines;
-    this.rescuedCells = new Float64Array(plan.columns.length);
-    this.#head = Buffer.from(`{"type":"RECORD","record":{"stream":"${plan.stream}","emitted_at":${emittedAt},"data":`);
-    // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-    const names = plan.columns.map((c) => (c === undefined ? 0 : 2 * c.label.length + Buffer.byteLength(c.rescuedAs)));
-    this.#room = this.#head.length + FRAME_ROOM + names.reduce((sum, bytes) => sum + bytes, 0);
+    this.#written = written;
+    this.#hasKey = Object.hasOwn(ownProperties, KEY) && schemas.has(KEY);
+    this.#hasRescued = schemas.has(RESCUED);
+    this.#hasPosition = Object.hasOwn(ownProperties, ITEM_POSITION) && schemas.has(ITEM_POSITION);
+    this.#hasKeyAsLogId = selection === 'row_per_event' && schemas.has(LOG_ID);
+    this.#head = Buffer.from(`{"type":"RECORD","record":{"stream":"${name}","emitted_at":${emittedAt},"data":`);
+    this.#room = this.#head.length + FRAME_ROOM;
+    this.#columns = header.map(() => undefined);
+    for (const property of configuredProperties(name, headerColumns(header), (form) => schemas.has(form))) {
+      if (!schemas.has(property.name)) {
+        written.unsentColumns.add(property.name);
+        continue;
+      }
+      const column = recordColumn(property, schemas.get(property.name), columns[property.index].forms, zone);
+      this.#columns[property.index] = column;
+      // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
+      this.#room += 2 * column.label.length + Buffer.byteLength(column.rescuedAs);
+    }
   }
 
   /** Appends a row, which has this key. */
   write(row: CsvRow, key: RowKey): void {
     const { filled, contentEnd } = row;
-    const { plan } = this;
     const lines = this.#lines;
     const length = filled === 0 ? 0 : contentEnd - row.starts[0];
     lines.reserve(this.#room + filled * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#head);
     const dataStart = lines.at;
-    if (plan.hasKey) this.#writeKey(KEY_LABEL, key);
+    if (this.#hasKey) this.#writeKey(KEY_LABEL, key);
     for (let k = 0; k < filled; k++) this.#writeCell(row, k);
-    if (plan.hasKeyAsLogId && key.logId === undefined) this.#writeKey(LOG_ID_LABEL, key);
-    if (plan.hasPosition && key.positionEnd > key.positionStart) {
+    if (this.#hasKeyAsLogId && key.logId === undefined) this.#writeKey(LOG_ID_LABEL, key);
+    if (this.#hasPosition && key.positionEnd > key.positionStart) {
       lines.append(POSITION_LABEL);
       lines.at = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, lines.bytes, lines.at);
     }
     // The brace replaces the comma of the first label, if there is any.
     lines.bytes[dataStart] = OPEN_BRACE;
     lines.at = Math.max(lines.at, dataStart + 1);
-    if (this.#mismatches.length > 0) this.#writeMismatches(row);
+    if (this.#misfits.length > 0) this.#writeMisfits(row);
     else lines.append(END);
-    this.recordCount++;
+    this.#written.recordCount++;
   }
 
   /** Writes a label and its cell; nothing if the column is not sent or the cell is absent. */
   #writeCell(row: CsvRow, k: number): void {
-    const column = this.plan.columns[row.columns[k]];
+    const column = this.#columns[row.columns[k]];
     if (column === undefined) return;
-    const lines = this.#lines;
-    const start = lines.at;
-    lines.append(column.label);
-    if (column.encoding === 'copy') lines.at = copyBytes(row.bytes, row.starts[k], row.ends[k], lines.bytes, lines.at);
-    else if (column.encoding === 'text') this.#writeText(row, k);
-    else if (!this.#writeTyped(column, row, k)) lines.at = start;
-  }
-
-  /** Writes the text of a cell as a JSON string, each pair of quotes as one quote. */
-  #writeText(row: CsvRow, k: number): void {
-    const text = this.#text;
-    text.read(row, k);
-    this.#lines.at = writeString(text.bytes, text.start, text.end, this.#lines.bytes, this.#lines.at);
-  }
-
-  /** Writes a cell of any type; false if it is absent. */
-  #writeTyped({ codec, zone, encoding }: RecordColumn, row: CsvRow, k: number): boolean {
     const lines = this.#lines;
     this.#text.read(row, k);
     const { bytes, start, end } = this.#text;
-    if (isNull(bytes, start, end)) return false;
-    if (encoding !== 'checked' || fits(codec, formsOf(bytes, start, end, zone, this.#time))) {
-      lines.at = codec.writeJson(bytes, start, end, lines.bytes, lines.at);
+    if (column.mayBeAbsent && isNull(bytes, start, end)) return;
+    lines.append(column.label);
+    if (!column.mayNotFit || fits(column.codec, formsOf(bytes, start, end, column.zone, this.#time))) {
+      lines.at = column.codec.writeJson(bytes, start, end, lines.bytes, lines.at);
     } else {
-      this.#mismatches.push(k);
-      this.rescuedCells[row.columns[k]]++;
+      this.#misfits.push({ column, k });
       lines.append(NULL_JSON);
     }
-    return true;
   }
 
   /** Writes `,"_key":"…"`, with `#n` behind the id for the second and later rows that share it. */
@@ -151,20 +173,23 @@ export class RecordEncoder {
   }
 
   /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
-  #writeMismatches(row: CsvRow): void {
+  #writeMisfits(row: CsvRow): void {
     const lines = this.#lines;
-    const mismatches = this.#mismatches.splice(0);
-    const columnAt = (k: number) => this.plan.columns[row.columns[k]];
-    if (this.plan.hasRescued) {
-      for (const [i, k] of mismatches.entries()) {
-        lines.append(Buffer.from(`${i === 0 ? ',"_rescued":{' : ','}${columnAt(k)?.rescuedAs}:`));
-        this.#writeText(row, k);
-      }
-      lines.append(Buffer.from('}'));
+    const { rescuedCells } = this.#written;
+    const changes: string[] = [];
+    let separator = ',"_rescued":{';
+    for (const { column, k } of this.#misfits.splice(0)) {
+      const { name, rescuedAs } = column;
+      rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + 1);
+      changes.push(`{"field":${JSON.stringify(name)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`);
+      if (!this.#hasRescued) continue;
+      lines.append(Buffer.from(`${separator}${rescuedAs}:`));
+      this.#text.read(row, k);
+      const { bytes, start, end } = this.#text;
+      lines.at = writeString(bytes, start, end, lines.bytes, lines.at);
+      separator = ',';
     }
-    const changes = mismatches.map(
-      (k) => `{"field":${columnAt(k)?.field},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`,
-    );
-    lines.append(Buffer.from(`},"meta":{"changes":[${changes.join(',')}]}}}\n`));
+    const end = separator === ',' ? '}' : '';
+    lines.append(Buffer.from(`${end}},"meta":{"changes":[${changes.join(',')}]}}}\n`));
   }
 }

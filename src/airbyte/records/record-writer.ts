@@ -1,19 +1,19 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
-// `writeRecords` goes through the files of a day. `streams.ts` has what the streams are. For each file `record-plan.ts`
-// decides how each column is written, under the names of `property-names.ts`. `row-key.ts` reads the ids of a row,
-// `record-encoder.ts` writes its lines.
+// `writeRecords` goes through the files of a day. `streams.ts` has what the streams are. `properties.ts` names the columns
+// of a file, `record-columns.ts` decides how each is written. `row-key.ts` reads the ids of a row, `record-encoder.ts`
+// writes its lines.
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID, headerColumns } from '../../cells/csv/header.ts';
 import type { CsvRow } from '../../cells/csv/row.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
-import { Lines, RecordEncoder } from './record-encoder.ts';
-import { planRecords, type RecordStream } from './record-plan.ts';
+import { Lines, RecordEncoder, type WrittenStream } from './record-encoder.ts';
 import { RowKey } from './row-key.ts';
-import { STREAMS } from './streams.ts';
+import { type RecordStream, STREAMS } from './streams.ts';
 
 /** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
 const PIECE_BYTES = 256 * 1024;
@@ -25,34 +25,20 @@ interface RecordOptions {
   readonly signal: AbortSignal;
 }
 
-interface WrittenStream {
-  recordCount: number;
-  /** Columns that the stream would have but that its catalog lacks. */
-  readonly unsentColumns: Set<string>;
-}
-
-export interface WrittenRecords {
-  /** In the order in which the streams were passed. */
-  readonly streams: readonly WrittenStream[];
-  /** Number of cells that did not fit, by column of the export; one that several streams show counts once. */
-  readonly rescuedCells: Map<string, number>;
-}
-
 /**
  * Writes the records of `streams`, all of one export, for the files of a day; stops between two pieces when the signal
- * aborts. `write` takes whole lines in order; their bytes may be used again once it resolves.
+ * aborts. `write` takes whole lines in order; their bytes may be used again once it resolves. Returns what was written
+ * of each stream, in their order.
  */
 export async function writeRecords(
   day: Pick<CheckedDay, 'files'>,
   streams: readonly RecordStream[],
   write: (lines: Uint8Array) => Promise<void>,
   { timezone, emittedAt, signal }: RecordOptions,
-): Promise<WrittenRecords> {
-  const written: WrittenRecords = {
-    streams: streams.map(() => ({ recordCount: 0, unsentColumns: new Set() })),
-    rescuedCells: new Map(),
-  };
+): Promise<readonly WrittenStream[]> {
+  const written = streams.map(() => ({ recordCount: 0, unsentColumns: new Set<string>(), rescuedCells: new Map() }));
   if (streams.length === 0) return written;
+  const zone = zoneOf(timezone);
   const { idColumn } = STREAMS[streams[0].name];
   const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
   const eventRowFlags = needsEventRows ? await flagEventRows(day, signal) : undefined;
@@ -62,22 +48,22 @@ export async function writeRecords(
   for (const file of day.files) {
     const columns = headerColumns(file.header);
     const key = new RowKey(columns, idColumn, rowsById);
-    const itemColumnFlags = Uint8Array.from(columns, ({ group }) => (isItemGroup(group) ? 1 : 0));
-    const encoders = streams.map((stream) => new RecordEncoder(planRecords(stream, file, timezone), emittedAt, lines));
+    const isItemColumn = columns.map(({ group }) => isItemGroup(group));
+    const encoders = streams.map(
+      (stream, i) => new RecordEncoder(stream, file, { zone, emittedAt }, lines, written[i]),
+    );
     for await (const source of piecesOf(file, signal)) {
-      while (source.next()) {
+      for (; source.next(); row++) {
         key.read(source.row);
         for (const encoder of encoders) {
-          const { selection } = encoder.plan;
+          const { selection } = encoder;
           if (selection === 'row_per_event' && eventRowFlags?.[row] !== 1) continue;
-          if (selection === 'rows_with_item' && !hasItem(source.row, itemColumnFlags)) continue;
+          if (selection === 'rows_with_item' && !hasItem(source.row, isItemColumn)) continue;
           encoder.write(source.row, key);
         }
-        row++;
       }
       await write(lines.take());
     }
-    addCounts(written, file.header, encoders);
   }
   return written;
 }
@@ -122,26 +108,10 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
   return flags;
 }
 
-function hasItem(row: CsvRow, itemColumnFlags: Uint8Array): boolean {
+function hasItem(row: CsvRow, isItemColumn: readonly boolean[]): boolean {
   const { bytes, filled, columns, starts, ends } = row;
   for (let k = 0; k < filled; k++) {
-    if (itemColumnFlags[columns[k]] === 1 && !isNull(bytes, starts[k], ends[k])) return true;
+    if (isItemColumn[columns[k]] && !isNull(bytes, starts[k], ends[k])) return true;
   }
   return false;
-}
-
-/** Adds what the encoders of one file have written. */
-function addCounts(
-  { streams, rescuedCells }: WrittenRecords,
-  header: readonly string[],
-  encoders: readonly RecordEncoder[],
-): void {
-  for (const [i, { plan, recordCount }] of encoders.entries()) {
-    streams[i].recordCount += recordCount;
-    for (const name of plan.unsentColumns) streams[i].unsentColumns.add(name);
-  }
-  for (const [column, name] of header.entries()) {
-    const cells = Math.max(...encoders.map((encoder) => encoder.rescuedCells[column]));
-    if (cells > 0) rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + cells);
-  }
 }

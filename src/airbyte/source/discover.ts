@@ -12,7 +12,7 @@ import { openExportClient } from '../../service/export/client.ts';
 import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
 import { openConfig, type Verb } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
-import { discoveredNames, type PropertyName } from '../records/property-names.ts';
+import { discoveredProperties, type Property } from '../records/properties.ts';
 import { EVENT_STREAMS, PROFILE_STREAM, STREAMS, type StreamName } from '../records/streams.ts';
 
 /** Who configures a connection waits for its schema: longest wait for the quota, and for all profiles (ms). */
@@ -92,18 +92,15 @@ export function discoveredStream(
   zone: Zone | undefined,
 ): AirbyteStream {
   const { ownProperties, primaryKey, sync } = STREAMS[name];
-  const names = discoveredNames(name, headerColumns(columns.map((column) => column.source)));
-  const properties = columns.flatMap((column, i) => {
-    const property = names[i];
-    return property === undefined ? [] : [[property.name, schemaOf(column, property, zone)]];
-  });
+  const properties = discoveredProperties(name, headerColumns(columns.map(({ source }) => source)));
+  const schemas = properties.map((property) => [property.name, schemaOf(property, columns[property.index].type, zone)]);
   return {
     name,
     json_schema: {
       $schema: 'http://json-schema.org/draft-07/schema#',
       type: 'object',
       additionalProperties: true,
-      properties: { ...ownProperties, ...Object.fromEntries(properties) },
+      properties: { ...ownProperties, ...Object.fromEntries(schemas) },
     },
     source_defined_primary_key: [[primaryKey]],
     ...sync,
@@ -111,9 +108,9 @@ export function discoveredStream(
 }
 
 /** The schema of a property. If its name got a hash, a description names the column of the export. */
-function schemaOf({ source, type }: TypedColumn, { name, plainName }: PropertyName, zone: Zone | undefined): object {
+function schemaOf({ name, plainName, column }: Property, type: ColumnType, zone: Zone | undefined): object {
   const schema = codecOf(type, zone).jsonSchema;
   if (name === plainName) return schema;
-  const description = `Column ${JSON.stringify(source)} of the export: another has this name, in upper or lower case.`;
+  const description = `Column ${JSON.stringify(column.source)} of the export: another has this name, in upper or lower case.`;
   return { ...schema, description };
 }

@@ -3,13 +3,15 @@ import { configError } from '../../base/errors.ts';
 import type { Receipt } from '../../extract/checked-day.ts';
 import { DaysOutcome } from '../../extract/days-outcome.ts';
 import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
-import type { ExportState } from '../../extract/export-state.ts';
+import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import { cursorOf } from '../../extract/which-days.ts';
-import { type RecordStream, recordStream } from '../records/record-plan.ts';
+import type { RecordStream } from '../records/streams.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
-import { firstState, nextState, type RefreshKeys } from './stream-state.ts';
+
+/** Number of days of which a state keeps the row counts. What is usual for a weekday follows from four weeks. */
+const KEPT_DAYS = 35;
 
 /** One stream of events while it is read, with a cursor of its own, which never goes backward. */
 export class EventStream {
@@ -18,25 +20,23 @@ export class EventStream {
   readonly recordStream: RecordStream;
   readonly #deps: ExtractDeps;
   readonly #outcome: DaysOutcome;
-  /** Undefined for an incremental stream. */
-  readonly #refresh: RefreshKeys | undefined;
   #state: ExportState | undefined;
 
   constructor(output: StreamOutput, plan: StreamPlan, deps: ExtractDeps) {
-    const { syncMode, syncId } = output.configured;
     this.plan = plan;
     this.output = output;
-    this.recordStream = recordStream(plan.name, output.configured);
+    this.recordStream = { name: plan.name, schemas: output.schemas };
     this.#deps = deps;
     this.#outcome = new DaysOutcome(plan, deps);
     this.#state = plan.state;
-    if (syncMode === 'full_refresh') this.#refresh = { sync_id: syncId };
   }
 
   /** Writes STARTED, the state before the first record, and RUNNING; without a day to read also COMPLETE. */
   async start(): Promise<void> {
     await this.output.writeStatus('STARTED');
-    await this.output.writeState(this.#state ?? firstState(cursorOf(this.plan), this.#refresh), 0);
+    // Before its first day nothing was read under any filters.
+    const first = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.plan.refresh };
+    await this.output.writeState(this.#state ?? first, 0);
     await this.output.writeStatus('RUNNING');
     if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
   }
@@ -61,12 +61,19 @@ export class EventStream {
     }
   }
 
-  /** Writes the state that goes with the records of a day just written. */
+  /**
+   * Writes the state that goes with the records of a day just written: an `ExportState`, the receipts of the last days,
+   * and the keys of a refresh.
+   */
   async advance(receipt: Receipt, behaviour: ServiceBehaviour, recordCount: number): Promise<void> {
-    const { receipts } = this.#outcome;
+    const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
     const progress = this.#outcome.progress(behaviour, this.#deps.clock.now());
-    const refresh = this.#refresh && { ...this.#refresh, refreshed_through: receipt.day };
-    this.#state = nextState(this.#state, receipts, progress, refresh);
+    const refresh = this.plan.refresh && { ...this.plan.refresh, refreshed_through: receipt.day };
+    this.#state = {
+      ...stateAfter(this.#state, receipts, progress),
+      days: Object.fromEntries(receipts),
+      ...refresh,
+    };
     await this.output.writeState(this.#state, recordCount);
   }
 

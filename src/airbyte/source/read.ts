@@ -12,8 +12,7 @@ import { openExportClient } from '../../service/export/client.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
 import { openConfig, type Verb } from '../protocol/connector.ts';
 import type { MessageWriter } from '../protocol/writer.ts';
-import { hasRescued, recordStream } from '../records/record-plan.ts';
-import { type WrittenRecords, writeRecords } from '../records/record-writer.ts';
+import { writeRecords } from '../records/record-writer.ts';
 import { PROFILE_STREAM } from '../records/streams.ts';
 import { EventStream } from './event-stream.ts';
 import { Heartbeat } from './heartbeat.ts';
@@ -64,8 +63,8 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   const { config, heartbeat } = deps;
   const write = async (snapshot: CheckedDay) => {
     await output.writeStatus('RUNNING');
-    const stream = { output, recordStream: recordStream(PROFILE_STREAM, output.configured) };
-    const [{ recordCount }] = await writeDay(snapshot, [stream], deps);
+    const recordStream = { name: PROFILE_STREAM, schemas: output.schemas } as const;
+    const [recordCount] = await writeDay(snapshot, [{ output, recordStream }], deps);
     const { requested_at, filters } = snapshot.receipt;
     await output.writeState({ version: 1, requested_at, filters }, recordCount);
   };
@@ -130,39 +129,29 @@ async function takeDay(
   for (const stream of streams) if (stream.wants(day) && (await stream.take(result, behaviour))) takers.push(stream);
   if ('download' in result) {
     const { download } = result;
-    const written = await writeDay(download, takers, deps);
+    const recordCounts = await writeDay(download, takers, deps);
     for (const [i, stream] of takers.entries()) {
-      await stream.advance(download.receipt, behaviour, written[i].recordCount);
+      await stream.advance(download.receipt, behaviour, recordCounts[i]);
     }
     await removeFiles(download.files);
   }
   for (const stream of streams) if (stream.wants(day)) await stream.completeAfter(day);
 }
 
-/** Writes the records of a day. Logs the cells that did not fit, and the columns that the catalog lacks. */
+/** Writes the records of a day. Returns how many each stream got. */
 async function writeDay(
   { files, receipt }: CheckedDay,
   streams: readonly Pick<EventStream, 'output' | 'recordStream'>[],
-  { config, writer, clock, signal, logger }: ReadDeps,
-): Promise<WrittenRecords['streams']> {
+  { config, writer, clock, signal }: ReadDeps,
+): Promise<readonly number[]> {
   const written = await writeRecords(
     { files },
     streams.map(({ recordStream }) => recordStream),
     (lines) => writer.writeBytes(lines),
     { timezone: config.timezone, emittedAt: clock.now(), signal },
   );
-  if (written.rescuedCells.size > 0) {
-    const counts = [...written.rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');
-    const namesWithout = streams.flatMap(({ recordStream }) => (hasRescued(recordStream) ? [] : [recordStream.name]));
-    const whereTextIs =
-      namesWithout.length === 0
-        ? 'their text is in _rescued'
-        : `their text is not sent, as the catalog lacks _rescued of ${namesWithout.join(', ')}`;
-    const message = `${receipt.day}: cells that do not fit the configured types are null, ${whereTextIs}: ${counts}.`;
-    logger.warn('cells.rescued', message);
-  }
-  for (const [i, { output }] of streams.entries()) output.logUnsent(written.streams[i].unsentColumns);
-  return written.streams;
+  for (const [i, { output }] of streams.entries()) output.logWritten(receipt.day, written[i]);
+  return written.map(({ recordCount }) => recordCount);
 }
 
 /** Streams that read the same days warn of the same things: a logger that gives each message on once. */

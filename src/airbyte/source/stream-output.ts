@@ -1,11 +1,16 @@
+import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
+import type { WrittenStream } from '../records/record-encoder.ts';
+import { RESCUED } from '../records/streams.ts';
 
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
 export class StreamOutput {
   readonly configured: ConfiguredStream;
+  /** JSON schemas of the properties that are sent; undefined for one that only the primary key names. */
+  readonly schemas: ReadonlyMap<string, unknown>;
   /** True from STARTED to COMPLETE or INCOMPLETE. */
   isRunning = false;
   failure: UserError | undefined;
@@ -14,7 +19,9 @@ export class StreamOutput {
   readonly #loggedColumns = new Set<string>();
 
   constructor(configured: ConfiguredStream, context: VerbContext) {
+    const { primaryKey, properties } = configured;
     this.configured = configured;
+    this.schemas = new Map([...primaryKey.map((name): [string, unknown] => [name, undefined]), ...properties]);
     this.#context = context;
   }
 
@@ -46,13 +53,24 @@ export class StreamOutput {
     await this.#context.writer.write(stateMessage(this.configured.descriptor, repeated, 0));
   }
 
-  /** Logs the columns that are not sent, once each. */
-  logUnsent(columns: ReadonlySet<string>): void {
-    const newColumns = [...columns].filter((name) => !this.#loggedColumns.has(name));
+  /** Logs the cells of a day that did not fit, and the columns that are not sent, once each. */
+  logWritten(day: Day, { rescuedCells, unsentColumns }: WrittenStream): void {
+    const { logger } = this.#context;
+    if (rescuedCells.size > 0) {
+      const counts = [...rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');
+      const whereTextIs = this.schemas.has(RESCUED)
+        ? 'their text is in _rescued'
+        : 'their text is not sent, as the catalog lacks _rescued';
+      const message = `${this.name}: ${day}: cells that do not fit the configured types are null, ${whereTextIs}: ${counts}.`;
+      logger.warn('cells.rescued', message);
+    }
+    const newColumns = [...unsentColumns].filter((name) => !this.#loggedColumns.has(name));
     if (newColumns.length === 0) return;
     for (const name of newColumns) this.#loggedColumns.add(name);
-    const message = `${this.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`;
-    this.#context.logger.info('columns.unsent', message);
+    logger.info(
+      'columns.unsent',
+      `${this.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`,
+    );
   }
 
   /**

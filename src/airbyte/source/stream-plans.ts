@@ -2,15 +2,28 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { NO_PRIOR_LOADS, type PriorReceipt } from '../../extract/checked-day.ts';
-import { FutureCursorError, includesEndOf, OtherFiltersError, parseState } from '../../extract/export-state.ts';
+import { NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/checked-day.ts';
+import {
+  type ExportState,
+  FutureCursorError,
+  includesEndOf,
+  OtherFiltersError,
+  parseState,
+} from '../../extract/export-state.ts';
 import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, type StreamName } from '../records/streams.ts';
-import { receiptsIn, stateOfJob, withoutTransientKeys } from './stream-state.ts';
+
+/** Keys of the state of a full refresh: the job that it belongs to, and the last day that was handed on. */
+interface RefreshKeys {
+  readonly sync_id?: number | undefined;
+  readonly refreshed_through?: Day;
+}
 
 export interface StreamPlan extends Plan {
   readonly name: StreamName;
+  /** Undefined for an incremental stream. */
+  readonly refresh: RefreshKeys | undefined;
   /** True if the destination keeps a record that one sync sends twice. */
   readonly keepsRepetition: boolean;
 }
@@ -31,7 +44,7 @@ export function planStream(
   const state = withoutTransientKeys(saved);
   const isRefresh = stream.syncMode === 'full_refresh';
   const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
-  return { ...plan, name, keepsRepetition };
+  return { ...plan, name, keepsRepetition, refresh: isRefresh ? { sync_id: stream.syncId } : undefined };
 }
 
 function streamName({ descriptor, syncMode }: ConfiguredStream): StreamName {
@@ -101,17 +114,29 @@ function readNothing(name: StreamName, state: JsonObject | undefined, input: Sta
   return { ...plan, state: parseState(state), days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
-/** A full refresh goes on where an earlier attempt of the same job stopped. */
+/** A full refresh goes on where an earlier attempt of the same job stopped, with the same service and filters. */
 function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: StatelessInput): Plan {
   const wholePlan = planRun({ ...input, fullRefresh: true, prior: NO_PRIOR_LOADS });
-  const state = stateOfJob(stream.syncId, saved, wholePlan);
-  if (state === undefined) return wholePlan;
+  if (stream.syncId === undefined || saved?.sync_id !== stream.syncId) return wholePlan;
+  const state: (ExportState & RefreshKeys) | undefined = parseState(saved);
+  const { filters, service } = wholePlan.fingerprints;
+  if (state?.filters !== filters || state.service !== service) return wholePlan;
   const { refreshed_through: through, start_date: start = wholePlan.start } = state;
   const next = typeof through === 'string' ? addDays(through, 1) : wholePlan.start;
   const days = wholePlan.days.filter((day) => day >= next);
   const includesEnd = includesEndOf(input.settings, state);
   return { ...wholePlan, state, receipts: receiptsIn(state), days, start, includesEnd };
 }
+
+/** A saved state without the keys of one wait, and without those that Airbyte's own libraries add (`__ab_`). */
+function withoutTransientKeys(saved: JsonObject | undefined): JsonObject | undefined {
+  const entries = Object.entries(saved ?? {}).filter(([key]) => !key.startsWith('__ab_') && key !== 'waiting_until');
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}
+
+/** What a state keeps of the days that were read. `parseState` checks it against the schema where it is used. */
+const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
+  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
 
 /**
  * What is downloaded for several streams: each day that one of them wants, once. Any plan may tell how the service

@@ -171,6 +171,6 @@ describe('read', () => {
     expect(output.logs('cells.rescued')[0]).toMatch(/their text is in _rescued: df_api_version \(\d+\)/);
     delete narrowed.streams[0].stream.json_schema.properties._rescued;
     const bare = await fixture.read(narrowed as Json, undefined, { end_date: '2026-01-15' });
-    expect(bare.logs('cells.rescued')[0]).toMatch(/not sent, as the catalog lacks _rescued of events: df_api_version/);
+    expect(bare.logs('cells.rescued')[0]).toMatch(/not sent, as the catalog lacks _rescued: df_api_version/);
   });
 });

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { discoveredNames } from '../../../src/airbyte/records/property-names.ts';
+import { discoveredProperties } from '../../../src/airbyte/records/properties.ts';
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { identifier, literal } from '../../../src/base/sql.ts';
@@ -119,17 +119,19 @@ export class AgreementFixture extends DuckDbFixture {
   /** The rows in the records of a source. Its catalog has for each column the type that the data gave it. */
   async inRecords(day: CheckedDay, timezone: string | undefined): Promise<Held> {
     const [{ header, columns }] = day.files;
-    const names = discoveredNames('events', headerColumns(header)).map((column) => String(column?.name));
+    const names = discoveredProperties('events', headerColumns(header)).map(({ name }) => name);
     const typed = names.map((name, i): Column => ({ name, type: columns[i].type ?? null }));
-    const properties: Record<string, unknown> = Object.create(null);
-    for (const { name, type } of typed) properties[name] = codecOf(type ?? 'string', zoneOf(timezone)).jsonSchema;
-    Object.assign(properties, { _key: propertyOf('string'), _rescued: propertyOf('object') });
+    const schemas = new Map<string, unknown>([
+      ...typed.map(({ name, type }) => [name, codecOf(type ?? 'string', zoneOf(timezone)).jsonSchema] as const),
+      ['_key', propertyOf('string')],
+      ['_rescued', propertyOf('object')],
+    ]);
     const parts: Buffer[] = [];
     const keep = async (bytes: Uint8Array) => {
       parts.push(Buffer.from(bytes));
     };
     const options = { timezone, emittedAt: 0, signal: this.signal };
-    await writeRecords(day, [{ name: 'events', properties, keys: [] }], keep, options);
+    await writeRecords(day, [{ name: 'events', schemas }], keep, options);
     const lines = Buffer.concat(parts).toString().split('\n').slice(0, -1);
     return heldOf(lines.map((line) => recordOf(line, typed)));
   }

@@ -1,9 +1,9 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { RecordStream } from '../../../src/airbyte/records/record-plan.ts';
-import { type WrittenRecords, writeRecords } from '../../../src/airbyte/records/record-writer.ts';
-import type { StreamName } from '../../../src/airbyte/records/streams.ts';
+import type { WrittenStream } from '../../../src/airbyte/records/record-encoder.ts';
+import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
+import type { RecordStream, StreamName } from '../../../src/airbyte/records/streams.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import type { ColumnType } from '../../../src/cells/types/codec.ts';
 import { codecOf } from '../../../src/cells/types/types.ts';
@@ -25,7 +25,9 @@ interface RecordLine {
   };
 }
 
-export interface Written extends WrittenRecords {
+interface Written {
+  /** In the order in which the streams were passed. */
+  readonly streams: readonly WrittenStream[];
   readonly text: string;
   readonly lines: RecordLine[];
   /** The data of one stream's records. */
@@ -70,7 +72,7 @@ export class RecordFixture {
       .slice(0, -1)
       .map((line): RecordLine => JSON.parse(line));
     return {
-      ...written,
+      streams: written,
       text,
       lines,
       data: (stream) => lines.filter((line) => line.record.stream === stream).map((line) => line.record.data),
@@ -98,6 +100,8 @@ export const streamOf = (
   keys: readonly string[] = [],
 ): RecordStream => ({
   name,
-  keys,
-  properties: Object.fromEntries(Object.entries(properties).map(([key, kind]) => [key, propertyOf(kind)])),
+  schemas: new Map<string, unknown>([
+    ...keys.map((key) => [key, undefined] as const),
+    ...Object.entries(properties).map(([key, kind]) => [key, propertyOf(kind)] as const),
+  ]),
 });

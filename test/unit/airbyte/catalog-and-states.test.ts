@@ -54,7 +54,7 @@ describe('a configured catalog', () => {
     };
     expect(parseConfiguredCatalog(value)[0]).toMatchObject({
       descriptor: { name: 'a' },
-      jsonSchema: {},
+      properties: new Map(),
       primaryKey: [],
       generationId: undefined,
     });

@@ -1,4 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
+import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/catalog-and-states.ts';
 import type { Message } from '../../../src/airbyte/protocol/messages.ts';
 import { Heartbeat } from '../../../src/airbyte/source/heartbeat.ts';
 import { StreamOutput } from '../../../src/airbyte/source/stream-output.ts';
@@ -64,7 +65,8 @@ describe('the sign of life of a stream', () => {
       if (message.type === 'TRACE') await isTaken;
     };
     const context = { writer: { write }, clock: new FakeClock(0) } as never;
-    const output = new StreamOutput({ descriptor: { name: 'events' } } as never, context);
+    const [configured] = parseConfiguredCatalog({ streams: [{ stream: { name: 'events' } }] });
+    const output = new StreamOutput(configured, context);
     const states = () =>
       written.flatMap((message) => (message.type === 'STATE' ? message.state.stream.stream_state : []));
     return { output, take, states };

@@ -1,14 +1,9 @@
 import { afterAll, describe, expect, it } from 'vitest';
-import { planRecords } from '../../../src/airbyte/records/record-plan.ts';
-import { COLUMN_TYPES } from '../../../src/cells/types/codec.ts';
-import { codecOf } from '../../../src/cells/types/types.ts';
-import { zoneOf } from '../../../src/cells/types/zone.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
 afterAll(() => fixture.close());
 
-const NO_CELLS = { name: 'a', group: 'custom', forms: 0, filled: 0 } as const;
 const KEYS = 'df_event_detail_log_id,df_event_log_id';
 
 describe('a column of records', () => {
@@ -23,14 +18,6 @@ describe('a column of records', () => {
     const csv = `${KEYS},a\nx,x,${cell}\ny,y,null\nz,z,"null"\n`;
     const { data } = await fixture.write(csv, [streamOf('events', { _key: 'string', a: kind })]);
     expect(data('events')).toEqual([{ _key: 'x', a: value }, { _key: 'y' }, { _key: 'z' }]);
-  });
-
-  it.each(COLUMN_TYPES)('that discover describes as %s is read back as that type', (type) => {
-    for (const zone of [undefined, zoneOf('UTC')]) {
-      const stream = { name: 'events', properties: { a: codecOf(type, zone).jsonSchema }, keys: [] } as const;
-      const plan = planRecords(stream, { header: ['a'], columns: [NO_CELLS] }, zone?.name);
-      expect(plan.columns[0]?.codec?.duckdb).toBe(codecOf(type, zone).duckdb);
-    }
   });
 
   it('has the same values when its cells are quoted', async () => {
@@ -62,7 +49,7 @@ describe('a column of records', () => {
 
   it('holds only whole numbers when its schema is integer, and lists by the schema of their items', async () => {
     const listOf = (type: unknown) => ({ type: ['array', 'null'], items: type === undefined ? {} : { type } });
-    const properties = {
+    const properties = Object.entries({
       n: { type: 'number', airbyte_type: 'integer' },
       m: { type: 'number' },
       plain: listOf(undefined),
@@ -71,9 +58,9 @@ describe('a column of records', () => {
       b: listOf('boolean'),
       any: { type: ['array', 'null'], items: null },
       days: { type: ['array', 'null'], items: { type: 'string', format: 'date' } },
-    };
+    });
     const csv = `${KEYS},n,m,plain,l,d,b,any,days\nx,x,1.5,1.5,"[""1""]",[1],[1.5],[true],"[""2""]","[""3""]"\ny,y,2,2,"[""a""]",[1.5],[2],[],[],[]\n`;
-    const { data } = await fixture.write(csv, [{ name: 'events', keys: [], properties }]);
+    const { data } = await fixture.write(csv, [{ name: 'events', schemas: new Map(properties) }]);
     expect(data('events')).toEqual([
       { n: null, m: 1.5, plain: ['1'], l: [1], d: [1.5], b: null, any: ['2'], days: ['3'] },
       { n: 2, m: 2, plain: ['a'], l: null, d: [2], b: null, any: [], days: [] },

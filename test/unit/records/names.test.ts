@@ -127,8 +127,8 @@ describe('a record', () => {
       streamOf('event_logs', { df_event_log_id: 'string', two: 'string' }),
     ]);
     expect(streams).toEqual([
-      { recordCount: 0, unsentColumns: new Set(['df_event_detail_log_id', 'a']) },
-      { recordCount: 1, unsentColumns: new Set(['df_event_detail_log_id', 'one']) },
+      { recordCount: 0, unsentColumns: new Set(['df_event_detail_log_id', 'a']), rescuedCells: new Map() },
+      { recordCount: 1, unsentColumns: new Set(['df_event_detail_log_id', 'one']), rescuedCells: new Map() },
     ]);
   });
 });

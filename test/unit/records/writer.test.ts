@@ -16,7 +16,7 @@ describe('a record', () => {
       `{"type":"RECORD","record":{"stream":"events","emitted_at":${EMITTED_AT},"data":{"_key":"x:1","a":1}}}\n`,
     );
     const unsentColumns = new Set(['df_event_detail_log_id', 'df_event_log_id', 'b']);
-    expect(streams).toEqual([{ recordCount: 1, unsentColumns }]);
+    expect(streams).toEqual([{ recordCount: 1, unsentColumns, rescuedCells: new Map() }]);
   });
 
   it('has each type as the protocol requires', async () => {
@@ -51,7 +51,7 @@ describe('a record', () => {
   it('has an instant when its schema does not say which kind of time it is', async () => {
     const { data } = await fixture.write(
       `${KEYS},t\nx,x,2026-01-02 12:00:00.000\n`,
-      [{ name: 'events', keys: [], properties: { t: { type: 'string', format: 'date-time' } } }],
+      [{ name: 'events', schemas: new Map([['t', { type: 'string', format: 'date-time' }]]) }],
       { timezone: 'Asia/Seoul' },
     );
     expect(data('events')).toEqual([{ t: '2026-01-02T03:00:00.000Z' }]);
@@ -67,7 +67,8 @@ describe('a record', () => {
       _rescued: { type: 'object' },
     };
     const csv = `${KEYS},o,t,l,any,list\nx,x,"{""a"":1}",03:04,"[{}]",7,"[""a""]"\ny,y,null,,,,\n`;
-    const { text, rescuedCells } = await fixture.write(csv, [{ name: 'events', keys: [], properties }]);
+    const schemas = new Map(Object.entries(properties));
+    const { text, streams } = await fixture.write(csv, [{ name: 'events', schemas }]);
     const [first, second] = text.split('\n').map((line) => JSON.parse(line || '{}').record);
     expect(first.data).toEqual({
       o: null,
@@ -79,7 +80,7 @@ describe('a record', () => {
     });
     expect(first.meta.changes).toHaveLength(3);
     expect(second.data).toEqual({});
-    expect(rescuedCells.get('o')).toBe(1);
+    expect(streams[0].rescuedCells.get('o')).toBe(1);
   });
 
   it('holds any text: quotes, newlines, control characters, other scripts, names of objects', async () => {
@@ -88,8 +89,10 @@ describe('a record', () => {
     const { data } = await fixture.write(csv, [
       {
         name: 'events',
-        keys: [],
-        properties: JSON.parse('{"__proto__":{"type":["string","null"]},"na\\"me, 한":{"type":"string"}}'),
+        schemas: new Map<string, unknown>([
+          ['__proto__', { type: ['string', 'null'] }],
+          ['na"me, 한', { type: 'string' }],
+        ]),
       },
     ]);
     expect(Object.entries(data('events')[0])).toEqual([
@@ -123,7 +126,7 @@ describe('a cell that does not fit', () => {
   const csv = `${KEYS},df_items_n,a,b\nx,x,5x,"say ""no""",2\ny,y,,3,\n`;
 
   it('is null, in _rescued by its column, and named in meta', async () => {
-    const { lines, rescuedCells } = await fixture.write(
+    const { lines, streams } = await fixture.write(
       csv,
       events({ _key: 'string', df_items_n: 'long', a: 'long', b: 'long', _rescued: 'object' }),
     );
@@ -142,7 +145,7 @@ describe('a cell that does not fit', () => {
       ],
     });
     expect(lines[1].record).not.toHaveProperty('meta');
-    expect(rescuedCells).toEqual(
+    expect(streams[0].rescuedCells).toEqual(
       new Map([
         ['df_items_n', 1],
         ['a', 1],
@@ -150,8 +153,8 @@ describe('a cell that does not fit', () => {
     );
   });
 
-  it('is not in _rescued unless that is configured, and counts once for all streams', async () => {
-    const { lines, rescuedCells } = await fixture.write(csv, [
+  it('is not in _rescued unless that is configured, and counts for each stream', async () => {
+    const { lines, streams } = await fixture.write(csv, [
       streamOf('events', { df_items_n: 'long' }),
       streamOf('event_items', { n: 'long', _rescued: 'object' }),
     ]);
@@ -161,15 +164,16 @@ describe('a cell that does not fit', () => {
       data: { n: null, _rescued: { df_items_n: '5x' } },
       meta: { changes: [{ field: 'n' }] },
     });
-    expect(rescuedCells).toEqual(new Map([['df_items_n', 1]]));
+    const counts = [new Map([['df_items_n', 1]]), new Map([['n', 1]])];
+    expect(streams.map(({ rescuedCells }) => rescuedCells)).toEqual(counts);
   });
 
   it('counts once also in a long file', async () => {
     const filled = Array.from({ length: 700 }, (_, i) => `k${i},k${i},1,${'x'.repeat(1_000)}\n`);
     const text = `${KEYS},a,b\nfirst,first,5x,\n${filled.join('')}last,last,7x,\n`;
     expect(text.length).toBeGreaterThan(2.5 * 256 * 1024);
-    const { rescuedCells } = await fixture.write(text, events({ a: 'long' }));
-    expect(rescuedCells).toEqual(new Map([['a', 2]]));
+    const { streams } = await fixture.write(text, events({ a: 'long' }));
+    expect(streams[0].rescuedCells).toEqual(new Map([['a', 2]]));
   });
 });
 

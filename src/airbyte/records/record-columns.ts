@@ -1,0 +1,86 @@
+import { isObject } from '../../base/json.ts';
+import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
+import { type CellForms, DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';
+import { codecOf, fits } from '../../cells/types/types.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import type { Property } from './properties.ts';
+
+/** How the cells of one column become a property of the records. */
+export interface RecordColumn {
+  readonly name: string;
+  /** `,"name":`. */
+  readonly label: Uint8Array;
+  /** The member of `_rescued`, as JSON: the column's own name. Of equal names, the second has that of its property. */
+  readonly rescuedAs: string;
+  readonly codec: ColumnCodec;
+  /** The zone of datetimes that name none. */
+  readonly zone: Zone | undefined;
+  /** False if all cells of the file fit. */
+  readonly mayNotFit: boolean;
+  /** True if the text `null` means that there is no value. */
+  readonly mayBeAbsent: boolean;
+}
+
+/**
+ * How the cells of a property are written under its configured JSON schema: as text if that names no type. `forms`:
+ * those of all cells of the file; `zone`: that of datetimes that name none.
+ */
+export function recordColumn(
+  { name, column }: Property,
+  schema: unknown,
+  forms: CellForms,
+  zone: Zone | undefined,
+): RecordColumn {
+  const field = JSON.stringify(name);
+  const type = typeUnder(schema, zone);
+  // Without a zone the scan did not see the year that an instant has in UTC.
+  const mayNotFit = !fits(type.codec, forms) || (type.zone !== undefined && zone === undefined);
+  return {
+    name,
+    label: Buffer.from(`,${field}:`),
+    rescuedAs: column.occurrence === 1 ? JSON.stringify(column.name) : field,
+    ...type,
+    mayNotFit,
+    // The scan of a column ends at a text that no narrower type holds.
+    mayBeAbsent: (type.codec.forms & NULL_TEXT) === 0 && (mayNotFit || (forms & NULL_TEXT) !== 0),
+  };
+}
+
+/** A codec that no cell fits. */
+const NEVER_FITTING: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
+
+interface PropertySchema {
+  readonly type?: unknown;
+  readonly format?: unknown;
+  readonly airbyte_type?: unknown;
+  readonly items?: unknown;
+}
+
+function typeUnder(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
+  const property: PropertySchema = isObject(schema) ? schema : {};
+  // No type is a time of day: a property that asks for one must not get any text.
+  const [type] = property.format === 'time' ? [] : kindsOf(property).flatMap((kind) => TYPE_OF_KIND.get(kind) ?? []);
+  if (type === undefined) return { codec: NEVER_FITTING, zone: undefined };
+  if (type !== 'datetime' || property.airbyte_type === 'timestamp_without_timezone') {
+    return { codec: codecOf(type, undefined), zone: undefined };
+  }
+  const instantZone = zone ?? zoneOf('UTC');
+  const codec = codecOf('datetime', instantZone);
+  // Without a zone only a cell with a UTC offset is an instant.
+  return { codec: zone === undefined ? { ...codec, forms: DATETIME_OFFSET } : codec, zone: instantZone };
+}
+
+const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
+/** Column types by the narrowest kind of their JSON schema. */
+const TYPE_OF_KIND: ReadonlyMap<string, ColumnType> = new Map(
+  COLUMN_TYPES.map((type) => [kindsOf(codecOf(type, undefined).jsonSchema)[0], type]),
+);
+
+/** The kinds of a schema, the narrowest first: `string date`, `string`; `array of number`. */
+function kindsOf({ type, format, airbyte_type, items }: PropertySchema): string[] {
+  const types: readonly unknown[] = Array.isArray(type) ? type : [type ?? 'string'];
+  const kind = JSON_TYPES.find((name) => types.includes(name)) ?? 'other';
+  if (kind === 'array') return kindsOf(isObject(items) ? items : {}).map((item) => `array of ${item}`);
+  if (kind === 'number' && airbyte_type === 'integer') return ['integer'];
+  return [...[format, airbyte_type].flatMap((name) => (name === undefined ? [] : `${kind} ${name}`)), kind];
+}
