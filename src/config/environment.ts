@@ -6,6 +6,8 @@ import type { Problem } from './problems.ts';
 
 export interface Property {
   readonly type?: string;
+  /** `uri` is the address of the service. */
+  readonly format?: string;
   readonly description?: string;
   readonly default?: unknown;
   readonly enum?: readonly unknown[];

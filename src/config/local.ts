@@ -22,7 +22,7 @@ export const LOCAL = {
     retentionMs: durationOf(retention),
     spoolDir: spoolDir ?? defaultSpoolDir(),
   }),
-  ruleProblems({ target, place }: Readonly<Record<string, unknown>>): Problem[] {
+  ruleProblems({ target, place }: ValuesOf<typeof localSchema>): Problem[] {
     if ((target === undefined) === (place === undefined)) return [];
     const key = target === undefined ? 'target' : 'place';
     return [problemOf(key, 'is missing: target and place go together')];

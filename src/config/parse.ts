@@ -1,16 +1,15 @@
 // This folder: from untrusted values and environment variables to configurations with every default filled in. Each
-// key has its schema under schemas/. What a schema cannot say stands in source.ts, local.ts and service-keys.ts.
+// key has its schema under schemas/. What a schema cannot say stands in source.ts and local.ts.
 
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
-import { cleanBaseUrl } from './base-url.ts';
+import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
 import { type ConfigSchema, readVariables, variablesOf } from './environment.ts';
 import { nearest } from './nearest.ts';
-import { type Problem, schemaProblems, throwProblems } from './problems.ts';
-import { serviceProblems } from './service-keys.ts';
+import { type Problem, problemOf, schemaProblems, throwProblems } from './problems.ts';
 
 type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
@@ -51,8 +50,8 @@ interface ConfigPart<S extends ConfigSchema, C> {
   readonly validate: Validator;
   /** Gives values narrower types, or makes others of them. */
   configOf(values: ValuesOf<S>): C;
-  /** The problems that a JSON schema cannot express; values of a wrong type are left to the schema. */
-  ruleProblems?(values: Readonly<Record<string, unknown>>): readonly Problem[];
+  /** What is wrong with values that each fit the schema. */
+  ruleProblems?(values: ValuesOf<S>): readonly Problem[];
 }
 
 export interface ParsedConfig<C> {
@@ -65,7 +64,7 @@ export interface ParsedConfig<C> {
 
 /**
  * Parses the untrusted configuration of a connector. Missing secrets are looked for in the environment. Throws one
- * configuration failure that lists every problem.
+ * configuration failure that lists the problems.
  */
 export function parseForConnector<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
@@ -76,9 +75,9 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   const isSought = ({ key, property }: ReturnType<typeof variablesOf>[number]) =>
     property.airbyte_secret === true && (object[key] ?? '') === '';
   const environment = readVariables(variablesOf(part.schema).filter(isSought), env);
-  const { values, problems } = checked({ ...object, ...environment.values }, part, environment.problems);
-  throwProblems('the configuration is not usable', problems);
-  const config = frozenConfig(values, part) as ConfigHaving<C, RequiredKey>;
+  const refuse = (problems: readonly Problem[]) => throwProblems('the configuration is not usable', problems);
+  refuse(environment.problems);
+  const config = parse(part, { ...object, ...environment.values }, refuse) as ConfigHaving<C, RequiredKey>;
   return {
     config,
     unknownKeyTexts: unknownKeyTexts(Object.keys(part.schema.properties), object),
@@ -92,32 +91,39 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
  */
 export function parseForCommand<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
-  allValues: Readonly<Record<string, unknown>>,
+  values: object,
   names: ReadonlyMap<string, string>,
 ): { readonly config: Readonly<C>; readonly missingKeys: readonly Problem[] } {
-  const { values, problems } = checked(allValues, part);
-  const refused = problems.filter(({ isMissing }) => isMissing !== true);
-  throwProblems('the configuration is not usable', refused, names);
-  return { config: frozenConfig(values, part), missingKeys: problems };
+  const missingKeys: Problem[] = [];
+  const config = parse(part, values, (problems) => {
+    missingKeys.push(...problems.filter(({ isMissing }) => isMissing === true));
+    const refused = problems.filter(({ isMissing }) => isMissing !== true);
+    throwProblems('the configuration is not usable', refused, names);
+  });
+  return { config, missingKeys };
 }
 
-/** The values with every default filled in, and their problems. A key with an `earlier` problem gets no further one. */
-function checked<S extends ConfigSchema, C>(
+/** A frozen configuration with every default filled in. `refuse` gets the problems of its keys, then those of rules. */
+function parse<S extends ConfigSchema, C extends object>(
+  { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   object: object,
-  { schema, validate, ruleProblems = () => [] }: ConfigPart<S, C>,
-  earlier: readonly Problem[] = [],
-) {
-  const values = usableValues(object, schema);
+  refuse: (problems: readonly Problem[]) => void,
+): Readonly<C> {
+  const given = usableValues(object, schema);
   // The validation also fills in the defaults.
-  const mismatches = [...earlier, ...ofOtherKeys(schemaProblems(validate, values), earlier)];
-  const rules = [...serviceProblems(values, Object.keys(schema.properties)), ...ruleProblems(values)];
-  return { values, problems: [...mismatches, ...ofOtherKeys(rules, mismatches)] };
-}
-
-/** Those problems whose keys have none yet. */
-function ofOtherKeys(problems: readonly Problem[], earlier: readonly Problem[]): Problem[] {
-  const keysWithProblem = new Set(earlier.map(({ key }) => key));
-  return problems.filter(({ key }) => !keysWithProblem.has(key));
+  refuse(schemaProblems(validate, given));
+  const problems: Problem[] = [];
+  const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret, format }]) => {
+    const value = given[key];
+    if (typeof value !== 'string') return [camelCase(key), value];
+    if (format !== 'uri') return [camelCase(key), isSecret ? new Secret(value) : value];
+    const clause = baseUrlProblem(value);
+    if (clause !== undefined) problems.push(problemOf(key, clause));
+    return [camelCase(key), cleanBaseUrl(value)];
+  });
+  const values = Object.fromEntries(fields) as ValuesOf<S>;
+  refuse([...problems, ...ruleProblems(values)]);
+  return Object.freeze(configOf(values));
 }
 
 /**
@@ -132,19 +138,6 @@ function usableValues(object: object, { properties }: ConfigSchema): Record<stri
       return [key, isChoice ? String(member) : member];
     });
   return Object.fromEntries(entries);
-}
-
-/** The frozen configuration of values without problems. */
-function frozenConfig<S extends ConfigSchema, C extends object>(
-  values: Readonly<Record<string, unknown>>,
-  { schema, configOf }: ConfigPart<S, C>,
-): Readonly<C> {
-  const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret }]) => {
-    const value = values[key];
-    if (typeof value !== 'string') return [camelCase(key), value];
-    return [camelCase(key), isSecret ? new Secret(value) : key === 'base_url' ? cleanBaseUrl(value) : value];
-  });
-  return Object.freeze(configOf(Object.fromEntries(fields) as ValuesOf<S>));
 }
 
 const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());

@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
+import { isZoneName } from '../../cells/types/zone.ts';
 import { baseUrlProblem } from '../../config/base-url.ts';
-import { timezoneProblem } from '../../config/source.ts';
+import { NO_ZONE } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { checkService } from '../../service/check.ts';
@@ -80,7 +81,7 @@ async function askPlace(prompts: Prompts) {
   const zone = await prompts.text(
     'Time zone of the times in the export, such as Asia/Seoul (empty: they stay without one)',
     '',
-    (answer) => (answer === '' ? undefined : timezoneProblem(answer)),
+    (answer) => (answer === '' || isZoneName(answer) ? undefined : NO_ZONE),
   );
   return { target, place, ...(zone !== '' && { timezone: zone }) };
 }

@@ -57,7 +57,6 @@ describe('the source configuration', () => {
 
   it.each<[object, string]>([
     [{ service_id: 3 }, 'service_id is not usable, wanted a string'],
-    [{ service_id: '\ud800' }, 'service_id holds half a character'],
     [{ export_token: undefined }, 'export_token is missing'],
     [{ start_date: '2026-02-30' }, 'start_date is not usable, wanted a day of the calendar as yyyy-MM-dd'],
     [{ start_date: '2026-02-02', end_date: '2026-02-01' }, 'start_date 2026-02-02 is after end_date 2026-02-01'],
@@ -72,10 +71,13 @@ describe('the source configuration', () => {
     [{ base_url: 't0ken' }, 'base_url is not usable, wanted a'],
     [{ base_url: 'https://t0ken:t0ken@example.com' }, 'base_url carries a user name or password'],
     [{ base_url: 'https://example.com/?x=t0ken' }, 'base_url is not usable, wanted a text like https://host'],
-    [{ export_token: 'Bearer t0ken' }, 'export_token begins with the word Bearer: give the token alone'],
-    [{ export_token: 't0ken\t' }, 'export_token begins or ends with a blank'],
-    [{ export_token: 't0\nken' }, 'export_token holds a line end, or another character that no HTTP header can carry'],
-    [{ export_token: 'tok€n' }, 'export_token holds a line end, or another character'],
+    [
+      { export_token: 'Bearer t0ken' },
+      'export_token is not usable, wanted a text like abc123, the token alone, without Bearer',
+    ],
+    [{ export_token: 't0ken\t' }, 'export_token is not usable'],
+    [{ export_token: 't0\nken' }, 'export_token is not usable'],
+    [{ export_token: 'tok€n' }, 'export_token is not usable'],
     [{ columns_drop: ['df_unified_id'] }, 'columns_drop has df_unified_id: every export has that'],
     [{ columns_drop: ['event_name'] }, 'columns_drop has event_name'],
     [{ columns_hash: ['df_server_datetime'], hash_key: HASH_KEY }, 'cannot be hashed'],
@@ -90,8 +92,8 @@ describe('the source configuration', () => {
   });
 
   it('names every problem at once', () => {
-    const message = refusal({ service_id: 3, lookback_days: 31, timezone: 'Mars/Base' });
-    expect(message).toMatch(/service_id .*lookback_days .*timezone /);
+    expect(refusal({ service_id: 3, lookback_days: 31 })).toMatch(/service_id .*lookback_days /);
+    expect(refusal({ base_url: 'http://host', timezone: 'Mars/Base' })).toMatch(/base_url .*timezone /);
   });
 
   it.each([
