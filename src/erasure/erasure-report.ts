@@ -1,7 +1,7 @@
 import { count, withSeparators } from '../base/quantities.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { type ListCounts, type ListedId, MAX_SHOWN, refusals } from './list.ts';
-import { MAX_NAMED, type PlacePurge, type Purged, type PurgePlan } from './purge.ts';
+import { MAX_NAMED, type PlacePurge, type Purge } from './purge.ts';
 import { NOT_REQUESTED, type Requested } from './requests.ts';
 
 /** What an erasure will do: all that is known before anything is sent or removed. */
@@ -11,7 +11,7 @@ export interface ErasurePlan {
   readonly ledger: Ledger;
   readonly counts: ListCounts;
   /** Undefined if no place is to be purged. */
-  readonly purgePlan: PurgePlan | undefined;
+  readonly purge: Purge | undefined;
   /** Whom the service is asked for. */
   readonly toRequest: readonly ListedId[];
   /** Whom the ledger knows as deleted. */
@@ -23,36 +23,34 @@ export interface ErasurePlan {
   readonly warnings: readonly string[];
 }
 
-interface Executed {
-  readonly purged: Purged | undefined;
-  readonly requested: Requested;
-}
-
-/** What a plan would do, or did until `now` (schemas/deletion.json). Ids appear nowhere. */
-export function reportOf(plan: ErasurePlan, now: number, executed?: Executed) {
-  const { ledger, purgePlan, toRequest } = plan;
-  const { counts: sent, stoppedBy } = executed?.requested ?? NOT_REQUESTED;
+/**
+ * What a plan would do; with `requested` what it did until `now` (schemas/deletion.json). Ids appear nowhere.
+ */
+export function reportOf(plan: ErasurePlan, now: number, requested?: Requested) {
+  const { ledger, purge, toRequest } = plan;
+  const isPlan = requested === undefined;
+  const { counts: sent, stoppedBy } = requested ?? NOT_REQUESTED;
   return {
     v: 1,
     kind: 'deletion',
-    mode: executed === undefined ? 'plan' : 'executed',
-    run: executed === undefined ? null : ledger.run,
+    mode: isPlan ? 'plan' : 'executed',
+    run: isPlan ? null : ledger.run,
     ...plan.counts,
     done_before: plan.doneBefore.length,
     to_request: toRequest.length,
     guard: plan.guard ?? null,
     purge_only: plan.isPurgeOnly,
     /** Null if the service was not asked. */
-    ids_with_profile: purgePlan?.listedPeople.withProfile ?? null,
+    ids_with_profile: purge?.listedPeople.withProfile ?? null,
     hash: plan.hash,
-    warnings: [...new Set([...plan.warnings, ...(executed?.purged?.warnings ?? [])])],
-    places: (executed?.purged ?? purgePlan)?.places.map((place) => placeReport(place, purgePlan?.entries ?? [])) ?? [],
+    warnings: [...new Set([...plan.warnings, ...(purge?.warnings ?? [])])],
+    places: purge?.places.map((place) => placeReport(place, purge.entries)) ?? [],
     seconds: Math.round(now - plan.began) / 1_000,
     ...sent,
     // Also those that were never requested.
-    undecided: executed === undefined ? 0 : toRequest.length - sent.done - sent.rejected,
+    undecided: isPlan ? 0 : toRequest.length - sent.done - sent.rejected,
     stopped_by: stoppedBy?.code ?? null,
-    head: executed === undefined || !ledger.isKept ? null : ledger.head,
+    head: isPlan || !ledger.isKept ? null : ledger.head,
   } as const;
 }
 
@@ -87,64 +85,51 @@ export type ErasureReport = ReturnType<typeof reportOf>;
 
 /** The report as text: one `label  number` a line, then a line a place. */
 export function reportLines(report: ErasureReport): string[] {
-  const { done, to_request, requests } = report;
-  const rows: (readonly [string, number])[] = [
-    // `--suppressed` has no list of IDs.
-    ...unlessZero('rows of the list', report.received),
-    ...refusals(report.refused).map(([why, n]) => [`  refused: ${why}`, n] as const),
-    ...unlessZero('  repeated', report.duplicates),
-    ...unlessZero('IDs', report.ids),
-    ...(report.ids_with_profile === null
-      ? []
-      : [['  with a profile at the service', report.ids_with_profile] as const]),
-    ...unlessZero('  deleted before, not requested again', report.done_before),
-    ...(report.purge_only ? [] : [['  to request', to_request] as const]),
+  // Null: the line is left out, as most zeros are. `--suppressed` has no list of IDs.
+  const lines: (readonly [label: string, n: number | null])[] = [
+    ['rows of the list', report.received || null],
+    ...refusals(report.refused).map(([why, rows]) => [`  refused: ${why}`, rows] as const),
+    ['  repeated', report.duplicates || null],
+    ['IDs', report.ids || null],
+    ['  with a profile at the service', report.ids_with_profile],
+    ['  deleted before, not requested again', report.done_before || null],
+    ['  to request', report.purge_only ? null : report.to_request],
   ];
   if (report.mode === 'executed' && !report.purge_only) {
-    rows.push(
-      ['requests sent', requests],
-      ['deleted at the service', done],
-      ...unlessZero('rejected by the service', report.rejected),
-      ...codeRows(report.rejected_codes),
-      ...unlessZero('undecided', report.undecided),
-      ...codeRows(report.undecided_codes),
+    lines.push(
+      ['requests sent', report.requests],
+      ['deleted at the service', report.done],
+      ['rejected by the service', report.rejected || null],
+      ...codeLines(report.rejected_codes),
+      ['undecided', report.undecided || null],
+      ...codeLines(report.undecided_codes),
     );
   }
-  const width = Math.max(...rows.map(([label]) => label.length));
+  const shown = lines.flatMap(([label, n]) => (n === null ? [] : [{ label, n }]));
+  const width = Math.max(...shown.map(({ label }) => label.length));
   return [
-    ...rows.map(([label, n]) => `${label.padEnd(width)}  ${withSeparators(n).padStart(9)}`),
+    ...shown.map(({ label, n }) => `${label.padEnd(width)}  ${withSeparators(n).padStart(9)}`),
     ...report.places.map(placeLine),
     ...(report.head === null ? [] : [`head of the ledger: ${report.head}`]),
   ];
 }
 
-const unlessZero = (label: string, n: number): (readonly [string, number])[] => (n === 0 ? [] : [[label, n]]);
-const codeRows = (counts: Readonly<Record<string, number>>) =>
+const codeLines = (counts: Readonly<Record<string, number>>) =>
   Object.entries(counts).map(([code, n]) => [`  ${code}`, n] as const);
 
 function placeLine(place: ErasureReport['places'][number]): string {
-  const {
-    people,
-    rows,
-    other_people,
-    other_rows,
-    ids_without_rows: idsWithoutRows,
-    row_numbers,
-    rows_removed,
-    error,
-  } = place;
-  const shown = row_numbers.slice(0, MAX_SHOWN).join(', ');
+  const { rows_removed: removed, ids_without_rows: idsWithoutRows, error } = place;
+  const shownRows = place.row_numbers.slice(0, MAX_SHOWN).join(', ');
   const more = idsWithoutRows > MAX_SHOWN ? ', …' : '';
-  const withoutRowsText = `${count(idsWithoutRows, 'ID')} without a row there (row ${shown}${more})`;
-  const others = `${count(other_people, 'other')} of the suppression list, ${count(other_rows, 'row')}`;
+  const others = `${count(place.other_people, 'other')} of the suppression list, ${count(place.other_rows, 'row')}`;
   const parts = [
-    `${place.target} ${place.place}: ${count(people, 'person', 'people')}, ${count(rows, 'row')}`,
-    ...(other_rows === 0 ? [] : [others]),
-    ...(rows_removed === null ? [] : [`${count(rows_removed, 'row')} removed`]),
-    ...(idsWithoutRows === 0 ? [] : [withoutRowsText]),
-    ...(place.foreign.length === 0 ? [] : [`not made here, stays: ${place.foreign.slice(0, MAX_SHOWN).join(', ')}`]),
+    `${place.target} ${place.place}: ${count(place.people, 'person', 'people')}, ${count(place.rows, 'row')}`,
+    place.other_rows > 0 && others,
+    removed !== null && `${count(removed, 'row')} removed`,
+    idsWithoutRows > 0 && `${count(idsWithoutRows, 'ID')} without a row there (row ${shownRows}${more})`,
+    place.foreign.length > 0 && `not made here, stays: ${place.foreign.slice(0, MAX_SHOWN).join(', ')}`,
   ];
-  return `${parts.join('; ')}${error === null ? '' : `. ${error}`}`;
+  return `${parts.filter((part) => part !== false).join('; ')}${error === null ? '' : `. ${error}`}`;
 }
 
 /** `40000: 3, 40001: 1` */

@@ -9,7 +9,7 @@ import type { RunContext } from '../base/runtime.ts';
 import { codesText, type ErasurePlan, type ErasureReport, reportOf } from './erasure-report.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { type IdList, type ListedId, refusedSentence } from './list.ts';
-import { type PurgePlan, type PurgeSettings, planPurge, purgePlaces } from './purge.ts';
+import { type Purge, type PurgeSettings, peopleLimitProblem, planPurge, purgePlaces } from './purge.ts';
 import {
   type Decision,
   type Deleter,
@@ -63,7 +63,7 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, toRequest, doneBefore } = plan;
+  const { ledger, purge, toRequest, doneBefore } = plan;
   const planReport = reportOf(plan, io.clock.now());
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
@@ -76,18 +76,18 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
     );
   }
   options.onPlanned?.(planReport);
-  if (plan.counts.ids > 0 || plan.purgePlan !== undefined) {
+  if (plan.counts.ids > 0 || purge !== undefined) {
     const places = (options.purgeSettings?.places ?? []).map(placeName);
     await ledger.begin({ ids: toRequest.length, places, requests: deleter !== undefined });
   }
 
   // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
-  const purged = plan.purgePlan && (await purgePlaces(plan.purgePlan, ledger));
+  const purgeFailures = purge === undefined ? [] : await purgePlaces(purge);
   io.signal.throwIfAborted();
 
   // 4. Request: ask the service for everybody whom it has not deleted yet. After that it knows the profile no more, and
   // nothing would find rows that stayed in a place.
-  const isPurged = purged?.places.every(({ result }) => result !== undefined) ?? true;
+  const isPurged = purge?.places.every(({ result }) => result !== undefined) ?? true;
   const onDecided = (id: string, decision: Decision) => options.onDecided?.(id, decision, ledger.history.hasConfirmed);
   let requested = NOT_REQUESTED;
   if (isPurged && deleter !== undefined) {
@@ -97,11 +97,8 @@ export async function runErasure(options: ErasureOptions): Promise<ErasureResult
   io.signal.throwIfAborted();
 
   // 5. Prove: every claim of the report is a line of the ledger by now.
-  const report = reportOf(plan, io.clock.now(), { purged, requested });
-  const failures = [
-    ...(purged?.failures ?? []),
-    isPurged ? requestFailure(report, requested, options, ledger) : undefined,
-  ];
+  const report = reportOf(plan, io.clock.now(), requested);
+  const failures = [...purgeFailures, isPurged ? requestFailure(report, requested, options, ledger) : undefined];
   return { report, failure: worstOf(failures) };
 }
 
@@ -115,7 +112,7 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
   const ledger = await Ledger.open(settings, ledgerOptions);
   const isSuppressed = options.purgeSettings?.isSuppressed === true;
   const hasPurge = options.purgeSettings !== undefined && (entries.length > 0 || isSuppressed);
-  const purgePlan = hasPurge ? await planPurge(options.purgeSettings, entries, settings, ledger) : undefined;
+  const purge = hasPurge ? await planPurge(options.purgeSettings, entries, settings, ledger) : undefined;
   const isDone = (entry: ListedId): boolean => !isAgain && isDoneBefore(entry, ledger);
   const toRequest = deleter === undefined ? [] : entries.filter((entry) => !isDone(entry));
   const doneBefore = deleter === undefined ? [] : entries.filter(isDone);
@@ -123,18 +120,17 @@ async function planErasure(options: ErasureOptions): Promise<ErasurePlan> {
     began,
     ledger,
     counts,
-    purgePlan,
+    purge,
     toRequest,
     doneBefore,
     isPurgeOnly: deleter === undefined,
-    guard: requestLimitProblem(toRequest, ledger, settings) ?? purgePlan?.limitProblem,
-    hash: consentHash(list, purgePlan, options),
+    guard: requestLimitProblem(toRequest, ledger, settings) ?? (purge && peopleLimitProblem(purge)),
+    hash: consentHash(list, purge, options),
     warnings: [
       counts.received > 0 || isSuppressed ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(counts) ?? [],
       list.warnings(),
       memorySentences(doneBefore, ledger, settings),
-      purgePlan?.warnings ?? [],
     ].flat(),
   };
 }
@@ -196,15 +192,24 @@ function planFailure({ counts, guard }: ErasurePlan): UserError | undefined {
 /**
  * The hash of what an officer confirms. It never covers what ledger or service know: it stays valid for a second run.
  */
-function consentHash(list: IdList, purgePlan: PurgePlan | undefined, options: ErasureOptions): string {
-  const { settings, purgeSettings: purge, deleter, isAgain = false } = options;
-  const pairs = (purgePlan?.listedPeople.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
+function consentHash(list: IdList, purge: Purge | undefined, options: ErasureOptions): string {
+  const { settings, purgeSettings, deleter, isAgain = false } = options;
+  const {
+    places,
+    profiles,
+    column,
+    isSuppressed = false,
+    isNewList = false,
+    maxPeople,
+    allowsShared = false,
+  } = purgeSettings ?? {};
+  const pairs = (purge?.listedPeople.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
     [list.digest, deleter === undefined, isAgain],
-    [(purge?.places ?? []).map(placeName).sort(), purge?.profiles !== undefined, purge?.column ?? null, pairs],
-    [purge?.isSuppressed ?? false, purge?.isNewList ?? false, purge?.maxPeople ?? null, purge?.allowsShared ?? false],
+    [(places ?? []).map(placeName).sort(), profiles !== undefined, column ?? null, pairs],
+    [isSuppressed, isNewList, maxPeople ?? null, allowsShared],
   ]);
 }
 

@@ -1,6 +1,6 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { count, withSeparators } from '../base/quantities.ts';
-import { type PeopleFound, personOf, type SuppressedPeople, type UnifiedIds } from '../engine/people/query.ts';
+import { type PeopleFound, personOf, type UnifiedIds } from '../engine/people/query.ts';
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -40,27 +40,16 @@ export interface PlacePurge extends Place<StatefulTarget>, PurgePreview {
   readonly failure?: UserError;
 }
 
-/** Who is to leave which places. */
-interface Purge {
+/** Who is to leave which places, and who has left them so far. */
+export interface Purge {
   readonly settings: PurgeSettings;
+  readonly ledger: Ledger;
   /** Empty to purge the people of the suppression list alone. */
   readonly entries: readonly ListedId[];
   readonly listedPeople: ListedPeople;
-  readonly places: readonly PlacePurge[];
-}
-
-export interface PurgePlan extends Purge {
-  /** The limit that the people exceed, as a sentence. */
-  readonly limitProblem: string | undefined;
-  /** What the officer should know before anybody is deleted. */
-  readonly warnings: readonly string[];
-}
-
-/** What became of a plan. */
-export interface Purged {
-  readonly places: readonly PlacePurge[];
-  readonly failures: readonly UserError[];
-  readonly warnings: readonly string[];
+  readonly places: PlacePurge[];
+  /** What the officer should know, as sentences. */
+  readonly warnings: string[];
 }
 
 const PEOPLE_PER_ID = 3;
@@ -77,12 +66,13 @@ export async function planPurge(
   entries: readonly ListedId[],
   service: ServiceAddress,
   ledger: Ledger,
-): Promise<PurgePlan> {
+): Promise<Purge> {
   const { suppression: file, isNewList, options } = settings;
   await requireWritableList(file);
   const listedPeople = await findInAllWays(entries, settings);
   const query = { ...listedPeople.query, suppressed: readForPurge(file) };
-  const places: PlacePurge[] = [];
+  const purge: Purge = { settings, ledger, entries, listedPeople, places: [], warnings: [...listedPeople.warnings] };
+  const { places, warnings } = purge;
   for (const [i, { target, path }] of settings.places.entries()) {
     const name = placeName({ target, path });
     options.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
@@ -103,84 +93,90 @@ export async function planPurge(
       throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
     }
   }
-  const purge = { settings, entries, listedPeople, places };
-  const warnings = [
-    ...listedPeople.warnings,
-    ...(isNewList ? [] : olderListSentences('The ledger', ledger.history.suppressionLength, list)),
-    ...places.flatMap((place) => placeSentences(place, list)),
-    ...missingSentences(purge),
-  ];
-  return { ...purge, limitProblem: peopleLimitProblem(purge), warnings };
+  if (!isNewList) warnings.push(...olderListSentences('The ledger', ledger.history.suppressionLength, list));
+  for (const { name, people, foreign } of places) {
+    warnings.push(...people.warnings, ...olderListSentences(name, people.state.suppressionLength, list));
+    if (foreign.length === 0) continue;
+    warnings.push(`${name} also has ${shortened(foreign)}, not made here: they stay, and may name the people.`);
+  }
+  const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
+  if (isEmpty) warnings.push(`No place holds ${entries.length === 0 ? 'anybody of the list' : 'any of these IDs'}.`);
+  if (entries.some(({ id }) => !listedPeople.foundIds.has(id))) {
+    warnings.push(
+      'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
+    );
+  }
+  return purge;
 }
 
 /**
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
- * failure in one place leaves the others to be purged. Rejects if it is stopped before or in a place.
+ * failure in one place leaves the others to be purged. Returns the failures. Rejects if it is stopped before or in a
+ * place.
  */
-export async function purgePlaces(plan: PurgePlan, ledger: Ledger): Promise<Purged> {
-  const { options, suppression: file } = plan.settings;
-  const places = [...plan.places];
+export async function purgePlaces(purge: Purge): Promise<UserError[]> {
+  const { places, warnings } = purge;
+  const { options, suppression: file } = purge.settings;
   try {
-    await addPeople(unifiedIdsOf(plan), file, options);
+    await addPeople(unifiedIdsOf(purge), file, options);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
-    if (failure instanceof UserError) return { places, failures: [failure], warnings: [] };
+    if (failure instanceof UserError) return [failure];
     throw failure;
   }
   for (const [i, { name }] of places.entries()) {
     options.signal.throwIfAborted();
     options.logger.info('purge.begin', `Purging ${name} (${i + 1} of ${places.length}) …`);
-    places[i] = await purgePlace(i, { ...plan, places }, ledger);
+    places[i] = await purgePlace(i, purge);
   }
   const { unremovable, liveFolders } = await sweepRunFolders(options.spoolDir, options.clock.now());
+  for (const folders of [...places.map(({ result }) => result?.inUse ?? []), liveFolders]) {
+    if (folders.length === 0) continue;
+    warnings.push(`Other runs are under way. Until they end, they hold downloads in ${shortened(folders)}.`);
+  }
   const stays = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
-  return {
-    places,
-    failures: [
-      ...places.flatMap(({ failure }) => failure ?? []),
-      ...(unremovable.length > 0 ? [transientError(stays)] : []),
-    ],
-    warnings: [...places.map(({ result }) => result?.inUse ?? []), liveFolders].flatMap(runSentences),
-  };
+  return [
+    ...places.flatMap(({ failure }) => failure ?? []),
+    ...(unremovable.length > 0 ? [transientError(stays)] : []),
+  ];
 }
 
 /** Removes the people from the place `places[i]`. Returns it with who was found and what became of them. */
-async function purgePlace(i: number, purge: Purge, ledger: Ledger): Promise<PlacePurge> {
-  const { settings, entries, listedPeople, places } = purge;
+async function purgePlace(i: number, purge: Purge): Promise<PlacePurge> {
+  const { settings, ledger, listedPeople, places } = purge;
   const { options, suppression: file, isNewList } = settings;
-  let place = places[i];
-  const { target, path, name, foreign } = place;
+  const { target, path, name, foreign } = places[i];
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
   const onFound = async (people: PeopleFound): Promise<number> => {
-    place = { ...place, people };
-    const problem = peopleLimitProblem({ ...purge, places: places.with(i, place) });
+    places[i] = { ...places[i], people };
+    const problem = peopleLimitProblem(purge);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!isNewList) requireSuppression(name, people.state.suppressionLength, readForPurge(file).hmacs.length);
-    await ledger.writeAll(purgeLines(place, entries, ledger));
+    await ledger.writeAll(purgeLines(places[i], purge));
     return await addPeople(people.unifiedIds, file, options);
   };
   try {
     const query = { ...listedPeople.query, suppressed: readForPurge(file) };
     const result = await (await target.people()).purge(path, query, { ...options, onFound });
-    place = { ...place, result };
+    places[i] = { ...places[i], result };
     const { rowsRemoved: rows, suppressionLength: listed, unreached } = result;
     const stays = foreign.slice(0, MAX_NAMED);
     const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed, ...remains });
-    return unreached.length > 0 ? { ...place, failure: transientError(unreached.join(' ')) } : place;
+    return unreached.length > 0 ? { ...places[i], failure: transientError(unreached.join(' ')) } : places[i];
   } catch (thrown) {
     options.signal.throwIfAborted();
     const error = diskErrorByItsPath(thrown);
-    if (error instanceof UserError) return { ...place, failure: error };
+    if (error instanceof UserError) return { ...places[i], failure: error };
     // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
     options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
     const message = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
-    return { ...place, failure: systemError(message, { cause: error }) };
+    return { ...places[i], failure: systemError(message, { cause: error }) };
   }
 }
 
 /** The limit that the people exceed, as a sentence; undefined for none. */
-function peopleLimitProblem(purge: Purge): string | undefined {
+export function peopleLimitProblem(purge: Purge): string | undefined {
   const { settings, entries, listedPeople, places } = purge;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * entries.length);
@@ -211,36 +207,11 @@ function unifiedIdsOf({ listedPeople, places }: Purge): UnifiedIds {
   ]);
 }
 
-/** What the officer should know of a place. */
-function placeSentences({ name, people, foreign }: PlacePurge, list: SuppressedPeople): string[] {
-  const stays = `${name} also has ${shortened(foreign)}, not made here: they stay, and may name the people.`;
-  return [
-    ...people.warnings,
-    ...olderListSentences(name, people.state.suppressionLength, list),
-    ...(foreign.length > 0 ? [stays] : []),
-  ];
-}
-
-/** Why people stay whom the officer may believe gone, as sentences. */
-function missingSentences({ entries, listedPeople, places }: Purge): string[] {
-  const nobody = entries.length === 0 ? 'No place holds anybody of the list.' : 'No place holds any of these IDs.';
-  const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
-  const isAnyMissed = entries.some(({ id }) => !listedPeople.foundIds.has(id));
-  const missed =
-    'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.';
-  return [...(isEmpty ? [nobody] : []), ...(isAnyMissed ? [missed] : [])];
-}
-
-const runSentences = (folders: readonly string[]): string[] =>
-  folders.length === 0
-    ? []
-    : [`Other runs are under way. Until they end, they hold downloads in ${shortened(folders)}.`];
-
 const shortened = (names: readonly string[]): string =>
   `${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlacePurge, entries: readonly ListedId[], { key }: Ledger) {
+function purgeLines({ name: place, people }: PlacePurge, { entries, ledger: { key } }: Purge) {
   const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
   const linesOfIds = entries.map(({ id }) => line(key.idHash(id), people.rowsOf.get(id) ?? 0));
   const { rowCount: otherRows } = people.suppressedOthers;
