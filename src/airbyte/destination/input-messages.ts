@@ -8,66 +8,55 @@ import type { VerbContext } from '../protocol/connector.ts';
 /** The configured streams by `streamKey`. */
 type Streams = ReadonlyMap<string, ConfiguredStream>;
 
-/** The messages that a destination reads from a platform; others are skipped. */
-export type InputMessage =
-  | { readonly kind: 'record'; readonly line: number; readonly stream: ConfiguredStream; readonly data: JsonObject }
-  | {
-      readonly kind: 'state';
-      /** The stream of the state; undefined for a state of all streams. */
-      readonly stream: ConfiguredStream | undefined;
-      /** The text of the state object, unchanged. */
-      readonly text: string;
-    };
+/** What becomes of the messages of a platform. Others than these are skipped. */
+interface InputHandlers {
+  record(stream: ConfiguredStream, data: JsonObject, line: number): void;
+  /** `stream`: undefined for a state of all streams; `text`: that of the state object, unchanged. */
+  state(stream: ConfiguredStream | undefined, text: string): void;
+}
 
 /** Types of messages that the protocol knows and a destination ignores. */
 const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
 
 /**
- * The records and states of a platform's stdin, as many at a time as arrive together. Throws for a line that is no
- * message, naming its number but not its content, and for a stream that is not configured.
+ * Reads the records and states of a platform's stdin. Throws for a line that is no message, naming its number but not
+ * its content, and for a stream that is not configured.
  */
-export async function* readMessages(
+export async function readInput(
   { input, logger, signal }: VerbContext,
   streams: Streams,
-): AsyncGenerator<InputMessage[]> {
+  handlers: InputHandlers,
+): Promise<void> {
   let line = 0;
   for await (const lines of linesOf(input)) {
     signal.throwIfAborted();
-    const messages: InputMessage[] = [];
     for (const bytes of lines) {
       line++;
       if (!isUtf8(bytes)) throw unusableLine(line, 'is not valid UTF-8');
       const text = bytes.toString();
       if (text.trim() === '') continue;
-      const value = jsonOf(text);
-      if (value === undefined) throw unusableLine(line, 'is not JSON');
-      if (!isObject(value) || typeof value.type !== 'string')
+      const message = jsonOf(text);
+      if (message === undefined) throw unusableLine(line, 'is not JSON');
+      if (!isObject(message) || typeof message.type !== 'string')
         throw unusableLine(line, 'is no message of the Airbyte protocol');
-      if (value.type === 'RECORD') messages.push(recordOf(value.record, line, streams));
-      else if (value.type === 'STATE') messages.push(stateOf(value.state, text, line, streams));
-      else if (!SKIPPED.has(value.type)) {
+      if (message.type === 'RECORD') {
+        const { record } = message;
+        if (!isObject(record) || !isObject(record.data)) throw unusableLine(line, 'is a RECORD without data');
+        handlers.record(streamOf(record.stream, record.namespace, line, streams), record.data, line);
+      } else if (message.type === 'STATE') {
+        const stateText = memberText(text, 'state');
+        if (!isObject(message.state) || stateText === undefined || Object.keys(message.state).length === 0) {
+          throw unusableLine(line, 'is a STATE without content');
+        }
+        const { stream } = message.state;
+        const descriptor =
+          isObject(stream) && isObject(stream.stream_descriptor) ? stream.stream_descriptor : undefined;
+        handlers.state(descriptor && streamOf(descriptor.name, descriptor.namespace, line, streams), stateText);
+      } else if (!SKIPPED.has(message.type)) {
         logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
       }
     }
-    yield messages;
   }
-}
-
-function recordOf(record: unknown, line: number, streams: Streams): InputMessage {
-  if (!isObject(record) || !isObject(record.data)) throw unusableLine(line, 'is a RECORD without data');
-  const stream = streamOf(record.stream, record.namespace, line, streams);
-  return { kind: 'record', line, stream, data: record.data };
-}
-
-function stateOf(state: unknown, text: string, line: number, streams: Streams): InputMessage {
-  const unchangedText = memberText(text, 'state');
-  if (!isObject(state) || unchangedText === undefined || Object.keys(state).length === 0) {
-    throw unusableLine(line, 'is a STATE without content');
-  }
-  const descriptor = isObject(state.stream) ? state.stream.stream_descriptor : undefined;
-  if (!isObject(descriptor)) return { kind: 'state', stream: undefined, text: unchangedText };
-  const stream = streamOf(descriptor.name, descriptor.namespace, line, streams);
-  return { kind: 'state', stream, text: unchangedText };
 }
 
 function streamOf(name: unknown, namespace: unknown, line: number, streams: Streams): ConfiguredStream {

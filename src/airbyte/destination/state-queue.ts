@@ -2,7 +2,6 @@ import type { IdList } from '../../erasure/list.ts';
 import type { Decision } from '../../erasure/requests.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { MessageWriter } from '../protocol/writer.ts';
-import type { InputMessage } from './input-messages.ts';
 
 interface QueuedRow {
   readonly kind: 'row';
@@ -11,7 +10,13 @@ interface QueuedRow {
   readonly id: string | undefined;
 }
 
-type StateMessage = Extract<InputMessage, { kind: 'state' }>;
+interface QueuedState {
+  readonly kind: 'state';
+  /** The stream of the state; undefined for a state of all streams. */
+  readonly stream: ConfiguredStream | undefined;
+  /** The text of the state object, unchanged. */
+  readonly text: string;
+}
 
 /**
  * The rows of a sync and the states between them, in order. A state is echoed once every row before it is decided.
@@ -21,7 +26,7 @@ export class StateQueue {
   readonly #list: IdList;
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
-  readonly #steps: (QueuedRow | StateMessage)[] = [];
+  readonly #steps: (QueuedRow | QueuedState)[] = [];
   /** Index of the first step that is not released. */
   #next = 0;
   /** Counts of the released rows that no state has reported yet. */
@@ -38,8 +43,8 @@ export class StateQueue {
     this.#steps.push({ kind: 'row', stream, id });
   }
 
-  addState(state: StateMessage): void {
-    this.#steps.push(state);
+  addState(stream: ConfiguredStream | undefined, text: string): void {
+    this.#steps.push({ kind: 'state', stream, text });
   }
 
   decide(id: string, decision: Decision): void {
@@ -72,7 +77,7 @@ export class StateQueue {
   }
 
   /** Writes the text of a state unchanged, plus the counts of its rows that no earlier state has reported. */
-  #echo({ stream, text }: StateMessage): void {
+  #echo({ stream, text }: QueuedState): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
     for (const reported of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
       const counts = this.#unreported.get(reported);

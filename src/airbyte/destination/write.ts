@@ -9,7 +9,7 @@ import { IdList } from '../../erasure/list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
 import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import { requireDeletableStreams } from './deletable-streams.ts';
-import { type InputMessage, readMessages } from './input-messages.ts';
+import { readInput } from './input-messages.ts';
 import { StateQueue } from './state-queue.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the request. */
@@ -27,12 +27,10 @@ export const write: Verb = async (context) => {
   const streams = requireDeletableStreams(catalog, config);
   const list = new IdList();
   const states = new StateQueue(list, writer);
-  for await (const messages of readMessages(context, streams)) {
-    for (const message of messages) {
-      if (message.kind === 'state') states.addState(message);
-      else states.addRow(message.stream, listRow(message, list, config));
-    }
-  }
+  await readInput(context, streams, {
+    record: (stream, data, row) => states.addRow(stream, listRow(list, data, row, config)),
+    state: (stream, text) => states.addState(stream, text),
+  });
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const { report, failure } = await runErasure({
@@ -71,10 +69,8 @@ async function endRun(
   if (failure !== undefined) throw failure;
 }
 
-type RecordMessage = Extract<InputMessage, { kind: 'record' }>;
-
 /** Lists the person of a row for deletion, or withdraws the request. */
-function listRow({ data, line: row }: RecordMessage, list: IdList, config: DestinationConfig) {
+function listRow(list: IdList, data: JsonObject, row: number, config: DestinationConfig) {
   const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
   if ((ownValue(data, WITHDRAWN) ?? null) !== null) return list.withdraw(id);

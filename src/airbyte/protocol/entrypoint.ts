@@ -9,7 +9,6 @@ import { readJsonFile } from '../../fs/named-file.ts';
 import { parseConfiguredCatalog, parseSavedStates } from './catalog-and-states.ts';
 import type { Connector, VerbContext } from './connector.ts';
 import { connectionStatus, errorTrace } from './messages.ts';
-import { ClosedPipe } from './writer.ts';
 
 /**
  * Time (ms) that work may take to close after an error that nobody caught, or after stdout was closed. The deletions
@@ -116,10 +115,10 @@ async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<voi
 }
 
 async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Promise<void> {
-  if (error instanceof ClosedPipe) return;
   if (error instanceof Stopped) {
     io.writer.writeLog({ level: 'warn', event: 'run.stopped', message: `Stopped by ${error.signal} before the end.` });
     return;
   }
+  // A closed stdout takes no message, not even that of its own failure.
   await io.writer.write(errorTrace(error, io.clock.now(), redactor.mask)).catch(() => {});
 }

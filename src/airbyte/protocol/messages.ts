@@ -1,4 +1,5 @@
 import { type ErrorKind, messageOf, UserError } from '../../base/errors.ts';
+import type { JsonObject } from '../../base/json.ts';
 import type { LogEvent } from '../../base/log.ts';
 import { diskErrorByItsPath } from '../../fs/disk-failure.ts';
 
@@ -9,8 +10,6 @@ export interface StreamDescriptor {
   /** Not empty. */
   readonly namespace?: string;
 }
-
-export type JsonSchema = Readonly<Record<string, unknown>>;
 
 export interface ConnectorSpecification {
   readonly connectionSpecification: object;
@@ -23,7 +22,7 @@ export interface ConnectorSpecification {
 
 export interface AirbyteStream {
   readonly name: string;
-  readonly json_schema: JsonSchema;
+  readonly json_schema: JsonObject;
   readonly supported_sync_modes: readonly ('full_refresh' | 'incremental')[];
   readonly source_defined_cursor?: boolean;
   readonly default_cursor_field?: readonly string[];
@@ -33,87 +32,52 @@ export interface AirbyteStream {
 
 export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
 
-type Trace =
-  | {
-      readonly type: 'ERROR';
-      readonly error: {
-        readonly message: string;
-        readonly internal_message: string;
-        readonly stack_trace?: string;
-        readonly failure_type: (typeof FAILURE_TYPES)[ErrorKind];
-        readonly stream_descriptor?: StreamDescriptor;
-      };
-    }
-  | {
-      readonly type: 'STREAM_STATUS';
-      readonly stream_status: {
-        readonly stream_descriptor: StreamDescriptor;
-        readonly status: StreamStatus;
-        readonly reasons?: readonly {
-          readonly type: 'RATE_LIMITED';
-          readonly rate_limited: { readonly quota_reset: number };
-        }[];
-      };
-    };
-
 /** Every message that is written as an object. Records are written as bytes, echoed states as text. */
 export type Message =
   | { readonly type: 'SPEC'; readonly spec: ConnectorSpecification }
-  | {
-      readonly type: 'CONNECTION_STATUS';
-      readonly connectionStatus: { readonly status: 'SUCCEEDED' | 'FAILED'; readonly message: string };
-    }
   | { readonly type: 'CATALOG'; readonly catalog: { readonly streams: readonly AirbyteStream[] } }
-  | {
-      readonly type: 'STATE';
-      /** The state of a stream; `stream_state` is any object that the source wants to get back. */
-      readonly state: {
-        readonly type: 'STREAM';
-        readonly stream: { readonly stream_descriptor: StreamDescriptor; readonly stream_state: object };
-        readonly sourceStats: { readonly recordCount: number };
-      };
-    }
-  | {
-      readonly type: 'LOG';
-      /** `event` and `fields` are ours: the protocol allows any other key. */
-      readonly log: {
-        readonly level: 'ERROR' | 'WARN' | 'INFO' | 'DEBUG';
-        readonly message: string;
-        readonly event: string;
-        readonly fields?: LogEvent['fields'];
-      };
-    }
-  /** `emitted_at`: milliseconds since 1970, UTC. */
-  | { readonly type: 'TRACE'; readonly trace: Trace & { readonly emitted_at: number } };
+  | ReturnType<typeof connectionStatus>
+  | ReturnType<typeof stateMessage>
+  | ReturnType<typeof statusMessage>
+  | ReturnType<typeof errorTrace>
+  | ReturnType<typeof logMessage>;
 
 /** A stream's state; `recordCount` counts the records of that stream since its previous state. */
-export const stateMessage = (stream: StreamDescriptor, state: object, recordCount: number): Message => ({
-  type: 'STATE',
-  state: {
-    type: 'STREAM',
-    stream: { stream_descriptor: stream, stream_state: state },
-    sourceStats: { recordCount },
-  },
-});
+export const stateMessage = (stream: StreamDescriptor, state: object, recordCount: number) =>
+  ({
+    type: 'STATE',
+    state: {
+      type: 'STREAM',
+      stream: { stream_descriptor: stream, stream_state: state },
+      sourceStats: { recordCount },
+    },
+  }) as const;
 
 /** The answer of `check`. */
-export const connectionStatus = (status: 'SUCCEEDED' | 'FAILED', message: string): Message => ({
-  type: 'CONNECTION_STATUS',
-  connectionStatus: { status, message },
-});
+export const connectionStatus = (status: 'SUCCEEDED' | 'FAILED', message: string) =>
+  ({ type: 'CONNECTION_STATUS', connectionStatus: { status, message } }) as const;
 
-/** A change of a stream's status. `quotaReset` (ms) makes a RUNNING say that it waits for a limit to reset. */
+const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as const;
+
+/** `event` and `fields` are ours: the protocol allows any other key. */
+export const logMessage = ({ level, message, event, fields }: LogEvent) =>
+  ({ type: 'LOG', log: { level: LEVELS[level], message, event, ...(fields && { fields }) } }) as const;
+
+/**
+ * A change of a stream's status. `quotaReset` makes a RUNNING say that it waits for a limit to reset. Both instants
+ * are in ms since 1970.
+ */
 export function statusMessage(
   stream: StreamDescriptor,
   status: StreamStatus,
   emittedAt: number,
-  quotaReset?: number,
-): Message {
+  quotaReset: number | undefined,
+) {
   const limit = quotaReset !== undefined && {
-    reasons: [{ type: 'RATE_LIMITED', rate_limited: { quota_reset: Math.ceil(quotaReset) } }] as const,
+    reasons: [{ type: 'RATE_LIMITED', rate_limited: { quota_reset: Math.ceil(quotaReset) } }],
   };
   const stream_status = { stream_descriptor: stream, status, ...limit };
-  return { type: 'TRACE', trace: { type: 'STREAM_STATUS', emitted_at: emittedAt, stream_status } };
+  return { type: 'TRACE', trace: { type: 'STREAM_STATUS', emitted_at: emittedAt, stream_status } } as const;
 }
 
 const FAILURE_TYPES = {
@@ -130,7 +94,7 @@ export function errorTrace(
   emittedAt: number,
   mask: (text: string) => string,
   stream?: StreamDescriptor,
-): Message {
+) {
   const failure = diskErrorByItsPath(thrown);
   const isExpected = failure instanceof UserError;
   const stack = stackOf(thrown);
@@ -141,7 +105,7 @@ export function errorTrace(
     failure_type: isExpected ? FAILURE_TYPES[failure.kind] : FAILURE_TYPES.system,
     ...(stream !== undefined && { stream_descriptor: stream }),
   };
-  return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } };
+  return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } } as const;
 }
 
 function technicalText({ technical, where }: UserError): string {

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { errorTrace } from '../../../src/airbyte/protocol/messages.ts';
-import { ClosedPipe, MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
+import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { configError } from '../../../src/base/errors.ts';
 
 /** Takes a chunk only when told to. */
@@ -77,9 +77,9 @@ describe('the writer', () => {
     });
     const heard: unknown[] = [];
     const writer = new MessageWriter(out, (error) => heard.push(error));
-    await expect(writer.writeBytes(Buffer.from('x\n'))).rejects.toBeInstanceOf(ClosedPipe);
-    await expect(writer.writeLine('y')).rejects.toBeInstanceOf(ClosedPipe);
-    await expect(writer.drain()).rejects.toBeInstanceOf(ClosedPipe);
+    await expect(writer.writeBytes(Buffer.from('x\n'))).rejects.toThrow('EPIPE');
+    await expect(writer.writeLine('y')).rejects.toThrow('EPIPE');
+    await expect(writer.drain()).rejects.toThrow('EPIPE');
     expect(heard).toHaveLength(1);
   });
 });
