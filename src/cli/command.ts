@@ -11,8 +11,6 @@ export interface Command<O extends OptionTable = OptionTable> {
   readonly options: O;
   /** Two command lines for its help, without the program's name. */
   readonly examples: readonly [string, string];
-  /** Headings of its help, with the options below each; default: one heading. */
-  readonly groups?: Readonly<Record<string, readonly string[]>>;
   /** The page to read, in `docs/`. */
   readonly docsPage: string;
   run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult>;
@@ -37,6 +35,8 @@ export type OptionValues<O extends OptionTable> = { readonly [N in keyof O]: O[N
 
 export interface Option<T> {
   readonly describe: string;
+  /** The heading in the help below which it stands. */
+  readonly heading?: string;
   /** Number of words that follow its name; 0 for a flag. */
   readonly wordCount: 0 | 1 | 2;
   readonly isList?: boolean;
@@ -143,6 +143,9 @@ export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...o
 /** Makes an option an argument, the next word after the command. */
 export const argument = <T>(option: Option<T>): Option<T> => ({ ...option, isArgument: true });
 
+export const under = <O extends OptionTable>(heading: string, options: O): O =>
+  Object.fromEntries(Object.entries(options).map(([key, option]) => [key, { ...option, heading }])) as O;
+
 export const DAY_OPTIONS = {
   from: calendarDay('First day, yyyy-MM-dd; with it exactly the days named are read'),
   to: calendarDay('Last day, included'),
@@ -150,7 +153,7 @@ export const DAY_OPTIONS = {
 };
 
 /** The options of every command. */
-export const GLOBAL_OPTIONS = {
+export const GLOBAL_OPTIONS = under('Options of all commands', {
   config: text('Configuration file; default dfinery.json'),
   json: flag('The result as one JSON object on the last line of stdout'),
   quiet: flag('Log errors alone, show no progress', 'q'),
@@ -159,4 +162,4 @@ export const GLOBAL_OPTIONS = {
   logFormat: withDefault('text', choice('Log lines on stderr', LOG_FORMATS)),
   help: flag('Show this help', 'h'),
   version: flag('Show the version'),
-};
+});

@@ -6,23 +6,31 @@ import { type PeopleSearch, placeName } from '../erasure/ways.ts';
 import { openExportClient } from '../service/export/client.ts';
 import type { Place, StatefulTarget } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
-import { type OptionValues, places, text } from './command.ts';
+import { type OptionValues, places, text, under } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, placeOptions, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
 import { placeFrom } from './place-arguments.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
+/** Headings of their help. */
+export const WHOM = 'Whom';
+export const WHERE = 'Where, and how people are found';
+
 export const PEOPLE_OPTIONS = {
-  id: { ...text('An external ID'), isExternalId: true },
-  file: text('CSV with --column, or one ID a line; - for standard input'),
-  column: text('Name of the column with the external IDs'),
-  in: places(
-    'A target and its place, as often as there are places; default: erasure.places',
-    STATEFUL_TARGETS.map(({ name }) => name),
-  ),
-  byColumn: text('Column of the places that holds the external ID; default: erasure.by_column'),
-  mapping: text('In place of the profiles of the service: a file with the columns external_id and df_unified_id'),
+  ...under(WHOM, {
+    id: { ...text('An external ID'), isExternalId: true },
+    file: text('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
+    column: text('Name of the column with the external IDs'),
+  }),
+  ...under(WHERE, {
+    in: places(
+      'A target and its place, as often as there are places; default: erasure.places',
+      STATEFUL_TARGETS.map(({ name }) => name),
+    ),
+    byColumn: text('Column of the places that holds the external ID; default: erasure.by_column'),
+    mapping: text('In place of the profiles of the service: a file with the columns external_id and df_unified_id'),
+  }),
 };
 
 type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
@@ -68,21 +76,19 @@ export async function withSearch<T>(
   }
 }
 
-/** Reads the list that the options name. `names`: those of the options, for messages. */
+/** Reads a list from a file, or makes one of a single ID. `requestedAt`: the column with the times of the requests. */
 export async function readIdList(
   { id, file, column }: Pick<PeopleValues, 'id' | 'file' | 'column'>,
   signal: AbortSignal,
   requestedAt?: string,
-  names = { id: '--id', file: '--file' },
 ): Promise<IdList> {
   const list = new IdList();
-  if ((id === undefined) === (file === undefined))
-    throw configError(`It takes exactly one of ${names.id} and ${names.file}.`);
+  if ((id === undefined) === (file === undefined)) throw configError('It takes exactly one of --id and --file.');
   if (file === undefined) {
-    if (column !== undefined) throw configError(`--column needs ${names.file}.`);
+    if (column !== undefined) throw configError('--column needs a list, and a single ID is given.');
     // Node puts this character in place of bytes that are no UTF-8: the ID may not be the one that was given.
     if (id?.includes('\ufffd'))
-      throw configError(`${names.id} is not valid UTF-8, or holds the character U+FFFD itself: give the ID in a file.`);
+      throw configError('The ID is not valid UTF-8, or holds the character U+FFFD itself: give it in a file.');
     list.add({ row: 1, id: id ?? '' });
     return list;
   }

@@ -1,7 +1,7 @@
 import type { Argv } from 'yargs';
 import { type ConfigSchema, type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
-import { dashedNames, findOption, GLOBAL_OPTIONS, kebab, type OptionTable } from './command.ts';
+import { dashedNames, findOption, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { declare, newParser } from './parse.ts';
@@ -25,31 +25,20 @@ export async function programHelp(columns: number): Promise<string[]> {
   for (const [name, { usage, summary }] of Object.entries(COMMANDS)) parser.command(`${name} ${usage}`.trim(), summary);
   parser.command('help config', 'List the variables with their meaning');
   parser.command('completion', 'Print a script that completes commands');
-  return await linesOfHelp(parser);
+  return await linesOfHelp(parser, {});
 }
 
 export async function commandHelp(name: string, columns: number): Promise<string[]> {
   const { usage, summary, load } = COMMANDS[name];
-  const { options, groups = {}, examples, docsPage } = (await load()).command;
+  const { options, examples, docsPage } = (await load()).command;
   const parser = helpParser(columns).usage(`${`$0 ${name} ${usage}`.trim()}\n\n${summary}.`);
   for (const line of examples) parser.example(`$0 ${line}`, '');
   parser.epilogue(`${placesLine(options)}More: docs/${docsPage}. Variables and keys: dfinery-elt help config.`);
-  const grouped = new Set(Object.values(groups).flat());
-  for (const [heading, keys] of Object.entries(groups)) addOptions(parser, options, keys, `${heading}:`);
-  const ungrouped = Object.keys(options).filter((key) => !grouped.has(key));
-  addOptions(parser, options, ungrouped, 'Options:');
-  return await linesOfHelp(parser);
+  return await linesOfHelp(parser, options);
 }
 
-function addOptions(parser: Argv, table: OptionTable, keys: readonly string[], heading: string): void {
-  const shown = keys.filter((key) => table[key].isArgument !== true);
-  declare(parser, Object.fromEntries(shown.map((key) => [key, table[key]]))).group(shown.map(kebab), heading);
-}
-
-async function linesOfHelp(parser: Argv): Promise<string[]> {
-  addOptions(parser, GLOBAL_OPTIONS, Object.keys(GLOBAL_OPTIONS), 'Options of all commands:');
-  return (await parser.getHelp()).split('\n');
-}
+const linesOfHelp = async (parser: Argv, options: OptionTable): Promise<string[]> =>
+  (await declare(parser, { ...options, ...GLOBAL_OPTIONS }).getHelp()).split('\n');
 
 /** What may stand in place of the last of these words; empty where a shell knows better. */
 export async function completionsOf(words: readonly string[]): Promise<readonly string[]> {

@@ -52,13 +52,13 @@ export const newParser = () =>
 export function declare<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
   for (const [key, option] of Object.entries(table)) {
     if (option.isArgument === true) continue;
-    const { wordCount, short, isRequired, fallback } = option;
+    const { wordCount, heading = 'Options', short, isRequired, fallback } = option;
     const hint = isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`;
-    const describe = `${option.describe}${hint}`;
+    const texts = { describe: `${option.describe}${hint}`, group: `${heading}:` };
     // With a number of words, a `-` alone is a word, and no option.
     const nargs = wordCount === 0 ? {} : { nargs: wordCount };
     const alias = short === undefined ? {} : { alias: short };
-    parser.option(kebab(key), { type: wordCount === 0 ? 'boolean' : 'string', describe, ...nargs, ...alias });
+    parser.option(kebab(key), { type: wordCount === 0 ? 'boolean' : 'string', ...texts, ...nargs, ...alias });
   }
   return parser;
 }

@@ -20,12 +20,13 @@ import {
   kebab,
   type OptionValues,
   text,
+  under,
   whole,
   wordOption,
 } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { PEOPLE_OPTIONS, readIdList, withSearch } from '../erasure-options.ts';
+import { PEOPLE_OPTIONS, readIdList, WHERE, WHOM, withSearch } from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
 import { during } from '../progress.ts';
 import { proofPage } from '../report/proof-page.ts';
@@ -35,25 +36,33 @@ const MAX_REASON = 4_000;
 
 const OPTIONS = {
   ...PEOPLE_OPTIONS,
-  suppressed: flag('Purge everybody on the suppression list, for a restored backup'),
-  newList: flag('With --suppressed: begin a new suppression list, since the old one is lost'),
-  purgeOnly: flag('Send no request to the service: purge the places alone'),
-  again: flag('Request also those whom the ledger knows as deleted'),
-  maxPeople: whole('Most people that a place may lose; default three for each ID, ten at least'),
-  allowShared: flag('Purge people whose rows or profile also carry other IDs'),
-  reason: wordOption('Why; it is written to the ledger', `a text of at most ${MAX_REASON} characters`, (word) =>
-    word.length <= MAX_REASON ? word : undefined,
-  ),
-  execute: flag('Delete; needs --confirm'),
-  confirm: text('The hash that the plan of exactly this list printed'),
-  proof: {
-    ...text('An external ID: when the service deleted it, and how many rows left which place'),
-    isExternalId: true,
-  },
-  proofFile: text('The same for each ID of a list, with --column as for --file'),
-  output: { ...text('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
-  verifyLedger: text('A ledger: was anything in it changed?'),
-  head: text('The head that a run printed: shows also whether lines are missing at the end'),
+  ...under(WHOM, {
+    suppressed: flag('Purge everybody on the suppression list, for a restored backup'),
+    newList: flag('With --suppressed: begin a new suppression list, since the old one is lost'),
+    again: flag('Request also those whom the ledger knows as deleted'),
+  }),
+  ...under(WHERE, {
+    purgeOnly: flag('Send no request to the service: purge the places alone'),
+    maxPeople: whole('Most people that a place may lose; default three for each ID, ten at least'),
+    allowShared: flag('Purge people whose rows or profile also carry other IDs'),
+  }),
+  ...under('Plan and execution', {
+    execute: flag('Delete; needs --confirm'),
+    confirm: text('The hash that the plan of exactly this list printed'),
+    reason: wordOption('Why; it is written to the ledger', `a text of at most ${MAX_REASON} characters`, (word) =>
+      word.length <= MAX_REASON ? word : undefined,
+    ),
+  }),
+  ...under('Proof', {
+    proof: {
+      ...text('An external ID: when the service deleted it, and how many rows left which place'),
+      isExternalId: true,
+    },
+    proofFile: text('The same for each ID of a list, with --column as for --file'),
+    output: { ...text('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
+    verifyLedger: text('A ledger: was anything in it changed?'),
+    head: text('The head that a run printed: shows also whether lines are missing at the end'),
+  }),
 };
 
 type Key = keyof typeof OPTIONS;
@@ -65,12 +74,6 @@ export const command = defineCommand({
     'forget --file people.csv --column member',
     'forget --file people.csv --column member --execute --confirm HASH',
   ],
-  groups: {
-    Whom: ['id', 'file', 'column', 'suppressed', 'newList', 'again'],
-    'Where, and how people are found': ['in', 'byColumn', 'mapping', 'purgeOnly', 'maxPeople', 'allowShared'],
-    'Plan and execution': ['execute', 'confirm', 'reason'],
-    Proof: ['proof', 'proofFile', 'output', 'verifyLedger', 'head'],
-  },
   docsPage: 'erasure.md',
   async run(values, context) {
     const keys = (Object.keys(OPTIONS) as Key[]).filter((key) => isGiven(values[key]));
@@ -195,8 +198,7 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   if (config.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
-  const names = { id: '--proof', file: '--proof-file' };
-  const list = await readIdList({ id, file: proofFile, column }, context.signal, undefined, names);
+  const list = await readIdList({ id, file: proofFile, column }, context.signal);
   const proof = await proveErasure(list.entries(), {
     folder: config.ledgerDir,
     key: config.ledgerKey,

@@ -123,11 +123,10 @@ it('simulate ends at once if it was stopped while it began', async () => {
   expect(code).toBe(0);
 });
 
-it('names the option of a proof, and that of a list', async () => {
-  expect((await run('forget --id x --column c')).stderr).not.toContain('needs --proof-file');
+it('refuses a column for a single ID', async () => {
   const env = { DFINERY_BASE_URL: 'http://127.0.0.1:1', DFINERY_SERVICE_ID: 'x', DFINERY_LEDGER_DIR: 'none' };
   const { stderr } = await runHere(['forget', '--proof', 'x', '--column', 'c'], { env });
-  expect(stderr).toContain('--column needs --proof-file.');
+  expect(stderr).toContain('--column needs a list, and a single ID is given.');
 });
 
 it('a port of simulate that is taken is refused by name', async () => {
