@@ -144,7 +144,7 @@ export async function addPeople(
 ): Promise<number> {
   const path = resolve(listPath);
   try {
-    makeFolders(dirname(path));
+    await makeFolders(dirname(path));
     const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
     return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
       const file = keyedList({ path, key: configured });

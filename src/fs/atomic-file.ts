@@ -33,35 +33,32 @@ const unlessMissing = (error: unknown): undefined => {
 };
 
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
-export async function replaceFile(path: string, text: string, mode = OWNER_FILE_MODE): Promise<void> {
-  const temporary = temporaryPathOf(path);
-  try {
-    await writeNew(temporary, text, mode);
-    await replaceFileFrom(path, temporary);
-  } finally {
-    await rm(temporary, { force: true });
-  }
-}
+export const replaceFile = (path: string, text: string, mode = OWNER_FILE_MODE): Promise<void> =>
+  withTemporary(path, text, mode, (temporary) => replaceFileFrom(path, temporary));
 
 /** Creates a synced file with this text as `createFileFrom` does; false if a file of that name exists. */
-export async function createFile(
+export const createFile = (
   path: string,
   text: string,
   { mode = OWNER_FILE_MODE, mayRename = false } = {},
-): Promise<boolean> {
+): Promise<boolean> => withTemporary(path, text, mode, (temporary) => createFileFrom(path, temporary, { mayRename }));
+
+/** Settles as `work` does with a new file beside `path` that has this text. */
+async function withTemporary<T>(
+  path: string,
+  text: string,
+  mode: number,
+  work: (temporary: string) => Promise<T>,
+): Promise<T> {
   const temporary = temporaryPathOf(path);
   try {
-    await writeNew(temporary, text, mode);
-    return await createFileFrom(path, temporary, { mayRename });
+    await writeFile(temporary, text, { flag: 'wx', mode: OWNER_FILE_MODE });
+    // The umask must not decide the mode.
+    if (mode !== OWNER_FILE_MODE) setMode(temporary, mode);
+    return await work(temporary);
   } finally {
     await rm(temporary, { force: true });
   }
-}
-
-async function writeNew(path: string, text: string, mode: number): Promise<void> {
-  await writeFile(path, text, { flag: 'wx', mode: OWNER_FILE_MODE });
-  // The umask must not decide the mode.
-  if (mode !== OWNER_FILE_MODE) setMode(path, mode);
 }
 
 /** Replaces a file by a finished one, which is renamed; its bytes and name are synced to disk when this returns. */

@@ -1,33 +1,25 @@
 // Makes folders for this user alone, and syncs the names in them to disk.
 
-import { closeSync, fsyncSync, lstatSync, mkdirSync, openSync, statSync } from 'node:fs';
+import { mkdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 import { checkLocalPath } from './local-path.ts';
-import { GROUP_AND_OTHERS, OWNER_FOLDER_MODE, setMode } from './permissions.ts';
+import { OWNER_FOLDER_MODE, setMode } from './permissions.ts';
 
 /** The bit of a folder by which new files in it get its group. */
 const SETGID = 0o2000;
-
-/** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
-export function isPrivateFolder(path: string): boolean {
-  const folder = lstatSync(path, { throwIfNoEntry: false });
-  if (folder?.isDirectory() !== true) return false;
-  const uid = process.getuid?.();
-  return uid === undefined || (folder.uid === uid && (folder.mode & GROUP_AND_OTHERS) === 0);
-}
 
 /**
  * Makes a folder and those above it with this mode, as far as they are missing. Their names are synced to disk: else a
  * power cut takes a folder with all that was synced in it. Throws the system's error, and a configuration failure for
  * an address. Node's own recursion never ends where nothing can be made, as under /proc.
  */
-export function makeFolders(path: string, mode = OWNER_FOLDER_MODE): void {
+export async function makeFolders(path: string, mode = OWNER_FOLDER_MODE): Promise<void> {
   checkLocalPath(path);
   if (isFolder(path)) return;
   const parent = dirname(path);
-  if (parent !== path) makeFolders(parent, mode);
+  if (parent !== path) await makeFolders(parent, mode);
   try {
     mkdirSync(path, { mode: OWNER_FOLDER_MODE });
   } catch (error) {
@@ -37,15 +29,13 @@ export function makeFolders(path: string, mode = OWNER_FOLDER_MODE): void {
   }
   // The umask must not decide the mode. A folder in one of a shared group keeps that group.
   if (mode !== OWNER_FOLDER_MODE) setMode(path, mode | (statSync(path).mode & SETGID));
-  syncFolderSync(parent);
+  await syncFolder(parent);
 }
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
+/** The codes of a file system that does not sync folders. Also of a folder that is gone, or that this user cannot read. */
 const NOT_SYNCED: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP', 'ENOENT']);
-
-/** True for a file system that does not sync folders. Also for a folder that is gone, or that this user cannot read. */
-const mayStayUnsynced = (error: unknown): boolean => NOT_SYNCED.has(codeOf(error) ?? '');
 
 /** Syncs the names in a folder to disk, on file systems that support it. */
 export async function syncFolder(path: string): Promise<void> {
@@ -53,19 +43,6 @@ export async function syncFolder(path: string): Promise<void> {
     const folder = await open(path, 'r');
     await folder.sync().finally(() => folder.close());
   } catch (error) {
-    if (!mayStayUnsynced(error)) throw error;
-  }
-}
-
-/** Does the same synchronously. */
-function syncFolderSync(path: string): void {
-  let descriptor: number | undefined;
-  try {
-    descriptor = openSync(path, 'r');
-    fsyncSync(descriptor);
-  } catch (error) {
-    if (!mayStayUnsynced(error)) throw error;
-  } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
+    if (!NOT_SYNCED.has(codeOf(error) ?? '')) throw error;
   }
 }

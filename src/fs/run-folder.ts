@@ -1,10 +1,12 @@
+import { lstatSync } from 'node:fs';
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { diskError } from './disk-failure.ts';
-import { isPrivateFolder, makeFolders } from './folders.ts';
+import { makeFolders } from './folders.ts';
 import { acquireLock, type Lock, ownerState } from './lock.ts';
+import { GROUP_AND_OTHERS } from './permissions.ts';
 
 const USES = ['arrow', 'files', 'spool'] as const;
 type Use = (typeof USES)[number];
@@ -32,7 +34,7 @@ export class RunFolder {
    */
   static async open(root: string, clock: Clock, use: Use, toFailure = spoolError): Promise<RunFolder> {
     try {
-      makeFolders(root);
+      await makeFolders(root);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(resolve(root), `dfinery-${use}-`));
       const lock = await acquireLock(join(path, LOCK_FILE), { what: `the folder ${path}`, clock, waitMs: 0 });
@@ -96,6 +98,14 @@ export async function sweepRunFolders(
     }
   }
   return { unremovable, liveFolders };
+}
+
+/** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
+export function isPrivateFolder(path: string): boolean {
+  const folder = lstatSync(path, { throwIfNoEntry: false });
+  if (folder?.isDirectory() !== true) return false;
+  const uid = process.getuid?.();
+  return uid === undefined || (folder.uid === uid && (folder.mode & GROUP_AND_OTHERS) === 0);
 }
 
 /** A system error of the spool folder as a UserError that names the folder; any other error unchanged. */

@@ -41,7 +41,7 @@ export class DiskStorage implements Storage {
   create(path: string, text: string): Promise<boolean> {
     return this.#guard(async () => {
       try {
-        const { file, mode } = this.#prepare(path);
+        const { file, mode } = await this.#prepare(path);
         return await createFile(file, text, { mode });
       } catch (error) {
         if (!hasNoLinks(error)) throw error;
@@ -54,15 +54,15 @@ export class DiskStorage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#guard(() => {
-      const { file, mode } = this.#prepare(path);
+    return this.#guard(async () => {
+      const { file, mode } = await this.#prepare(path);
       return replaceFile(file, text, mode);
     });
   }
 
   putFile(local: string, path: string): Promise<void> {
     return this.#guard(async () => {
-      const { file, mode } = this.#prepare(path);
+      const { file, mode } = await this.#prepare(path);
       setMode(local, mode);
       await replaceFileFrom(file, local);
     });
@@ -103,14 +103,14 @@ export class DiskStorage implements Storage {
   }
 
   /** Makes the folders of a path. Gives the full path, and the mode of a new file there. */
-  #prepare(path: string): { readonly file: string; readonly mode: number } {
+  async #prepare(path: string): Promise<{ readonly file: string; readonly mode: number }> {
     const file = this.#fullPath(path);
-    makeFolders(this.address);
+    await makeFolders(this.address);
     // Whoever may read the folder of the place may read its files, except those in `_dfinery`.
     const readBits = path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.address).mode & OTHERS_MAY_READ;
     // Who may read a folder may also enter it.
     const searchBits = readBits >> 2;
-    makeFolders(dirname(file), OWNER_FOLDER_MODE | readBits | searchBits);
+    await makeFolders(dirname(file), OWNER_FOLDER_MODE | readBits | searchBits);
     return { file, mode: OWNER_FILE_MODE | readBits };
   }
 

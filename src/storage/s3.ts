@@ -125,7 +125,7 @@ class S3Storage implements Storage {
     const { abortSignal } = this.#access.options;
     return this.#reading(async () => {
       await rm(copy, { force: true });
-      makeFolders(dirname(copy));
+      await makeFolders(dirname(copy));
       const object = await this.#get(path);
       if (object === undefined) throw this.#gone(path);
       const file = createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE_MODE });

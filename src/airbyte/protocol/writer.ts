@@ -15,7 +15,7 @@ export class MessageWriter {
     this.#queue = new OutputQueue(out, onClosed);
   }
 
-  /** Queues one message; waits only while more than 1 MiB is queued. */
+  /** Queues one message; waits only if more than 1 MiB is queued. */
   write(message: Message): Promise<void> {
     return this.writeLine(JSON.stringify(message));
   }
@@ -23,7 +23,7 @@ export class MessageWriter {
   /** Queues one message that is already text, without its line end. */
   writeLine(text: string): Promise<void> {
     this.#queue.add(`${text}\n`);
-    return this.#queue.untilPendingAtMost(MAX_QUEUED_BYTES);
+    return this.#queue.drain(MAX_QUEUED_BYTES);
   }
 
   /** Writes whole lines. Resolves when the system has taken them, so that the buffer may be used again. */

@@ -81,7 +81,7 @@ export class Ledger {
     try {
       const path = ledgerPathIn(folder);
       if (isPlan) await probeWritable(path);
-      else makeFolders(folder);
+      else await makeFolders(folder);
       refuseForeignFolder(folder);
       const file = keyedLedger(path, ledgerKey);
       const make = () => (isPlan ? randomKey() : whileLocked(folder, clock, () => makeKey(file)));

@@ -24,7 +24,7 @@ export async function fetchColumns(
 ): Promise<string> {
   if (storage.readRange === undefined) return storage.localFile(path, copy);
   const readRange = storage.readRange.bind(storage);
-  makeFolders(dirname(copy));
+  await makeFolders(dirname(copy));
   const file = await open(copy, 'wx', OWNER_FILE_MODE);
   const read = async (from: number, to: number): Promise<Buffer> => {
     const part = await readRange(path, from, to);

@@ -2,8 +2,9 @@ import fs, { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isPrivateFolder, makeFolders } from '../../../src/fs/folders.ts';
+import { makeFolders } from '../../../src/fs/folders.ts';
 import { holdPrivateUmask } from '../../../src/fs/permissions.ts';
+import { isPrivateFolder } from '../../../src/fs/run-folder.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
@@ -16,32 +17,32 @@ beforeEach(() => {
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('folders', () => {
-  it('are made with their parents for this user alone, once', () => {
-    makeFolders(path);
-    makeFolders(path);
+  it('are made with their parents for this user alone, once', async () => {
+    await makeFolders(path);
+    await makeFolders(path);
     for (const folder of [path, join(dir, 'a')]) expectMode(folder, 0o700);
   });
 
-  it('are not made below a file, nor for an address', () => {
+  it('are not made below a file, nor for an address', async () => {
     writeFileSync(join(dir, 'file'), '');
-    expect(() => makeFolders(join(dir, 'file', 'below'))).toThrow(/EEXIST|ENOTDIR/);
-    expect(() => makeFolders('s3://bucket/prefix')).toThrow(/is an address/);
+    await expect(makeFolders(join(dir, 'file', 'below'))).rejects.toThrow(/EEXIST|ENOTDIR/);
+    await expect(makeFolders('s3://bucket/prefix')).rejects.toThrow(/is an address/);
   });
 
   it('are not taken for made where the disk does not keep their names', async () => {
     const fail = () => {
       throw systemError('EIO');
     };
-    await expect(withCall(fs, 'fsyncSync', fail, async () => makeFolders(path))).rejects.toThrow('EIO');
+    await expect(withCall(fs.promises, 'open', fail, () => makeFolders(path))).rejects.toThrow('EIO');
   });
 
-  it.runIf(process.platform === 'linux')('fail at once where nothing can be made', () => {
-    expect(() => makeFolders('/proc/dfinery/below')).toThrow(/ENOENT|EPERM|EACCES/);
+  it.runIf(process.platform === 'linux')('fail at once where nothing can be made', async () => {
+    await expect(makeFolders('/proc/dfinery/below')).rejects.toThrow(/ENOENT|EPERM|EACCES/);
   });
 });
 
-it.runIf(HAS_MODES)('a private folder is no link, no file, and closed to others', () => {
-  makeFolders(path);
+it.runIf(HAS_MODES)('a private folder is no link, no file, and closed to others', async () => {
+  await makeFolders(path);
   expect(isPrivateFolder(path)).toBe(true);
   for (const mode of [0o701, 0o710, 0o704, 0o777]) {
     chmodSync(path, mode);

@@ -92,9 +92,9 @@ class FolderLog implements FilesLog {
   }
 
   /** Plans under the lock, on a folder that is read anew. Without a change it stores how the files differ from it. */
-  commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
+  async commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
     const { clock, lockWaitMs: waitMs, signal, address } = this.#options;
-    makeFolders(this.#path(OWN_FOLDER));
+    await makeFolders(this.#path(OWN_FOLDER));
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
       this.version = await this.#readVersion();
