@@ -12,6 +12,8 @@ const CONNECT_MS = 10_000;
 const IDLE_MS = 60_000;
 
 export interface BucketAccess {
+  /** The folder in the bucket, for messages. */
+  readonly address: string;
   readonly client: S3;
   readonly bucket: string;
   readonly options: { readonly abortSignal?: AbortSignal };

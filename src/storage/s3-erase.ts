@@ -4,20 +4,11 @@ import type {
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
+import { configError } from '../base/errors.ts';
 import type { BucketAccess } from './s3-client.ts';
 import { S3_STATUS, s3NameOf, s3StatusOf } from './s3-failures.ts';
 
 const DELETED_AT_ONCE = 16;
-
-/** Thrown for a right that the credentials lack, such as `s3:DeleteObject`. */
-export class PermissionDenied extends Error {
-  readonly permission: string;
-
-  constructor(permission: string, cause: unknown) {
-    super(permission, { cause });
-    this.permission = permission;
-  }
-}
 
 /**
  * Deletes objects, or versions; those that are gone are no error. Each is a request: for many at once the SDK sends a
@@ -28,9 +19,8 @@ export async function deleteObjects(access: BucketAccess, objects: readonly Obje
   const limit = pLimit(DELETED_AT_ONCE);
   const remove = (object: ObjectIdentifier) =>
     client.deleteObject({ Bucket: bucket, ...object }, options).catch((error) => {
-      const permission = object.VersionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
-      if (s3StatusOf(error) === S3_STATUS.forbidden) throw new PermissionDenied(permission, error);
-      if (s3StatusOf(error) !== S3_STATUS.notFound) throw error;
+      if (s3StatusOf(error) === S3_STATUS.notFound) return;
+      throw removalError(error, access, object.VersionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion');
     });
   try {
     await Promise.all(objects.map((object) => limit(() => remove(object))));
@@ -48,7 +38,7 @@ export async function eraseVersions(access: BucketAccess, prefix: string, isKept
   const list = (after?: ListObjectVersionsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
     const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...from }, options);
-    return page.catch((error) => undefinedIfUnsupported(error, 's3:ListBucketVersions'));
+    return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketVersions'));
   };
   await removePages(list, async ({ Versions = [], DeleteMarkers = [] }) => {
     const versions = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
@@ -65,7 +55,7 @@ export async function abortUploads(access: BucketAccess, prefix: string, isKept:
   const list = (after?: ListMultipartUploadsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
     const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, options);
-    return page.catch((error) => undefinedIfUnsupported(error, 's3:ListBucketMultipartUploads'));
+    return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketMultipartUploads'));
   };
   await removePages(list, async ({ Uploads = [] }) => {
     for (const { Key, UploadId, Initiated } of Uploads) {
@@ -79,18 +69,16 @@ export async function tryAbort(access: BucketAccess, key: string): Promise<void>
   const { client, bucket, options } = access;
   const begun = await client
     .createMultipartUpload({ Bucket: bucket, Key: key }, options)
-    .catch((error) => undefinedIfUnsupported(error, 's3:PutObject'));
+    .catch((error) => undefinedIfUnsupported(error, access, 's3:PutObject'));
   if (begun !== undefined) await abortUpload(access, key, begun.UploadId);
 }
 
-async function abortUpload({ client, bucket, options }: BucketAccess, Key: string, UploadId?: string): Promise<void> {
-  try {
-    await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, options);
-  } catch (error) {
-    if (s3StatusOf(error) === S3_STATUS.forbidden) throw new PermissionDenied('s3:AbortMultipartUpload', error);
+async function abortUpload(access: BucketAccess, Key: string, UploadId?: string): Promise<void> {
+  const { client, bucket, options } = access;
+  await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, options).catch((error) => {
     // Its writer completed it first, or the answer to this very request was lost.
-    if (s3NameOf(error) !== 'NoSuchUpload') throw error;
-  }
+    if (s3NameOf(error) !== 'NoSuchUpload') throw removalError(error, access, 's3:AbortMultipartUpload');
+  });
 }
 
 /**
@@ -110,7 +98,16 @@ async function removePages<P extends { readonly IsTruncated?: boolean | undefine
 }
 
 /** Undefined for a request that the store does not know; else it throws. */
-function undefinedIfUnsupported(error: unknown, permission: string): undefined {
+function undefinedIfUnsupported(error: unknown, access: BucketAccess, permission: string): undefined {
   if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
-  throw s3StatusOf(error) === S3_STATUS.forbidden ? new PermissionDenied(permission, error) : error;
+  throw removalError(error, access, permission);
+}
+
+/** The failure of a request; it names the right if the key lacks it. */
+function removalError(error: unknown, { address }: BucketAccess, permission: string): unknown {
+  if (s3StatusOf(error) !== S3_STATUS.forbidden) return error;
+  const message =
+    `${address}: objects, earlier versions or unfinished uploads cannot be removed (${s3NameOf(error)}): give the key ` +
+    `the right ${permission}.`;
+  return configError(message, { cause: error });
 }

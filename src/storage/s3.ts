@@ -5,14 +5,14 @@ import { rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { GetObjectCommandOutput, ObjectIdentifier } from '@aws-sdk/client-s3';
+import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { Env } from '../base/env.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { retryAtOnce } from '../base/retry.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, s3ClientOf } from './s3-client.ts';
-import { abortUploads, deleteObjects, eraseVersions, PermissionDenied, tryAbort } from './s3-erase.ts';
+import { abortUploads, deleteObjects, eraseVersions, tryAbort } from './s3-erase.ts';
 import { isTransient, S3_STATUS, s3AnswerOf, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { type IsKept, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
@@ -37,11 +37,9 @@ export async function openS3Storage(folder: BucketFolder, env: Env, signal: Abor
     await client.listObjectsV2({ Bucket: folder.bucket, Prefix: folder.prefix, MaxKeys: 1 }, options);
   } catch (error) {
     client.destroy();
-    if (s3StatusOf(error) === S3_STATUS.notFound)
-      throw configError(`${folder.address}: there is no such bucket.`, { cause: error });
     throw s3Error(error, folder.address, signal);
   }
-  return new S3Storage({ client, bucket: folder.bucket, options }, folder);
+  return new S3Storage({ client, options, address: folder.address, bucket: folder.bucket }, folder.prefix);
 }
 
 /** A bucket, accessed by the official SDK with its credential chain and its retries. */
@@ -51,9 +49,9 @@ class S3Storage implements Storage {
   readonly #access: BucketAccess;
   readonly #prefix: string;
 
-  constructor(access: BucketAccess, { address, prefix }: BucketFolder) {
+  constructor(access: BucketAccess, prefix: string) {
+    this.address = access.address;
     this.#access = access;
-    this.address = address;
     this.#prefix = prefix;
   }
 
@@ -139,29 +137,23 @@ class S3Storage implements Storage {
     return this.#guard(() => deleteObjects(this.#access, objects));
   }
 
-  eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
-    return this.#guard(() => this.#erase(folder, isKept), eraseDenied);
+  async eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
+    const paths: string[] = [];
+    for await (const object of this.list(folder)) if (!isKept(object)) paths.push(object.path);
+    // A store without versions keeps no others; in a bucket with versions this adds a marker, which goes below.
+    await this.remove(paths);
+    const below = this.#key(`${folder}/`);
+    const isKeptKey = (key: string, date: Date | undefined) => isKept(this.#objectOf(key, date));
+    await this.#guard(() => abortUploads(this.#access, below, isKeptKey));
+    await this.#guard(() => eraseVersions(this.#access, below, isKeptKey));
   }
 
   async checkErasable(): Promise<void> {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/probe`, '');
-    await this.#guard(async () => {
-      await this.#erase(folder, () => false);
-      // Last: without the right to abort, the upload stays.
-      await tryAbort(this.#access, this.#key(`${folder}/upload`));
-    }, probeDenied);
-  }
-
-  async #erase(folder: string, isKept: IsKept): Promise<void> {
-    const objects: ObjectIdentifier[] = [];
-    for await (const object of this.list(folder)) if (!isKept(object)) objects.push({ Key: this.#key(object.path) });
-    // A store without versions keeps no others; in a bucket with versions this adds a marker, which goes below.
-    await deleteObjects(this.#access, objects);
-    const below = this.#key(`${folder}/`);
-    const isKeptKey = (key: string, date: Date | undefined) => isKept(this.#objectOf(key, date));
-    await abortUploads(this.#access, below, isKeptKey);
-    await eraseVersions(this.#access, below, isKeptKey);
+    await this.eraseAllBut(folder, () => false);
+    // Last: without the right to abort, the upload stays.
+    await this.#guard(() => tryAbort(this.#access, this.#key(`${folder}/upload`)));
   }
 
   close(): void {
@@ -203,13 +195,10 @@ class S3Storage implements Storage {
     return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
 
-  /** Runs requests. `denied`: makes the failure for a right that the key lacks. */
-  async #guard<T>(work: () => Promise<T>, denied = deleteDenied): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      throw this.#failure(error instanceof PermissionDenied ? denied(this.address, error) : error);
-    }
+  #guard<T>(work: () => Promise<T>): Promise<T> {
+    return work().catch((error) => {
+      throw this.#failure(error);
+    });
   }
 
   #failure(error: unknown): UserError {
@@ -219,24 +208,3 @@ class S3Storage implements Storage {
 
 /** True for a failure of a request, which the SDK has already attempted again; false for one of a body. */
 const isOfTheSdk = (error: unknown): boolean => (error as { readonly $metadata?: object }).$metadata !== undefined;
-
-const deleteDenied = (address: string, { permission, cause }: PermissionDenied): UserError =>
-  configError(`${address}: an object could not be deleted (${s3NameOf(cause)}): the key needs ${permission}.`, {
-    cause,
-  });
-
-/** The failure of a purge that removed the rows but not the earlier versions. */
-const eraseDenied = (address: string, { permission, cause }: PermissionDenied): UserError =>
-  transientError(
-    `${address}: the rows are out of the table, but their bytes may still be in the bucket as objects, earlier ` +
-      `versions or unfinished uploads: give the key the right ${permission} and run the purge again.`,
-    { cause },
-  );
-
-/** The failure of the check before a purge. */
-const probeDenied = (address: string, { permission, cause }: PermissionDenied): UserError =>
-  configError(
-    `${address}: objects, earlier versions and unfinished uploads could not be removed by a purge: give the key the ` +
-      `right ${permission}. Nothing was changed.`,
-    { cause },
-  );
