@@ -89,7 +89,7 @@ class DeltaLog implements FilesLog {
   }
 
   async read(): Promise<boolean> {
-    const isNew = await this.#events.readAndCheckFiles();
+    const isNew = await this.#events.read();
     if (this.#events.view === undefined && this.#mode === 'load') await checkConditionalWrites(this.#storage);
     if (this.#mode === 'read' && this.#events.view !== undefined) {
       this.#lastRun = jsonOf((await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '') as RunRecord | undefined;
@@ -105,7 +105,7 @@ class DeltaLog implements FilesLog {
     const profiles = this.#profiles;
     if (profiles === undefined) return false;
     try {
-      const isNew = await profiles.readAndCheckFiles();
+      const isNew = await profiles.read();
       if (this.#mode === 'load' && profiles.view === undefined) {
         await refuseOthersFiles(this.#storage, USER_PROFILES.name);
       }

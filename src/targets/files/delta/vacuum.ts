@@ -44,27 +44,26 @@ export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, r
   return stored.filter(isExpired).map(({ path }) => path);
 }
 
-/** Removes every data file but those of the latest version, and all of the log before it. */
+/**
+ * Removes every data file but those of the latest version, and all of the log before it. A table without a log loses all
+ * data files: its first load was killed, or the log was removed.
+ */
 export async function eraseHistory({ location, snapshot, now, retentionMs }: LatestTable): Promise<void> {
   const { storage, table } = location;
-  const purgedAt = await committedAt(location, snapshot.version);
+  const purgedAt = snapshot.version < 0 ? Infinity : await committedAt(location, snapshot.version);
   const isLive: IsKept = ({ path, modified }) => {
-    if (snapshot.adds.has(path) || path.startsWith(`${logFolder(table)}/`) || !isOurs(path)) return true;
+    if (snapshot.adds.has(path) || !isOurs(path)) return true;
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
     return modified >= purgedAt && !snapshot.tombstones.has(path);
   };
   await storage.eraseAllBut(table, isLive);
   // No history comes before the first entry.
-  if (snapshot.version === 0) return;
+  if (snapshot.version <= 0) return;
   await writeCheckpoint(location, snapshot.version, snapshot.actions(now - retentionMs));
   const isOfPurge: IsKept = ({ path }) =>
     path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
   await storage.eraseAllBut(logFolder(table), isOfPurge);
 }
-
-/** Removes the files of a table that has no log: its first load was killed, or the log was removed. */
-export const eraseWithoutLog = ({ storage, table }: TableLocation): Promise<void> =>
-  storage.eraseAllBut(table, ({ path }) => !isOurs(path));
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
 async function committedAt({ storage, table }: TableLocation, version: number): Promise<number> {

@@ -38,12 +38,6 @@ export class Snapshot {
     this.table = table;
   }
 
-  copy(): Snapshot {
-    const copy = new Snapshot(this.table);
-    copy.apply(this.version, this.actions());
-    return copy;
-  }
-
   /** Makes it that of a version, by the actions of its entry, or of all entries up to it. */
   apply(version: number, actions: Iterable<Action>): void {
     for (const action of actions) {
@@ -90,38 +84,40 @@ export interface LatestTable {
 }
 
 /**
- * Reads the latest snapshot of a table, only what is new since `before`, which stays as it is. Gives undefined before
- * the first commit. Throws UserError for a log that is damaged.
+ * Reads the latest snapshot of a table: from the latest checkpoint that is newer than `before`, else on from `before`.
+ * Gives `before` itself if nothing is new. Throws UserError for a log that is damaged.
  */
-export async function readLatest(location: TableLocation, before?: Snapshot): Promise<Snapshot | undefined> {
-  if (before !== undefined) {
-    const next = before.version + 1;
-    const { checkpoint, entries } = await listLog(location, next);
-    if (checkpoint < 0 && entries.length === 0) return before;
-    if (entries.every((version, i) => version === next + i) && checkpoint < next + entries.length) {
-      const latest = await applyEntries(location, before, entries);
-      // A purge removes entries: if a listed one is gone, everything is read.
-      if (latest !== undefined) return latest;
-    }
-  }
+export function readSnapshot(location: TableLocation, before: Snapshot): Promise<Snapshot> {
+  const { storage, table } = location;
   // A purge may remove a listed file before it is read. Then its checkpoint has everything.
   return retryAtOnce(
     2,
     () => true,
-    async () => readLog(location, await listLog(location)),
+    async () => {
+      const { checkpoint, entries } = await listLog(location, before.version + 1);
+      if (checkpoint < 0 && entries.length === 0) return before;
+      const latest = new Snapshot(table);
+      if (checkpoint < 0) latest.apply(before.version, before.actions());
+      else latest.apply(checkpoint, await readCheckpoint(location, checkpoint));
+      const versions = entries.filter((version) => version > latest.version);
+      const texts = await pLimit(READ_CONCURRENCY).map(versions, (version) => storage.read(entryPath(table, version)));
+      for (const [i, version] of versions.entries()) {
+        const text = texts[i];
+        const next = latest.version + 1;
+        // A missing version would be a hole in the data.
+        if (version !== next || text === undefined) {
+          throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${next} is missing`);
+        }
+        const where = `${storage.address}/${entryPath(table, version)}`;
+        latest.apply(version, parseEntry(text.toString('utf8'), table, where));
+      }
+      return latest;
+    },
   );
 }
 
-/** The files of a log. */
-interface LogFiles {
-  /** The version of the latest checkpoint; −1 if there is none. */
-  readonly checkpoint: number;
-  /** The versions of the entries, in order. */
-  readonly entries: readonly number[];
-}
-
-/** Lists the files of a version or a later one. */
-async function listLog({ storage, table }: TableLocation, since = 0): Promise<LogFiles> {
+/** The latest checkpoint, −1 if there is none, and the entries in order, of the log from a version on. */
+async function listLog({ storage, table }: TableLocation, since: number) {
   const entries: number[] = [];
   let checkpoint = -1;
   for await (const { path } of storage.list(logFolder(table), versionStem(table, since))) {
@@ -130,35 +126,4 @@ async function listLog({ storage, table }: TableLocation, since = 0): Promise<Lo
     else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);
   }
   return { checkpoint, entries };
-}
-
-async function readLog(location: TableLocation, { checkpoint, entries }: LogFiles): Promise<Snapshot | undefined> {
-  if (checkpoint < 0 && entries.length === 0) return undefined;
-  const { storage, table } = location;
-  const checkpointed = new Snapshot(table);
-  const where = `${storage.address}/${logFolder(table)}`;
-  if (checkpoint >= 0) checkpointed.apply(checkpoint, await readCheckpoint(location, checkpoint));
-  const versions = entries.filter((version) => version > checkpoint);
-  // Every version from the checkpoint on must be there once: a missing one would be a hole in the data.
-  const hole = versions.findIndex((version, i) => version !== checkpoint + 1 + i);
-  if (hole >= 0) throw damagedError(where, `version ${checkpoint + 1 + hole} is missing`);
-  const latest = await applyEntries(location, checkpointed, versions);
-  if (latest === undefined) throw damagedError(where, 'an entry is gone');
-  return latest;
-}
-
-/** A copy of a snapshot with the entries after it applied, in order; undefined if an entry is gone. */
-async function applyEntries(
-  { storage, table }: TableLocation,
-  before: Snapshot,
-  versions: readonly number[],
-): Promise<Snapshot | undefined> {
-  const latest = before.copy();
-  const texts = await pLimit(READ_CONCURRENCY).map(versions, (version) => storage.read(entryPath(table, version)));
-  for (const [i, text] of texts.entries()) {
-    if (text === undefined) return undefined;
-    const where = `${storage.address}/${entryPath(table, versions[i])}`;
-    latest.apply(versions[i], parseEntry(text.toString('utf8'), table, where));
-  }
-  return latest;
 }
