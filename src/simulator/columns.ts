@@ -25,20 +25,6 @@ export interface Column {
   readonly dayShare: number;
 }
 
-type Definition = Pick<Column, 'draw'> & Partial<Pick<Column, 'kinds' | 'isOfItem' | 'share' | 'dayShare'>>;
-type Definitions = Readonly<Record<string, Definition>>;
-
-const columnsOf = (definitions: Definitions, isSystem: boolean): Column[] =>
-  Object.entries(definitions).map(([name, definition]) => ({
-    name,
-    salt: hashText(name),
-    isSystem,
-    isOfItem: false,
-    share: 1,
-    dayShare: 1,
-    ...definition,
-  }));
-
 const oneOf =
   (texts: readonly string[]): DrawText =>
   (_row, random) =>
@@ -119,18 +105,18 @@ const PAYMENT = { kinds: ['df_purchase', 'df_refund', 'df_add_payment_info'] };
 const SURVEY = { kinds: ['설문 응답', 'survey, "second" page', 'df_sign_up'], share: 0.8 };
 const ITEM = { isOfItem: true, kinds: ITEM_EVENTS };
 
-const SYSTEM: Definitions = {
-  df_unified_id: { draw: (row) => row.unifiedId },
-  df_api_version: { draw: oneOf(['v1', 'v1', 'v1', 'v1', 'v1', 'v1', 'v2']) },
-  df_server_datetime: { draw: stamp('server') },
-  df_correction_datetime: { draw: stamp('correction') },
-  // A purchase has one row an item, and the id of each row has the position of its item.
-  df_event_detail_log_id: { draw: (row) => (row.rowCount > 1 ? `${logId(row)}:${row.item}` : logId(row)) },
-  df_event_log_id: { draw: logId },
-  event_name: { draw: (row) => row.kind },
-};
+const SYSTEM = { isSystem: true };
 
-const STANDARD: Definitions = {
+/** What the columns have, by name. */
+const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column>>> = {
+  df_unified_id: { draw: (row) => row.unifiedId, ...SYSTEM },
+  df_api_version: { draw: oneOf(['v1', 'v1', 'v1', 'v1', 'v1', 'v1', 'v2']), ...SYSTEM },
+  df_server_datetime: { draw: stamp('server'), ...SYSTEM },
+  df_correction_datetime: { draw: stamp('correction'), ...SYSTEM },
+  // A purchase has one row an item, and the id of each row has the position of its item.
+  df_event_detail_log_id: { draw: (row) => (row.rowCount > 1 ? `${logId(row)}:${row.item}` : logId(row)), ...SYSTEM },
+  df_event_log_id: { draw: logId, ...SYSTEM },
+  event_name: { draw: (row) => row.kind, ...SYSTEM },
   df_delivery_charge: { draw: oneOf(['0', '2500', '3000', '2999.5']), ...PURCHASE, share: 0.7 },
   df_discount: { draw: amount, ...PAYMENT, share: 0.47 },
   df_event_datetime: { draw: stamp('occurred') },
@@ -158,9 +144,6 @@ const STANDARD: Definitions = {
   df_items_df_item_name: { draw: oneOf(ITEM_NAMES), ...ITEM },
   df_items_df_price: { draw: amount, ...ITEM },
   df_items_df_quantity: { draw: number(1, 9), ...ITEM },
-};
-
-const CUSTOM: Definitions = {
   member_no: { draw: (row) => memberNumber(row.user), share: 0.78 },
   is_member: { draw: oneOf(BOOLEANS), share: 0.86 },
   plan: { draw: oneOf(PLANS), share: 0.35 },
@@ -193,8 +176,9 @@ const CUSTOM: Definitions = {
 };
 
 /** All columns of exports, in the order of their names. */
-export const COLUMNS: readonly Column[] = [
-  ...columnsOf(SYSTEM, true),
-  ...columnsOf(STANDARD, false),
-  ...columnsOf(CUSTOM, false),
-].sort((a, b) => (a.name < b.name ? -1 : 1));
+export const COLUMNS: readonly Column[] = Object.entries(DEFINITIONS)
+  .map(([name, definition]) => {
+    const rules = { isSystem: false, isOfItem: false, share: 1, dayShare: 1, ...definition };
+    return { name, salt: hashText(name), ...rules };
+  })
+  .sort((a, b) => (a.name < b.name ? -1 : 1));

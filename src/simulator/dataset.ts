@@ -1,6 +1,6 @@
 import { type Day, daysOf } from '../base/days.ts';
 import { COLUMNS, type Column } from './columns.ts';
-import { type EventRow, type EventSettings, eventsOf } from './events.ts';
+import { type EventRow, eventsOf } from './events.ts';
 import { memberNumber, profileOf, USERS } from './people.ts';
 import { mix, seededRandom } from './random.ts';
 
@@ -13,7 +13,7 @@ export interface NameFilter {
 /** The requested rows: days by the service's own count, both included, as they are at `now` (ms UTC). */
 export interface RowQuery {
   readonly from: Day;
-  readonly last: Day;
+  readonly to: Day;
   readonly events: NameFilter;
   readonly properties: NameFilter;
   readonly now: number;
@@ -24,11 +24,14 @@ export const allows = ({ condition, names }: NameFilter, name: string): boolean 
 
 /** The data of all exports. It holds no row: each is computed from its day when it is requested. */
 export class Dataset {
-  readonly #settings: EventSettings;
+  readonly #serviceId: string;
+  readonly #countOf: (day: Day) => number;
   readonly #deletedUsers = new Set<number>();
 
-  constructor(settings: EventSettings) {
-    this.#settings = settings;
+  /** `countOf`: the number of events of a day. */
+  constructor(serviceId: string, countOf: (day: Day) => number) {
+    this.#serviceId = serviceId;
+    this.#countOf = countOf;
   }
 
   /** Removes the profile and all events of the user with this external id, if there is one. */
@@ -45,9 +48,9 @@ export class Dataset {
   }
 
   /** The rows of a query in the order of their arrival. */
-  *rows({ from, last, events, now }: RowQuery): Generator<EventRow, void, undefined> {
-    for (const day of daysOf(from, last)) {
-      for (const event of eventsOf(day, this.#settings)) {
+  *rows({ from, to, events, now }: RowQuery): Generator<EventRow, void, undefined> {
+    for (const day of daysOf(from, to)) {
+      for (const event of eventsOf(day, this.#countOf(day), this.#serviceId)) {
         if (event.server > now) break;
         if (!allows(events, event.kind) || this.#deletedUsers.has(event.user)) continue;
         for (let item = 0; item < event.rowCount; item++) yield { ...event, item };

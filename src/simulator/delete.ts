@@ -16,13 +16,12 @@ const MESSAGES: Readonly<Record<string, string>> = {
 
 const REQUEST_DATETIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 
-/** Serves one deletion: token, service, quota, body, and only then the deletion itself. */
+/** Serves one deletion: token, service, body, and only then the deletion itself. */
 export async function serveDelete(exchange: Exchange): Promise<void> {
   const { service, req, body } = exchange;
-  const { scenario, limits, clock, dataset } = service;
+  const { scenario, clock, dataset } = service;
   if (req.headers.access_token !== scenario.import_token) return answerCode(exchange, '40201');
   if (exchange.serviceId !== scenario.service_id) return answerCode(exchange, '40101');
-  if (!limits.delete.take()) return answerCode(exchange, '40401', 429);
   const id = externalIdOf(body);
   if (id === undefined) return answerCode(exchange, '40001');
   const plannedAnswer = service.takePlannedAnswer('delete', id);
@@ -44,5 +43,5 @@ function externalIdOf(body: unknown): string | undefined {
 function answerCode(exchange: Exchange, code: string, status = 200, headers: Record<string, string> = {}): void {
   const isDone = code === '20000';
   const body = { status: isDone, code, message: MESSAGES[code] ?? 'UNKNOWN', data: isDone };
-  answerJson(exchange, status, body, { ...exchange.service.limits.delete.headers(), ...headers });
+  answerJson(exchange, status, body, headers);
 }

@@ -2,7 +2,6 @@ import { type Day, startOf } from '../base/days.ts';
 import { DAY_MS, HOUR_MS } from '../base/durations.ts';
 import { USERS, unifiedId } from './people.ts';
 import { drawNumber, drawOne, mix, seededRandom } from './random.ts';
-import type { Scenario } from './scenario.ts';
 
 /** Hours ahead of UTC of the service: its days begin there, and its datetimes are written so. */
 export const ZONE_HOURS = 9;
@@ -71,20 +70,17 @@ export interface EventRow extends SimulatedEvent {
   readonly item: number;
 }
 
-export type EventSettings = Pick<Scenario, 'service_id' | 'events_per_day' | 'days'>;
-
-/**
- * The events of a day, in the order of their arrival. `events_per_day` holds for a day that `days` does not name: one
- * tenth more or less, and a tenth more at the weekend.
- */
-export function* eventsOf(
-  day: Day,
-  { service_id, events_per_day, days }: EventSettings,
-): Generator<SimulatedEvent, void, undefined> {
-  const dayHash = mix(startOf(day) / DAY_MS, 0);
+/** The number of events of a day: one tenth more or less than `perDay`, and a tenth more at the weekend. */
+export function eventCount(day: Day, perDay: number): number {
   const isWeekend = new Date(startOf(day)).getUTCDay() % 6 === 0;
-  const share = 0.9 + 0.2 * seededRandom(dayHash, 0)() + (isWeekend ? 0.1 : 0);
-  const count = days[day] ?? Math.round(events_per_day * share);
+  return Math.round(perDay * (0.9 + 0.2 * seededRandom(dayHashOf(day), 0)() + (isWeekend ? 0.1 : 0)));
+}
+
+const dayHashOf = (day: Day): number => mix(startOf(day) / DAY_MS, 0);
+
+/** The events of a day, in the order of their arrival. */
+export function* eventsOf(day: Day, count: number, serviceId: string): Generator<SimulatedEvent, void, undefined> {
+  const dayHash = dayHashOf(day);
   for (let index = 0; index < count; index++) {
     const hash = mix(dayHash, index);
     const random = seededRandom(hash, 0);
@@ -106,7 +102,7 @@ export function* eventsOf(
       kind,
       user,
       unifiedId: unifiedId(user),
-      serviceId: service_id,
+      serviceId,
       rowCount,
       server,
       correction,

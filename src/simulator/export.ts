@@ -6,6 +6,9 @@ import { ZONE_HOURS } from './events.ts';
 import { PROFILE_PROPERTIES } from './people.ts';
 import { type Exchange, fail, retryAfter, type SimulatedService } from './service.ts';
 
+/** How many days back a day can be exported. */
+const HISTORY_DAYS = 30;
+
 const MESSAGES: Readonly<Record<number, string>> = {
   400: 'invalid_parameter',
   401: 'unauthorized_token',
@@ -21,24 +24,21 @@ const invalidParameter = () => new BadRequest(MESSAGES[400]);
 export const serveExport = (exchange: Exchange): Promise<void> =>
   serveCsv(exchange, 'export', ({ service, body }) => eventLines(service.dataset, readQuery(body, service)));
 
-/** Serves an export of profiles, which counts against the same limits. */
+/** Serves an export of profiles, which counts against the same limit. */
 export const serveProfiles = (exchange: Exchange): Promise<void> =>
   serveCsv(exchange, 'profiles', ({ service, body }) => profileLines(service.dataset, readColumns(body)));
 
-/** Serves one export: token, service, limits, body, data, in that order. `linesOf` may throw a BadRequest. */
+/** Serves one export: token, service, limit, body, data, in that order. `linesOf` may throw a BadRequest. */
 async function serveCsv(
   exchange: Exchange,
   operation: 'export' | 'profiles',
   linesOf: (exchange: Exchange) => Iterable<string>,
 ): Promise<void> {
   const { service, res, req } = exchange;
-  const { scenario, limits, clock } = service;
+  const { scenario, clock } = service;
   const hasToken = req.headers.authorization === `Bearer ${scenario.export_token}`;
   if (!hasToken || exchange.serviceId !== scenario.service_id) return fail(exchange, 401, MESSAGES[401]);
-  if (service.runningExports >= scenario.concurrent_exports) return refuse(exchange, 429, 1);
-  if (!limits.export.take()) return refuse(exchange, 429);
-  service.runningExports++;
-  res.once('close', () => service.runningExports--);
+  if (!service.takeExport()) return refuse(exchange, 429);
   const plannedAnswer = service.takePlannedAnswer(operation);
   await clock.sleep(plannedAnswer?.latency_ms ?? 0, exchange.closed);
   if (plannedAnswer?.status !== undefined) return refuse(exchange, plannedAnswer.status, plannedAnswer.retry_after_s);
@@ -47,9 +47,9 @@ async function serveCsv(
     lines = linesOf(exchange);
   } catch (error) {
     if (!(error instanceof BadRequest)) throw error;
-    return fail(exchange, 400, error.message, limits.export.headers());
+    return fail(exchange, 400, error.message, service.limitHeaders());
   }
-  res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...limits.export.headers() });
+  res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...service.limitHeaders() });
   for (const chunk of chunksOf(lines)) {
     if (!res.write(chunk)) await once(res, 'drain', { signal: exchange.closed });
   }
@@ -58,12 +58,12 @@ async function serveCsv(
 
 /** Answers with a failure, its usual message, and the headers of the limit. */
 function refuse(exchange: Exchange, status: number, retryAfterSeconds?: number): void {
-  const headers = { ...exchange.service.limits.export.headers(), ...retryAfter(retryAfterSeconds) };
+  const headers = { ...exchange.service.limitHeaders(), ...retryAfter(retryAfterSeconds) };
   fail(exchange, status, MESSAGES[status] ?? 'unknown_error', headers);
 }
 
 /** Reads the body of an export of events as the service would. Throws a BadRequest. */
-function readQuery(body: unknown, { scenario, clock }: SimulatedService): RowQuery {
+function readQuery(body: unknown, { clock }: SimulatedService): RowQuery {
   if (!isObject(body)) throw invalidParameter();
   const now = clock.now();
   const today = dayAt(now, ZONE_HOURS);
@@ -72,8 +72,8 @@ function readQuery(body: unknown, { scenario, clock }: SimulatedService): RowQue
   const { from_date: from, to_date: to = today } = body;
   if (events === undefined || properties === undefined) throw invalidParameter();
   if (!isDate(from) || !isDate(to) || to < from) throw invalidParameter();
-  if (from < addDays(today, -scenario.history_days)) throw new BadRequest('exceed_date_range_limit');
-  return { from, last: scenario.to_date_inclusive ? to : addDays(to, -1), events, properties, now };
+  if (from < addDays(today, -HISTORY_DAYS)) throw new BadRequest('exceed_date_range_limit');
+  return { from, to, events, properties, now };
 }
 
 /** The columns that the body of an export of profiles asks for. Throws a BadRequest. */

@@ -22,12 +22,7 @@ export interface Scenario {
   readonly export_token: string;
   readonly import_token: string;
   readonly events_per_day: number;
-  readonly days: Readonly<Record<string, number>>;
-  readonly history_days: number;
-  readonly to_date_inclusive: boolean;
   readonly exports_per_hour?: number;
-  readonly concurrent_exports: number;
-  readonly deletions_per_minute: number;
   readonly answers: readonly PlannedAnswer[];
 }
 

@@ -2,81 +2,61 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import { HOUR_MS } from '../base/durations.ts';
 import { Dataset } from './dataset.ts';
+import { eventCount } from './events.ts';
 import type { Operation, PlannedAnswer, Scenario } from './scenario.ts';
 
-/** What all requests share: the scenario, the data, the limits and the counts. */
+/** What all requests share: the scenario, the data, the limit of exports and the counts. */
 export class SimulatedService {
   readonly scenario: Scenario;
   readonly clock: Clock;
   readonly dataset: Dataset;
-  /** An export of profiles counts as an export. */
-  readonly limits: Readonly<Record<'export' | 'delete', RequestLimit>>;
-  runningExports = 0;
-  readonly #count = { export: 0, profiles: 0, delete: 0 };
+  readonly #counts = { export: 0, profiles: 0, delete: 0 };
+  /** The hour of the limit begins with the first export or answer after the last one. */
+  #hourStart = 0;
+  #exportsInHour = 0;
 
   constructor(scenario: Scenario, clock: Clock) {
+    const { service_id, events_per_day } = scenario;
     this.scenario = scenario;
     this.clock = clock;
-    this.dataset = new Dataset(scenario);
-    this.limits = {
-      export: new RequestLimit(clock, '1h', HOUR_MS, scenario.exports_per_hour),
-      delete: new RequestLimit(clock, '1m', HOUR_MS / 60, scenario.deletions_per_minute),
+    this.dataset = new Dataset(service_id, (day) => eventCount(day, events_per_day));
+  }
+
+  /** Counts an export of events or profiles; false if the hour has none left. */
+  takeExport(): boolean {
+    const hasRoom = this.#remainingExports() > 0;
+    if (hasRoom) this.#exportsInHour++;
+    return hasRoom;
+  }
+
+  /** The limit headers of exports; none if there is no limit. */
+  limitHeaders(): Record<string, string> {
+    const remaining = this.#remainingExports();
+    if (remaining === Number.POSITIVE_INFINITY) return {};
+    return {
+      'x-ratelimit-limit': '1h',
+      'x-ratelimit-remaining': String(remaining),
+      'x-ratelimit-reset': String(this.#hourStart + HOUR_MS),
     };
   }
 
-  /** Counts a request that the limits let through, and gives the answer that the scenario has for it. */
+  #remainingExports(): number {
+    const now = this.clock.now();
+    if (now >= this.#hourStart + HOUR_MS) {
+      this.#hourStart = now;
+      this.#exportsInHour = 0;
+    }
+    return (this.scenario.exports_per_hour ?? Number.POSITIVE_INFINITY) - this.#exportsInHour;
+  }
+
+  /** Counts a request that the limit lets through, and gives the answer that the scenario has for it. */
   takePlannedAnswer(operation: Operation, externalId?: string): PlannedAnswer | undefined {
-    const n = ++this.#count[operation];
+    const n = ++this.#counts[operation];
     return this.scenario.answers.find((answer) => {
       const isNth = answer.nth === undefined || answer.nth.includes(n);
       const isId = answer.external_id === undefined || answer.external_id === externalId;
       return answer.operation === operation && isNth && isId;
     });
-  }
-}
-
-/** Counts the requests of one group in cycles. A new one begins with the first request or answer after the last. */
-class RequestLimit {
-  readonly #clock: Clock;
-  /** The cycle as the headers name it, and its length (ms). */
-  readonly #cycle: string;
-  readonly #cycleMs: number;
-  /** Requests in a cycle; undefined: no limit. */
-  readonly #limit: number | undefined;
-  #cycleStart = 0;
-  #count = 0;
-
-  constructor(clock: Clock, cycle: string, cycleMs: number, limit: number | undefined) {
-    this.#clock = clock;
-    this.#cycle = cycle;
-    this.#cycleMs = cycleMs;
-    this.#limit = limit;
-  }
-
-  /** Counts a request; false if the limit is reached. */
-  take(): boolean {
-    const hasRoom = this.#remaining() > 0;
-    if (hasRoom) this.#count++;
-    return hasRoom;
-  }
-
-  /** The limit headers; none if there is no limit. */
-  headers(): Record<string, string> {
-    if (this.#limit === undefined) return {};
-    return {
-      'x-ratelimit-limit': this.#cycle,
-      'x-ratelimit-remaining': String(this.#remaining()),
-      'x-ratelimit-reset': String(this.#cycleStart + this.#cycleMs),
-    };
-  }
-
-  #remaining(): number {
-    const now = this.#clock.now();
-    if (now >= this.#cycleStart + this.#cycleMs) {
-      this.#cycleStart = now;
-      this.#count = 0;
-    }
-    return (this.#limit ?? Number.POSITIVE_INFINITY) - this.#count;
   }
 }
 

@@ -105,7 +105,7 @@ const deleteCases: readonly (Case & { wants: { code: string } })[] = [
   { name: 'an empty id', body: '', wants: { status: 200, code: '40001' } },
   {
     name: 'over the limit',
-    embedded: { answers: [], deletions_per_minute: 0 },
+    embedded: { answers: [{ operation: 'delete', status: 429, code: '40401' }] },
     wants: { status: 429, code: '40401' },
   },
   ...['40000', '40001', '40101', '40402', '40403', '50000'].map((code) => ({

@@ -5,6 +5,7 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
 import { isObject, jsonOf } from '../../../src/base/json.ts';
 import { allows, cellText, Dataset, type NameFilter } from '../../../src/simulator/dataset.ts';
+import { eventCount } from '../../../src/simulator/events.ts';
 import { nameFilter } from '../../../src/simulator/export.ts';
 import { SeededRandom } from '../seeded-random.ts';
 import { type Chunks, compressed, FAILED, type Fault, faultRules, generated, sendBody } from './faults.ts';
@@ -214,12 +215,8 @@ export class TestService {
   #generate(day: Day): TruthRow[] {
     const { rowsPerDay = 40, serviceId } = this.#options;
     const { columns, rows } = this.#scenario;
-    const dataset = new Dataset({
-      service_id: serviceId,
-      events_per_day: rowsPerDay,
-      days: rows.by_day,
-    });
-    const query = { from: day, last: day, events: EVERYTHING, properties: EVERYTHING, now: Number.POSITIVE_INFINITY };
+    const dataset = new Dataset(serviceId, (day) => rows.by_day[day] ?? eventCount(day, rowsPerDay));
+    const query = { from: day, to: day, events: EVERYTHING, properties: EVERYTHING, now: Number.POSITIVE_INFINITY };
     const header = dataset.header(query);
     const number = Date.parse(day) / 86_400_000;
     const out: TruthRow[] = [];
