@@ -118,7 +118,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
   const { places, warnings } = purge;
   const { options, suppression: file } = purge.settings;
   try {
-    await addPeople(unifiedIdsOf(purge), file, options);
+    await addPeople(collectUnifiedIds(purge), file, options);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
     if (failure instanceof UserError) return [failure];
@@ -180,7 +180,7 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
   const { settings, entries, listedPeople, places } = purge;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * entries.length);
-  const personCount = new Set([...unifiedIdsOf(purge).keys()].map((text) => personOf(text, hashKey))).size;
+  const personCount = new Set([...collectUnifiedIds(purge).keys()].map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
     const whose = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -198,7 +198,7 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
 }
 
 /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-function unifiedIdsOf({ listedPeople, places }: Purge): UnifiedIds {
+function collectUnifiedIds({ listedPeople, places }: Purge): UnifiedIds {
   const textsOfWays = [...(listedPeople.query.knownUnifiedIds?.values() ?? [])].flat();
   // Last those of rows: a place knows under which key its form is a hash.
   return new Map<string, string | undefined>([

@@ -27,7 +27,6 @@ export class IdColumn {
   readonly #source: string;
   /** The key that was given, if rows have hashes under it. */
   readonly #hashKey: HashKey | undefined;
-  readonly #isKeyGiven: boolean;
   /** Check values of the keys under which rows have hashes, oldest first; null for rows with plain values. */
   readonly #keyChecks: readonly (string | null)[];
   readonly #codecs: readonly ColumnCodec[];
@@ -51,7 +50,6 @@ export class IdColumn {
     const hashings = state.exportState?.hashed ?? [];
     const keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(this.#source) ? key_check : null));
     this.#keyChecks = keyChecks.length === 0 ? [null] : keyChecks;
-    this.#isKeyGiven = hashKey !== undefined;
     this.#hashKey = hashKey !== undefined && keyChecks.includes(hashKey.check) ? hashKey : undefined;
     const zone = zoneOf(state.timezone);
     this.cells = columns.flatMap((column) => [
@@ -153,32 +151,23 @@ export class IdColumn {
   }
 
   /**
-   * Warns of rows with hashes under other keys than the given one, or throws a configuration failure. A hash is found
-   * in rows that hold the same hash; only its key connects it to a plain id.
-   *
-   *     rows with hashes under other keys     if `needsKey`  else
-   *     beside rows under the given key       warns          warns
-   *     of one key, without any other rows    throws         nothing
-   *     of several keys, or beside plain ids  throws         warns
+   * Warns of rows with hashes under other keys than the given one, which alone connects a plain id with its hash. Throws
+   * a configuration failure if there is no such key and `needsKey`. Without need, a hash is found wherever it is the
+   * only form.
    */
   checkKey(needsKey: boolean, place: string): string[] {
     const hashKey = this.#hashKey;
     if (this.#keyChecks.every((check) => check === null || check === hashKey?.check)) return [];
-    const othersHashed = `${place}: some rows have ${this.#source} hashed under another key`;
-    if (needsKey) {
-      if (hashKey !== undefined) return [`${othersHashed}. Run again with that key for those.`];
-      const why = this.#isKeyGiven ? 'hash_key is another one' : 'hash_key is missing';
+    if (needsKey && hashKey === undefined) {
       throw configError(
-        `${place} holds the column ${this.#source} hashed, but ${why}: give the one that it was loaded with, in ` +
-          'hash_key or DFINERY_HASH_KEY. Nothing was done.',
+        `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one: give the one that ` +
+          'it was loaded with, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
       );
     }
-    if (hashKey !== undefined) {
-      return [`${othersHashed}, and its people may come back with a sync. Let profiles or a mapping name them, too.`];
-    }
-    if (new Set(this.#keyChecks).size === 1) return [];
+    if (!needsKey && new Set(this.#keyChecks).size === 1) return [];
     return [
-      `${place}: only some rows have ${this.#source} hashed. Without that hash_key, rows of these people may stay.`,
+      `${place}: some rows have ${this.#source} hashed under another key. Rows of these people may stay, or come ` +
+        'back with a sync: run again with that key, or let profiles or a mapping name them, too.',
     ];
   }
 }

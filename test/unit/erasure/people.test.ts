@@ -245,7 +245,7 @@ describe('people in a place', () => {
       await loadHashed([D1, D2][i], rows, ['df_unified_id'], key);
     }
     const { personCount, warnings } = await look({ column: 'member', ids: ['a'], hashKey: keys[1] });
-    expect([personCount, warnings]).toEqual([2, [expect.stringContaining('its people may come back with a sync')]]);
+    expect([personCount, warnings]).toEqual([2, [expect.stringContaining('come back with a sync')]]);
   });
 
   it('are printed row by row, without the columns that are null', async () => {

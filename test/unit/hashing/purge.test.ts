@@ -69,12 +69,14 @@ describe('a purge by a hashed column', () => {
     const { DFINERY_HASH_KEY: _, ...without } = ENV;
     expect(await forget(TARGETS[0], 'marked-2@example.com', without)).toMatchObject({
       code: 2,
-      said: expect.stringMatching(/holds the column email hashed, but hash_key is missing: .* DFINERY_HASH_KEY/),
+      said: expect.stringMatching(
+        /holds the column email hashed, but hash_key is missing or another one: .* DFINERY_HASH_KEY/,
+      ),
     });
     const other = { ...ENV, DFINERY_HASH_KEY: 'another key that has 32 characters, too' };
     expect(await forget(TARGETS[0], 'marked-2@example.com', other)).toMatchObject({
       code: 2,
-      said: expect.stringContaining('hash_key is another one'),
+      said: expect.stringContaining('hash_key is missing or another one'),
     });
   });
 
