@@ -3,7 +3,7 @@ import validate from '../../schemas/source-config.validator';
 import type { Env } from '../base/env.ts';
 import { MIN_KEY_LENGTH } from '../base/secrets.ts';
 import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, nfc, REQUIRED_COLUMNS } from '../cells/csv/header.ts';
-import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/codec.ts';
+import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import { isZoneName } from '../cells/types/zone.ts';
 import { parseForConnector, type ValuesOf } from './parse.ts';
 import { type Problem, problemOf } from './problems.ts';

@@ -3,8 +3,7 @@
 
 import { castSql, identifier, varcharSql } from '../base/sql.ts';
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/csv/header.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
-import { codecOf } from '../cells/types/types.ts';
+import { type ColumnType, codecOf } from '../cells/types/column-types.ts';
 import { wallSql, type Zone } from '../cells/types/zone.ts';
 import { findColumn, type StoredColumn } from '../table/tables.ts';
 

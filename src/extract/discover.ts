@@ -12,7 +12,7 @@ import {
   KNOWN_COLUMNS,
   nfc,
 } from '../cells/csv/header.ts';
-import { type ColumnType, isColumnType } from '../cells/types/codec.ts';
+import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/named-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';

@@ -2,7 +2,7 @@ import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { columnKey } from '../cells/csv/header.ts';
-import { codecOf, fits } from '../cells/types/types.ts';
+import { codecOf, fits } from '../cells/types/column-types.ts';
 import type { Zone } from '../cells/types/zone.ts';
 import { isWidened, type PlannedColumn, type ScannedColumns } from './column-plan.ts';
 import type { ColumnChange } from './place-state.ts';

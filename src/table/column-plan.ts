@@ -1,6 +1,6 @@
 import type { FirstCell } from '../cells/columns/column-scan.ts';
 import { columnKey, EVENT_NAME_ALTERNATIVE, groupOf, type HeaderColumn, headerColumns } from '../cells/csv/header.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
+import type { ColumnType } from '../cells/types/column-types.ts';
 import type { CellForms } from '../cells/types/forms.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { SpoolFile } from '../extract/checked-day.ts';

@@ -3,9 +3,8 @@
 
 import { configError } from '../base/errors.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, nfc } from '../cells/csv/header.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
+import { type ColumnType, canWiden, typeOf, widenedType } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
-import { canWiden, typeOf, widenedType } from '../cells/types/types.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
 import type { ColumnRules, PlannedColumn, ScannedColumn } from './column-plan.ts';
 import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';

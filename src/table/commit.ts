@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
+import type { ColumnType } from '../cells/types/column-types.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { HashedColumns } from '../extract/export-request.ts';
 import { type RunProgress, stateAfter } from '../extract/export-state.ts';

@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
+import type { ColumnType } from '../cells/types/column-types.ts';
 import { NO_PRIOR_LOADS, type PriorLoads } from '../extract/checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED } from '../extract/export-request.ts';
 import type { ExportState } from '../extract/export-state.ts';

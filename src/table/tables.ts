@@ -1,5 +1,5 @@
 import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/csv/header.ts';
-import type { ColumnType } from '../cells/types/codec.ts';
+import type { ColumnType } from '../cells/types/column-types.ts';
 import type { CellForms } from '../cells/types/forms.ts';
 import { OWN_COLUMNS } from './names.ts';
 

@@ -1,5 +1,5 @@
 import type { Data } from 'apache-arrow';
-import { COLUMN_TYPES, type ColumnType } from '../../src/cells/types/codec.ts';
+import { COLUMN_TYPES, type ColumnType } from '../../src/cells/types/column-types.ts';
 import { FORM_BITS, type FormName } from './forms.ts';
 import fc from './property.ts';
 

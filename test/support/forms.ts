@@ -1,9 +1,13 @@
 import { CivilTime } from '../../src/cells/types/civil-time.ts';
-import type { ColumnType } from '../../src/cells/types/codec.ts';
+import { type ColumnType, codecOf, fits, formsOf } from '../../src/cells/types/column-types.ts';
 import type { CellForms } from '../../src/cells/types/forms.ts';
-import * as bits from '../../src/cells/types/forms.ts';
-import { codecOf, fits, formsOf } from '../../src/cells/types/types.ts';
+import * as forms from '../../src/cells/types/forms.ts';
 import type { Zone } from '../../src/cells/types/zone.ts';
+
+const { listOf, ...ownBits } = forms;
+const { LONG, LONG_WIDE, DOUBLE } = ownBits;
+const lists = { LIST_LONG: listOf(LONG), LIST_LONG_WIDE: listOf(LONG_WIDE), LIST_DOUBLE: listOf(DOUBLE) };
+const bits = { ...ownBits, ...lists };
 
 export type FormName = keyof typeof bits;
 
@@ -13,9 +17,9 @@ export const FORM_BITS = Object.fromEntries(Object.entries(bits).sort(([, a], [,
 >;
 
 /** The names of the bits that are set, in their order. */
-export function formNames(forms: CellForms): FormName[] {
+export function formNames(set: CellForms): FormName[] {
   const names = Object.keys(FORM_BITS) as FormName[];
-  return names.filter((name) => (forms & FORM_BITS[name]) !== 0);
+  return names.filter((name) => (set & FORM_BITS[name]) !== 0);
 }
 
 const encoder = new TextEncoder();

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import type { ColumnType } from '../../src/cells/types/codec.ts';
+import type { ColumnType } from '../../src/cells/types/column-types.ts';
 import type { FormName } from './forms.ts';
 
 /** A cell that is alone in its column. */

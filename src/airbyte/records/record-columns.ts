@@ -1,7 +1,7 @@
 import { isObject } from '../../base/json.ts';
-import { COLUMN_TYPES, type ColumnCodec, type ColumnType } from '../../cells/types/codec.ts';
+import type { ColumnCodec } from '../../cells/types/codec.ts';
+import { COLUMN_TYPES, type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
 import { type CellForms, DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';
-import { codecOf, fits } from '../../cells/types/types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { Property } from './properties.ts';
 

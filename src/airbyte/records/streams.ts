@@ -1,5 +1,5 @@
 import { DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, UNIFIED_ID } from '../../cells/csv/header.ts';
-import { codecOf } from '../../cells/types/types.ts';
+import { codecOf } from '../../cells/types/column-types.ts';
 import { ITEM_POSITION } from '../../table/names.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
 

@@ -1,8 +1,7 @@
 import { UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import { EXTERNAL_ID, headerColumns, nfc, UNIFIED_ID } from '../../cells/csv/header.ts';
-import type { ColumnType } from '../../cells/types/codec.ts';
-import { codecOf } from '../../cells/types/types.ts';
+import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { discoverColumns } from '../../extract/discover.ts';

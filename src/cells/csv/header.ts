@@ -1,5 +1,5 @@
 import columns from '../../../schemas/columns.json' with { type: 'json' };
-import { type ColumnType, isColumnType } from '../types/codec.ts';
+import { type ColumnType, isColumnType } from '../types/column-types.ts';
 
 export const UNIFIED_ID = 'df_unified_id';
 /** The id by which the company knows a profile. */

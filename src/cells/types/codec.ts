@@ -1,28 +1,5 @@
 import type { CellForms } from './forms.ts';
 
-/**
- * The column types, a narrower one before every type that it can widen to. Behind each stand those, the nearest first.
- * A column has the first type that holds all its cells (`typeOf`). `string` holds every cell and is the last.
- */
-export const WIDER_TYPES = {
-  boolean: ['string'],
-  long: ['double', 'string'],
-  double: ['string'],
-  date: ['datetime', 'string'],
-  datetime: ['string'],
-  'long[]': ['double[]', 'string[]', 'string'],
-  'double[]': ['string'],
-  'string[]': ['string'],
-  string: [],
-} as const satisfies Readonly<Record<string, readonly string[]>>;
-
-export type ColumnType = keyof typeof WIDER_TYPES;
-
-export const COLUMN_TYPES = Object.keys(WIDER_TYPES) as readonly ColumnType[];
-
-export const isColumnType = (text: unknown): text is ColumnType =>
-  typeof text === 'string' && Object.hasOwn(WIDER_TYPES, text);
-
 /** A property of an Airbyte `json_schema`; every property of this program may be null. */
 interface JsonSchema {
   readonly type: readonly [string, 'null'];

@@ -1,5 +1,5 @@
 // The forms of cells. Every place stores the bits with its columns: a new one is added at the end, none is renumbered.
-// Bits 2 and 11 are free.
+// Bits 2 and 11 are free; bits 13 to 15 are `listOf` bits 3 to 5.
 
 /** The forms of a cell, or of all cells of a column, as a set of bits. Sets join by union, so that no order matters. */
 export type CellForms = number;
@@ -26,9 +26,9 @@ export const DATETIME_OFFSET = 1 << 9;
 export const DATETIME_BEYOND = 1 << 10;
 /** `[]` and `[null]`: a list of any type. */
 export const LIST_EMPTY = 1 << 12;
-export const LIST_LONG = 1 << 13;
-export const LIST_LONG_WIDE = 1 << 14;
-export const LIST_DOUBLE = 1 << 15;
+/** The form of a list of numbers of these forms. */
+export const listOf = (numberForms: CellForms): CellForms => numberForms << 10;
+/** A list of strings. */
 export const LIST_STRING = 1 << 16;
 /** Any other text. */
 export const STRING = 1 << 17;

@@ -1,17 +1,7 @@
 import { BACKSLASH, CLOSE_BRACKET, COMMA, isNull, isSpace, LOWER_N, QUOTE, SPACE } from '../../base/ascii.ts';
 import { literal, matchesSql, varcharSql } from '../../base/sql.ts';
 import type { ColumnCodec, ScalarCodec } from './codec.ts';
-import {
-  type CellForms,
-  DOUBLE,
-  LIST_DOUBLE,
-  LIST_EMPTY,
-  LIST_LONG,
-  LIST_LONG_WIDE,
-  LIST_STRING,
-  LONG,
-  LONG_WIDE,
-} from './forms.ts';
+import { type CellForms, LIST_EMPTY, LIST_STRING, listOf } from './forms.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
 
@@ -53,10 +43,7 @@ function joinedForms(seen: CellForms): CellForms {
 function elementForm(bytes: Uint8Array, start: number, end: number): CellForms {
   if (bytes[start] === QUOTE) return hasOnlyText(bytes, start, end) ? LIST_STRING : 0;
   if (bytes[start] === LOWER_N) return LIST_EMPTY;
-  const form = numberForm(bytes, start, end);
-  if (form === LONG) return LIST_LONG;
-  if (form === LONG_WIDE) return LIST_LONG_WIDE;
-  return form === DOUBLE ? LIST_DOUBLE : 0;
+  return listOf(numberForm(bytes, start, end));
 }
 
 /** The index behind the string, the `null` or the number-like text at `start`; -1 if there is none. */
@@ -142,37 +129,34 @@ const jsonTextSql = (expr: string): string => varcharSql(`to_json(${expr})`);
 
 const fromJsonSql = (expr: string, item: ScalarCodec): string => `from_json(${expr}, '["${item.duckdb}"]')`;
 
-/** `forms`: those of lists with a value. By default each element is made as one of the item's type. */
-function listCodec(
+/** SQL of a list of texts; NULL for any other text. */
+const textsSql = (expr: string, item: ScalarCodec): string =>
+  `CASE WHEN ${matchesSql(expr, listPattern(STRING_PATTERN))} THEN ${fromJsonSql(expr, item)} END`;
+
+/** `forms`: those of lists with a value. */
+const listCodec = (
   item: ScalarCodec,
   forms: CellForms,
-  {
-    sql = (expr) => elementsSql(expr, item),
-    textSql = jsonTextSql,
-  }: Partial<Pick<ColumnCodec, 'sql' | 'textSql'>> = {},
-): ColumnCodec {
-  return {
-    forms: LIST_EMPTY | forms,
-    castForms: 0,
-    duckdb: `${item.duckdb}[]`,
-    jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
-    sql,
-    cleanSql: (expr) => fromJsonSql(expr, item),
-    textSql,
-    writeJson: writeList,
-  };
-}
+  sql: (expr: string, item: ScalarCodec) => string,
+  textSql = jsonTextSql,
+): ColumnCodec => ({
+  forms: LIST_EMPTY | forms,
+  castForms: 0,
+  duckdb: `${item.duckdb}[]`,
+  jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
+  sql: (expr) => sql(expr, item),
+  cleanSql: (expr) => fromJsonSql(expr, item),
+  textSql,
+  writeJson: writeList,
+});
 
 /** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */
-export const LONG_LIST_CODEC = listCodec(LONG_CODEC, LIST_LONG | LIST_LONG_WIDE);
+export const LONG_LIST_CODEC = listCodec(LONG_CODEC, listOf(LONG_CODEC.forms), elementsSql);
 
 /** A JSON list of doubles, integers that a double holds exactly, and nulls. */
-export const DOUBLE_LIST_CODEC = listCodec(DOUBLE_CODEC, LIST_LONG | LIST_DOUBLE, {
-  textSql: (expr) => withLongsSql(jsonTextSql(expr)),
-});
+export const DOUBLE_LIST_CODEC = listCodec(DOUBLE_CODEC, listOf(DOUBLE_CODEC.forms), elementsSql, (expr) =>
+  withLongsSql(jsonTextSql(expr)),
+);
 
 /** A JSON list of strings and nulls. */
-export const STRING_LIST_CODEC = listCodec(STRING_CODEC, LIST_STRING, {
-  sql: (expr) =>
-    `CASE WHEN ${matchesSql(expr, listPattern(STRING_PATTERN))} THEN ${fromJsonSql(expr, STRING_CODEC)} END`,
-});
+export const STRING_LIST_CODEC = listCodec(STRING_CODEC, LIST_STRING, textsSql);

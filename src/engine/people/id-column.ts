@@ -3,7 +3,7 @@ import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
 import { nfc } from '../../cells/csv/header.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
-import { codecOf } from '../../cells/types/types.ts';
+import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { type Typed, typedColumns } from '../../table/tables.ts';

@@ -1,6 +1,6 @@
 import { anyOfSql, literal, pathLiteral } from '../../base/sql.ts';
+import { cleanSql, codecOf, fits, fitsSql, isCast, widenSql } from '../../cells/types/column-types.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
-import { cleanSql, codecOf, fits, fitsSql, isCast, widenSql } from '../../cells/types/types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import { type ColumnCells, readType } from '../../table/column-type.ts';

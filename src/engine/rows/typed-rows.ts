@@ -5,8 +5,8 @@
 import { groupBy } from '../../base/group.ts';
 import { identifier } from '../../base/sql.ts';
 import type { DuckDbColumn } from '../../cells/types/codec.ts';
+import { typeOf } from '../../cells/types/column-types.ts';
 import { STRING } from '../../cells/types/forms.ts';
-import { typeOf } from '../../cells/types/types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';

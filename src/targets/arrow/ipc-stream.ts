@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
 import { DUCKDB_SCALARS, type DuckDbColumn, type DuckDbType, scalarOf } from '../../cells/types/codec.ts';
-import { codecOf } from '../../cells/types/types.ts';
+import { codecOf } from '../../cells/types/column-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { Typed } from '../../table/tables.ts';
 

@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { identifier, literal } from '../../base/sql.ts';
-import { codecOf, widenSql } from '../../cells/types/types.ts';
+import { codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { dateSql } from '../../engine/rows/files-query.ts';

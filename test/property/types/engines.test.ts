@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COLUMN_TYPES } from '../../../src/cells/types/codec.ts';
-import { codecOf, fitsSql } from '../../../src/cells/types/types.ts';
+import { COLUMN_TYPES, codecOf, fitsSql } from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cells, exactJson, sqlText } from '../../support/column-types.ts';
 import { fitsBytes, jsonOf } from '../../support/forms.ts';

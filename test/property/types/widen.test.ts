@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, WIDER_TYPES } from '../../../src/cells/types/codec.ts';
-import { codecOf, widenSql } from '../../../src/cells/types/types.ts';
+import { COLUMN_TYPES, codecOf, WIDER_TYPES, widenSql } from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { WIDENINGS } from '../../support/column-types.ts';
 import { Duck } from './duck.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { codecOf } from '../../../src/cells/types/types.ts';
+import { codecOf } from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { jsonOf } from '../../support/forms.ts';
 import { Duck } from './duck.ts';

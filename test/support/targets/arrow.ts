@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import type { Day } from '../../../src/base/days.ts';
-import { type ColumnType, isColumnType } from '../../../src/cells/types/codec.ts';
+import { type ColumnType, isColumnType } from '../../../src/cells/types/column-types.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import { arrow } from '../../../src/targets/arrow/arrow-target.ts';
 import type { OpenOptions, Streamed } from '../../../src/targets/contract.ts';

@@ -8,7 +8,7 @@ import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../../src/cells/csv/header.ts';
-import type { ColumnType } from '../../../src/cells/types/codec.ts';
+import type { ColumnType } from '../../../src/cells/types/column-types.ts';
 import type { CheckedDay, Receipt, SpoolFile } from '../../../src/extract/checked-day.ts';
 import type { RunProgress } from '../../../src/extract/export-state.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';

@@ -5,8 +5,7 @@ import type { WrittenStream } from '../../../src/airbyte/records/record-encoder.
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import type { RecordStream, StreamName } from '../../../src/airbyte/records/streams.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
-import type { ColumnType } from '../../../src/cells/types/codec.ts';
-import { codecOf } from '../../../src/cells/types/types.ts';
+import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { SpoolFile } from '../../../src/extract/checked-day.ts';
 import { scanIn } from '../scan.ts';

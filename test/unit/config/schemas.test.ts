@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES } from '../../../src/cells/types/codec.ts';
+import { COLUMN_TYPES } from '../../../src/cells/types/column-types.ts';
 import { parseDestinationConfig } from '../../../src/config/destination.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
 

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
-import type { ColumnType } from '../../../src/cells/types/codec.ts';
+import type { ColumnType } from '../../../src/cells/types/column-types.ts';
 import type { PeopleFound, PeopleQuery } from '../../../src/engine/people/query.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
-import { codecOf } from '../../../src/cells/types/types.ts';
+import { COLUMN_TYPES, type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';

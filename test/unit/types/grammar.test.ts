@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CivilTime } from '../../../src/cells/types/civil-time.ts';
-import { formsOf } from '../../../src/cells/types/types.ts';
+import { formsOf } from '../../../src/cells/types/column-types.ts';
 import { cells, classesOf } from '../../support/column-types.ts';
 import { formNames } from '../../support/forms.ts';
 import fc from '../../support/property.ts';

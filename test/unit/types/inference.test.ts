@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, type ColumnType, WIDER_TYPES } from '../../../src/cells/types/codec.ts';
+import {
+  COLUMN_TYPES,
+  type ColumnType,
+  codecOf,
+  fits,
+  typeOf,
+  WIDER_TYPES,
+} from '../../../src/cells/types/column-types.ts';
 import { NULL_TEXT } from '../../../src/cells/types/forms.ts';
-import { codecOf, fits, typeOf } from '../../../src/cells/types/types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, formNames } from '../../support/forms.ts';
 

@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, type ColumnType } from '../../../src/cells/types/codec.ts';
-import { typeOf } from '../../../src/cells/types/types.ts';
+import { COLUMN_TYPES, type ColumnType, typeOf } from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, fitsBytes, formNames, formsOfCell, jsonOf } from '../../support/forms.ts';
 import { type CellVector, type ColumnVector, VECTORS, VECTORS_PATH } from '../../support/vectors.ts';

@@ -1,7 +1,7 @@
 import { configError } from '../../../base/errors.ts';
 import { identifier, literal } from '../../../base/sql.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../cells/csv/header.ts';
-import type { ColumnType } from '../../../cells/types/codec.ts';
+import type { ColumnType } from '../../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../../cells/types/zone.ts';
 import { localTimeSql, occurredAtSql, valueSql } from '../../../engine/column-sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';

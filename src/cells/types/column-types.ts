@@ -7,13 +7,36 @@ import { systemError } from '../../base/errors.ts';
 import { castSql } from '../../base/sql.ts';
 import { BOOLEAN_CODEC, booleanForm } from './boolean.ts';
 import { type CivilTime, DATE_LENGTH } from './civil-time.ts';
-import { COLUMN_TYPES, type ColumnCodec, type ColumnType, WIDER_TYPES } from './codec.ts';
+import type { ColumnCodec } from './codec.ts';
 import { DATE_CODEC, instantCodec, WALL_TIME_CODEC } from './datetime.ts';
 import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } from './forms.ts';
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listForms, STRING_LIST_CODEC } from './lists.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
 import { instantSql, isInstant, type Zone } from './zone.ts';
+
+/**
+ * The column types, a narrower one before every type that it can widen to. Behind each stand those, the nearest first.
+ * A column has the first type that holds all its cells (`typeOf`). `string` holds every cell and is the last.
+ */
+export const WIDER_TYPES = {
+  boolean: ['string'],
+  long: ['double', 'string'],
+  double: ['string'],
+  date: ['datetime', 'string'],
+  datetime: ['string'],
+  'long[]': ['double[]', 'string[]', 'string'],
+  'double[]': ['string'],
+  'string[]': ['string'],
+  string: [],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
+
+export type ColumnType = keyof typeof WIDER_TYPES;
+
+export const COLUMN_TYPES = Object.keys(WIDER_TYPES) as readonly ColumnType[];
+
+export const isColumnType = (text: unknown): text is ColumnType =>
+  typeof text === 'string' && Object.hasOwn(WIDER_TYPES, text);
 
 /** A date or datetime begins with so many digits, then a dash or dot. */
 const YEAR_DIGITS = 4;
