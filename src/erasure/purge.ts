@@ -6,22 +6,16 @@ import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { Place, StatefulTarget } from '../targets/contract.ts';
 import type { PurgePreview, PurgeResult } from '../targets/people-contract.ts';
+import type { KeyedFile } from './keys.ts';
 import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import type { ListedId } from './list.ts';
-import {
-  addPeople,
-  olderListSentences,
-  readForPurge,
-  requireSuppression,
-  requireWritableList,
-  type SuppressionFile,
-} from './suppression.ts';
+import { addPeople, olderListSentences, readForPurge, requireSuppression, requireWritableList } from './suppression.ts';
 import { findInAllWays, type ListedPeople, type PeopleSearch, placeName } from './ways.ts';
 
 export interface PurgeSettings extends PeopleSearch {
   /** Where the people are kept, so that they stay away. */
-  readonly suppression: SuppressionFile;
+  readonly suppression: KeyedFile;
   /** True to purge the people of the suppression list alone, in place of a list of ids. */
   readonly isSuppressed: boolean;
   /** True to have the places remember the suppression list as it is, also if they knew more people on it. */

@@ -22,24 +22,28 @@ import { type KeyedFile, keyOf, makeKey, randomKey } from './keys.ts';
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
 // these people. In this file: where a list is, the filter of a download, the list of a purge, the lines.
 
-/** Where a suppression list is. */
-export interface SuppressionFile {
-  readonly path: string;
-  /** Undefined: the first purge makes one, in a file beside the list. */
-  readonly key: Secret | undefined;
-}
-
 interface SuppressionConfig {
   readonly suppressionFile: string | undefined;
   readonly suppressionKey: Secret | undefined;
   readonly ledgerDir?: string | undefined;
 }
 
+const KEY_LABEL = 'dfinery-elt suppression key check v1';
+const NEW_LIST = 'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
+
 /** The list of a configuration: `suppression_file`, else one in the folder of the ledger; undefined without either. */
-export function suppressionFileOf(config: SuppressionConfig): SuppressionFile | undefined {
-  const { suppressionFile, suppressionKey: key, ledgerDir } = config;
-  if (suppressionFile !== undefined && key !== undefined) return { path: suppressionFile, key };
-  return ledgerDir === undefined ? undefined : { path: join(ledgerDir, 'suppressed.jsonl'), key: undefined };
+export function suppressionFileOf(config: SuppressionConfig): KeyedFile | undefined {
+  const { suppressionFile, suppressionKey, ledgerDir } = config;
+  const isConfigured = suppressionFile !== undefined && suppressionKey !== undefined;
+  if (!isConfigured && ledgerDir === undefined) return undefined;
+  const path = resolve(isConfigured ? suppressionFile : join(ledgerDir ?? '', 'suppressed.jsonl'));
+  return {
+    path,
+    keyName: 'suppressed.key',
+    configured: isConfigured ? suppressionKey : undefined,
+    option: 'suppression_key',
+    lostKey: `The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`,
+  };
 }
 
 /**
@@ -106,11 +110,10 @@ interface SuppressionList extends SuppressedPeople {
  * Reads a list for a load. A list in the folder of the ledger begins with the first purge. A file that a configuration
  * names must be there: perhaps its disk is not mounted. Throws UserError.
  */
-function readForLoad(file: SuppressionFile): SuppressionList {
-  const { path } = file;
+function readForLoad(file: KeyedFile): SuppressionList {
+  const { path, configured } = file;
   try {
-    const text = file.key === undefined ? fileText(path) : readFileSync(path, 'utf8');
-    return listIn(text, path, listKeyOf(file));
+    return listIn(configured === undefined ? textOf(path) : readFileSync(path, 'utf8'), file);
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -121,11 +124,10 @@ function readForLoad(file: SuppressionFile): SuppressionList {
 }
 
 /** Reads a list that a purge will append to. A missing file is empty. A last line that was cut does not count. */
-export const readForPurge = (file: SuppressionFile): SuppressedPeople =>
-  listIn(wholeLines(fileText(file.path)), file.path, listKeyOf(file));
+export const readForPurge = (file: KeyedFile): SuppressedPeople => listIn(wholeLines(textOf(file.path)), file);
 
 /** Throws UserError if nobody could be put on the list. Changes nothing. */
-export async function requireWritableList({ path }: SuppressionFile): Promise<void> {
+export async function requireWritableList({ path }: KeyedFile): Promise<void> {
   try {
     await probeWritable(path);
   } catch (error) {
@@ -134,75 +136,62 @@ export async function requireWritableList({ path }: SuppressionFile): Promise<vo
 }
 
 /**
- * Appends the people of unified ids who are not on the list yet; a placeholder is nobody. Returns the number of people on the list, which
- * is on disk then. Throws UserError, also if another purge holds the lock too long.
+ * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list,
+ * which is on disk then. Throws UserError, also if another purge holds the lock too long.
  */
 export async function addPeople(
   unifiedIds: UnifiedIds,
-  { path: listPath, key: configured }: SuppressionFile,
+  file: KeyedFile,
   { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
 ): Promise<number> {
-  const path = resolve(listPath);
+  const { path } = file;
   try {
     await makeFolders(dirname(path));
     const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
     return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
-      const file = keyedList({ path, key: configured });
-      const key = new HashKey(keyOf(file) ?? (await makeKey(file)), KEY_LABEL);
-      return append(path, key, unifiedIds, checkHeld);
+      if (keyOf(file) === undefined) await makeKey(file);
+      return append(unifiedIds, file, checkHeld);
     });
   } catch (error) {
     throw listError(error, path);
   }
 }
 
-async function append(path: string, key: HashKey, unifiedIds: UnifiedIds, checkHeld: () => void): Promise<number> {
-  const file = await open(path, 'a+', OWNER_FILE_MODE);
+async function append(unifiedIds: UnifiedIds, file: KeyedFile, checkHeld: () => void): Promise<number> {
+  const handle = await open(file.path, 'a+', OWNER_FILE_MODE);
   try {
-    const text = await file.readFile('utf8');
+    const text = await handle.readFile('utf8');
     const wholeText = wholeLines(text);
-    const { hmacs } = listIn(wholeText, path, key);
-    const newLines = new Map(
-      [...unifiedIds].filter(([text]) => !isPlaceholder(text)).map(([text, keyCheck]) => [key.hashOf(text), keyCheck]),
-    );
-    for (const hmac of hmacs) newLines.delete(hmac);
-    const newText = [...newLines]
-      .map(([hmac, keyCheck]) => `${JSON.stringify({ hmac, hash_key: keyCheck })}\n`)
-      .join('');
+    const { key, hmacs } = listIn(wholeText, file);
+    const people = [...unifiedIds].filter(([unifiedId]) => !isPlaceholder(unifiedId));
+    const newPeople = new Map(people.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
+    for (const hmac of hmacs) newPeople.delete(hmac);
     const header = { v: 1, kind: 'suppression', key_check: key.check };
-    const headerText = wholeText === '' ? `${JSON.stringify(header)}\n` : '';
+    const newLines = [
+      ...(wholeText === '' ? [header] : []),
+      ...Array.from(newPeople, ([hmac, keyCheck]) => ({ hmac, hash_key: keyCheck })),
+    ];
     // The end of the last line, if an editor has left it out; else empty.
     const missingEnd = wholeText.slice(text.length);
     checkHeld();
-    if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
-    await file.writeFile(missingEnd + headerText + newText);
-    await file.sync();
-    await syncFolder(dirname(path));
-    return hmacs.length + newLines.size;
+    if (wholeText.length < text.length) await handle.truncate(Buffer.byteLength(wholeText));
+    await handle.writeFile(missingEnd + newLines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    await handle.sync();
+    await syncFolder(dirname(file.path));
+    return hmacs.length + newPeople.size;
   } finally {
-    await file.close();
+    await handle.close();
   }
 }
 
-const KEY_LABEL = 'dfinery-elt suppression key check v1';
-const NEW_LIST = 'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
-
-const keyedList = ({ path, key }: SuppressionFile): KeyedFile => ({
-  path,
-  keyName: 'suppressed.key',
-  configured: key,
-  option: 'suppression_key',
-  lostKey: `The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`,
-});
-
-const listKeyOf = (file: SuppressionFile): HashKey => new HashKey(keyOf(keyedList(file)) ?? randomKey(), KEY_LABEL);
-
 /** The text of a file; an empty one for a file that is not there. */
-const fileText = (path: string): string =>
+const textOf = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
 /** Throws UserError unless every line is understood: half a list would let people through. */
-function listIn(text: string, path: string, key: HashKey): SuppressionList {
+function listIn(text: string, file: KeyedFile): SuppressionList {
+  const { path } = file;
+  const key = new HashKey(keyOf(file) ?? randomKey(), KEY_LABEL);
   const hmacs: string[] = [];
   const hashChecks = new Set<string>();
   for (const [i, line] of text.split(/\r?\n/).entries()) {

@@ -5,13 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
-import {
-  addPeople,
-  readForPurge,
-  type SuppressionFile,
-  suppressionFileOf,
-  suppressionOf,
-} from '../../../src/erasure/suppression.ts';
+import { addPeople, readForPurge, suppressionFileOf, suppressionOf } from '../../../src/erasure/suppression.ts';
 import { expectMode } from '../../support/modes.ts';
 
 let folder: string;
@@ -24,9 +18,14 @@ afterEach(() => rmSync(folder, { recursive: true }));
 
 const KEY = new Secret('a suppression key of 32 characters');
 const HASH_KEY = new Secret('a hash key of at least 32 characters');
-const addTo = (list: SuppressionFile, ...people: readonly string[]) =>
-  addPeople(new Map(people.map((text) => [text, undefined])), list, { clock: systemClock });
-const add = (...people: readonly string[]) => addTo({ path: file, key: KEY }, ...people);
+/** The list of a configuration; that of `file` unless it says otherwise. */
+const listOf = (config: object = {}) => {
+  const list = suppressionFileOf({ suppressionFile: file, suppressionKey: KEY, ...config });
+  if (list === undefined) throw new Error('no list');
+  return list;
+};
+const add = (...people: readonly string[]) =>
+  addPeople(new Map(people.map((text) => [text, undefined])), listOf(), { clock: systemClock });
 const load = (more: object = {}) => {
   const config = { suppressionFile: file, suppressionKey: KEY, columnsHash: [], hashKey: undefined, ...more };
   const list = suppressionOf(config);
@@ -56,7 +55,7 @@ describe('a suppression list', () => {
     truncateSync(file, statSync(file).size - 30);
     expect(() => load()).toThrow(/Line 3 .* is not/);
     // So a purge can be planned, which removes the cut line.
-    expect(readForPurge({ path: file, key: KEY }).hmacs).toHaveLength(1);
+    expect(readForPurge(listOf()).hmacs).toHaveLength(1);
     await add('c');
     expect(['a', 'b', 'c'].map((id) => drops(load(), id))).toEqual([true, false, true]);
     writeFileSync(file, readFileSync(file, 'utf8').trimEnd());
@@ -77,7 +76,7 @@ describe('a suppression list', () => {
 
   it('knows a person by the id or its hash, and is refused where the hash key is another', async () => {
     const key = new HashKey(HASH_KEY);
-    await addPeople(new Map([[key.hashOf('kim'), key.check]]), { path: file, key: KEY }, { clock: systemClock });
+    await addPeople(new Map([[key.hashOf('kim'), key.check]]), listOf(), { clock: systemClock });
     await add('lee');
     const list = load({ columnsHash: ['df_unified_id'], hashKey: HASH_KEY });
     expect([drops(list, 'kim'), drops(list, 'lee'), drops(list, 'park')]).toEqual([true, true, false]);
@@ -86,19 +85,15 @@ describe('a suppression list', () => {
 
   it('is made with its key in the folder of the ledger, by the first purge', async () => {
     const config = { suppressionFile: undefined, suppressionKey: undefined, ledgerDir: join(folder, 'ledger') };
-    const keys = { columnsHash: [], hashKey: undefined };
-    const own = suppressionFileOf(config);
-    if (own === undefined) throw new Error('no list');
-    expect(suppressionOf({ ...config, ...keys })?.length).toBe(0);
+    expect(load(config).length).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
-    await addTo(own, 'kim');
-    const list = suppressionOf({ ...config, ...keys });
-    expect([list?.length, list && drops(list, 'kim')]).toEqual([1, true]);
+    await addPeople(new Map([['kim', undefined]]), listOf(config), { clock: systemClock });
+    expect([load(config).length, drops(load(config), 'kim')]).toEqual([1, true]);
     for (const name of ['suppressed.jsonl', 'suppressed.key']) {
       expectMode(join(folder, 'ledger', name), 0o600);
     }
     rmSync(join(folder, 'ledger/suppressed.key'));
-    expect(() => suppressionOf({ ...config, ...keys })).toThrow(/has lost its key.*forget --suppressed --new-list/);
+    expect(() => load(config)).toThrow(/has lost its key.*forget --suppressed --new-list/);
     expect(suppressionFileOf({ ...config, ledgerDir: undefined })).toBeUndefined();
   });
 });
