@@ -203,7 +203,7 @@ function consentHash(list: IdList, purge: Purge | undefined, options: ErasureOpt
     maxPeople,
     allowsShared = false,
   } = purgeSettings ?? {};
-  const pairs = (purge?.listedPeople.mapped ?? []).map((pair) => JSON.stringify(pair)).sort();
+  const pairs = [...(purge?.listedPeople.mapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],

@@ -1,11 +1,12 @@
 import { configError, transientError, UserError } from '../base/errors.ts';
+import { groupBy } from '../base/group.ts';
 import { isPlaceholder } from '../base/placeholder.ts';
 import type { RunContext } from '../base/runtime.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
-import { personOf, type UnifiedIdsById } from '../engine/people/query.ts';
+import { type PeopleFound, personOf } from '../engine/people/query.ts';
 import { foldedSpelling } from '../engine/people/spelling.ts';
 import {
   ALL_PROPERTIES,
@@ -16,21 +17,11 @@ import {
 } from '../service/export/profiles.ts';
 import type { ProfileRequest } from '../service/export/protocol.ts';
 
-/** What the profiles of the service say of the ids of a list. */
-export interface ProfilesOfIds {
-  /** The unified ids of the profiles of an id. */
-  readonly unifiedIdsOf: UnifiedIdsById;
-  /** Of ids without a profile: an external id that differs only in its spelling. */
-  readonly alikeTexts: ReadonlyMap<string, string>;
-  /** The people whom rows name, and whose profile has an external id that is not on the list. */
-  readonly peopleWithOtherIds: ReadonlySet<string>;
-}
-
-/** `whyNot`: the service exports no profiles with external ids, as a sentence. */
-export interface ProfilesAnswer {
-  readonly profiles?: ProfilesOfIds;
-  readonly whyNot?: string;
-}
+/**
+ * What the profiles of the service say of the ids of a list. `peopleWithOtherIds`: those whom rows name, and whose
+ * profile has an external id that is not on the list.
+ */
+export type ProfilesOfIds = Pick<PeopleFound, 'unifiedIdsOf' | 'alikeTexts' | 'peopleWithOtherIds'>;
 
 interface ProfileQuery {
   /** The external ids of the list. */
@@ -45,13 +36,13 @@ const REMEDY =
 
 /**
  * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. Throws UserError where people
- * could be missed: the service is busy, or refuses the token.
+ * could be missed: the service is busy, or refuses the token. `whyNot`: it exports no profiles with external ids.
  */
 export async function profilesOfIds(
   query: ProfileQuery,
   service: ProfileService,
   io: RunContext,
-): Promise<ProfilesAnswer> {
+): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNot?: string }> {
   const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
   if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);
@@ -88,17 +79,16 @@ class ProfileReader implements ProfilesOfIds {
   /** Number of profiles with an external id. */
   profileCount = 0;
   readonly #query: ProfileQuery;
-  readonly #idsBySpelling = new Map<string, string[]>();
+  readonly #idsBySpelling: Map<string, string[]>;
   readonly #source = new RowSource();
-  #columns: readonly [unified: number, external: number] | undefined;
+  #unifiedColumn = -1;
+  #externalColumn = -1;
 
   constructor(query: ProfileQuery) {
     this.#query = query;
-    for (const id of query.ids) {
-      const key = foldedSpelling(id);
-      if (key === '') continue;
-      this.#idsBySpelling.set(key, [...(this.#idsBySpelling.get(key) ?? []), id]);
-    }
+    this.#idsBySpelling = groupBy(query.ids, foldedSpelling);
+    // An id of zeros alone is like no other.
+    this.#idsBySpelling.delete('');
   }
 
   write(bytes: Uint8Array): void {
@@ -113,25 +103,25 @@ class ProfileReader implements ProfilesOfIds {
   }
 
   #readRows(): void {
-    while (this.#source.next()) this.#add(this.#source.row.texts());
+    while (this.#source.next()) {
+      const cells = this.#source.row.texts();
+      if (this.#source.rows > 1) this.#add(cells[this.#unifiedColumn] ?? '', cells[this.#externalColumn] ?? '');
+      else [this.#unifiedColumn, this.#externalColumn] = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
+    }
   }
 
-  #add(cells: readonly string[]): void {
-    if (this.#columns === undefined) {
-      this.#columns = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
-      return;
-    }
-    const [unifiedId = '', externalId = ''] = this.#columns.map((index) => cells[index]);
+  #add(unifiedId: string, externalId: string): void {
     if (externalId === '' || isPlaceholder(unifiedId)) return;
     this.profileCount++;
-    if (this.#query.ids.has(externalId)) {
+    const { ids, peopleInRows, hashKey } = this.#query;
+    if (ids.has(externalId)) {
       const unifiedIds = this.unifiedIdsOf.get(externalId);
       if (unifiedIds === undefined) this.unifiedIdsOf.set(externalId, [unifiedId]);
       else unifiedIds.push(unifiedId);
       return;
     }
     for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.alikeTexts.set(id, externalId);
-    const person = personOf(unifiedId, this.#query.hashKey);
-    if (this.#query.peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
+    const person = personOf(unifiedId, hashKey);
+    if (peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
   }
 }

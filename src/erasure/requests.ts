@@ -177,33 +177,29 @@ class Sender {
   /** Counts the last answer for an id. Ends the run if nobody else would have another one. */
   #settle(answer: DeletionAnswer): Decision {
     const { kind, code, message } = answer;
-    if (kind === 'done' || kind === 'rejected') {
-      this.#unanswered = 0;
-      this.#counts[kind]++;
-      if (kind === 'rejected') countCode(this.#counts.rejected_codes, code);
+    const { logger } = this.#options;
+    const counts = this.#counts;
+    this.#unanswered = kind === 'retry' ? this.#unanswered + 1 : 0;
+    if (kind === 'done') {
+      counts.done++;
       return kind;
     }
-    const isNewCode = countCode(this.#counts.undecided_codes, code) === 1;
-    if (kind === 'stop') {
-      this.#stoppedBy ??= answer;
-      this.#stop.abort();
-    } else if (kind === 'wait') {
-      this.#giveUp(answer);
-    } else {
-      // The report has the codes alone: what the answer was is said once for each.
-      if (isNewCode) {
-        this.#options.logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
-      }
-      this.#unanswered = kind === 'undecided' ? 0 : this.#unanswered + 1;
-      if (this.#unanswered >= MAX_UNANSWERED) this.#giveUp(answer);
+    const codes = kind === 'rejected' ? counts.rejected_codes : counts.undecided_codes;
+    const isNewCode = codes[code] === undefined;
+    codes[code] = (codes[code] ?? 0) + 1;
+    if (kind === 'rejected') {
+      counts.rejected++;
+      return kind;
     }
+    if (kind === 'stop') this.#stoppedBy ??= answer;
+    // The report has the codes alone: what the answer was is said once for each.
+    else if (kind !== 'wait' && isNewCode)
+      logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
+    const isDown = kind === 'wait' || this.#unanswered >= MAX_UNANSWERED;
+    if (isDown && !this.#signal.aborted)
+      logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
+    if (isDown || kind === 'stop') this.#stop.abort();
     return 'undecided';
-  }
-
-  #giveUp({ code, message }: DeletionAnswer): void {
-    const { logger } = this.#options;
-    if (!this.#signal.aborted) logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
-    this.#stop.abort();
   }
 
   /** Logs a line from time to time, so that a long deletion and every wait are visible. Returns how to stop that. */
@@ -220,11 +216,4 @@ class Sender {
     let cancel = clock.after(REPORT_MS, report);
     return () => cancel();
   }
-}
-
-/** Returns the number of its code so far. */
-function countCode(codes: Record<string, number>, code: string): number {
-  const total = (codes[code] ?? 0) + 1;
-  codes[code] = total;
-  return total;
 }

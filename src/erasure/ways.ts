@@ -1,8 +1,15 @@
 import { configError } from '../base/errors.ts';
+import { groupBy } from '../base/group.ts';
 import { count } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
-import { joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf } from '../engine/people/query.ts';
+import {
+  joinUnifiedIds,
+  type PeopleFound,
+  type PeopleQuery,
+  personOf,
+  type UnifiedIdsById,
+} from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ProfileService } from '../service/export/profiles.ts';
@@ -10,7 +17,7 @@ import type { Place, StatefulTarget } from '../targets/contract.ts';
 import type { PlaceOptions } from '../targets/place-options.ts';
 import { type ListedId, rowsText } from './list.ts';
 import { readMapping } from './list-file.ts';
-import { type ProfilesAnswer, type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
+import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
 
 // The ways in which the people of a list are found. One is the profiles: of the service, else of the places
 // (`user_profiles`), or a mapping in place of both. The other is the rows of places whose column holds an id. The union
@@ -46,20 +53,10 @@ export interface ListedPeople {
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The ways in which they were looked for, in words. */
   readonly usedWays: readonly string[];
-  /** The pairs of a mapping, which the confirmation covers. */
-  readonly mapped: readonly (readonly [id: string, unifiedId: string])[];
+  /** What the mapping says of the ids, which the confirmation covers; undefined without one. */
+  readonly mapping: UnifiedIdsById | undefined;
   readonly warnings: readonly string[];
 }
-
-/** The people of a list without ids. */
-const NOBODY_LISTED: Omit<ListedPeople, 'query'> = {
-  foundIds: new Set(),
-  withProfile: null,
-  peopleWithOtherIds: new Set(),
-  usedWays: [],
-  mapped: [],
-  warnings: [],
-};
 
 const NO_WAY =
   'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
@@ -69,25 +66,25 @@ const NO_WAY =
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findInAllWays(entries: readonly ListedId[], search: PeopleSearch): Promise<ListedPeople> {
   const { column, profiles: service, hashKey, options } = search;
-  if (entries.length === 0) return { ...NOBODY_LISTED, query: { ids: [], hashKey } };
-  const ids = entries.map(({ id }) => id);
-  const idSet = new Set(ids);
+  const ids = new Set(entries.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
-  const mapping = search.mapping === undefined ? undefined : await readMapping(search.mapping, idSet);
+  const mapping = search.mapping === undefined ? undefined : await readMapping(search.mapping, ids);
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
-  const query = { ids, column, hashKey };
-  let searchesProfiles = service === undefined && mapping === undefined;
+  const usesProfiles = mapping === undefined && ids.size > 0;
+  const query = { ids: [...ids], column, hashKey };
+  let searchesProfiles = usesProfiles && service === undefined;
   let lookups = await searchRows({ ...query, searchesProfiles }, search);
-  const unifiedIdsInRows = lookups.flatMap((lookup) => [...lookup.unifiedIdsOf.values()].flat());
-  const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
-  const isAsked = service !== undefined && mapping === undefined;
-  const { profiles, whyNot }: ProfilesAnswer = isAsked
-    ? await profilesOfIds({ ids: idSet, peopleInRows, hashKey }, service, options)
-    : {};
+  let profiles: ProfilesOfIds | undefined;
+  let whyNot: string | undefined;
+  if (usesProfiles && service !== undefined) {
+    const unifiedIdsInRows = lookups.flatMap((lookup) => [...lookup.unifiedIdsOf.values()].flat());
+    const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
+    ({ profiles, whyNot } = await profilesOfIds({ ids, peopleInRows, hashKey }, service, options));
+  }
   if (whyNot !== undefined) {
     searchesProfiles = true;
     lookups = await searchRows({ ...query, searchesProfiles }, search);
@@ -101,6 +98,7 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
 
   const unifiedIdsOf = joinUnifiedIds(profiles?.unifiedIdsOf, mapping, ...lookups.map((lookup) => lookup.unifiedIdsOf));
   const foundIds = new Set([...unifiedIdsOf.keys(), ...lookups.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
+  const lacking = lookups.filter((lookup) => column !== undefined && !lookup.hasColumn);
   return {
     query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsOf },
     foundIds,
@@ -112,26 +110,20 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
       ...(hasProfiles ? ['the table user_profiles'] : []),
       ...(hasColumn ? [`the column ${column}`] : []),
     ],
-    mapped: [...(mapping ?? [])].flatMap(([id, texts]) => texts.map((text) => [id, text] as const)),
+    mapping,
     warnings: [
       ...(whyNot === undefined ? [] : [`${whyNot} People are found in the places alone.`]),
-      ...lookups.flatMap((lookup) => [...lookup.warnings, ...columnSentences(lookup, column)]),
+      ...lookups.flatMap(({ warnings }) => warnings),
+      ...lacking.map(({ name }) => `${name} has no column ${column}: people are found there in the other ways alone.`),
       ...missedSentences(entries, foundIds, [profiles, ...lookups]),
     ],
   };
 }
 
-const columnSentences = ({ name, hasColumn }: NamedLookup, column: string | undefined): string[] =>
-  column === undefined || hasColumn
-    ? []
-    : [`${name} has no column ${column}: people are found there in the other ways alone.`];
-
-type NamedLookup = PeopleFound & { readonly name: string };
-
 /** What rows of each place say of the ids, by the column and by the profiles. */
-async function searchRows(query: PeopleQuery, { places, options }: PeopleSearch): Promise<NamedLookup[]> {
-  const lookups: NamedLookup[] = [];
-  if (query.column === undefined && !query.searchesProfiles) return lookups;
+async function searchRows(query: PeopleQuery, { places, options }: PeopleSearch) {
+  const lookups: (PeopleFound & { readonly name: string })[] = [];
+  if (query.ids.length === 0 || (query.column === undefined && !query.searchesProfiles)) return lookups;
   for (const place of places) {
     const name = placeName(place);
     options.logger.info('people.find', `Looking for the IDs in ${name} …`);
@@ -149,19 +141,15 @@ function missedSentences(
   const missed = entries.filter(({ id }) => !foundIds.has(id));
   if (missed.length === 0) return [];
   const alikeTexts = new Map(sources.flatMap((source) => [...(source?.alikeTexts ?? [])]));
-  const byDifference = new Map<string, ListedId[]>();
-  for (const entry of missed) {
-    const other = alikeTexts.get(entry.id);
-    if (other === undefined) continue;
-    const difference = differenceOf(entry.id, other);
-    byDifference.set(difference, [...(byDifference.get(difference) ?? []), entry]);
-  }
+  const alikes = missed.filter(({ id }) => alikeTexts.has(id));
+  const byDifference = groupBy(alikes, ({ id }) => differenceOf(id, alikeTexts.get(id) ?? ''));
   const what = missed.length === 1 ? 'this ID was' : 'these IDs were';
   return [
     `${rowsText(missed)}: ${what} found in no way (${count(missed.length, 'ID')}).`,
-    ...[...byDifference].map(
-      ([difference, alikes]) =>
-        `${rowsText(alikes)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
+    ...Array.from(
+      byDifference,
+      ([difference, listed]) =>
+        `${rowsText(listed)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
     ),
   ];
 }
