@@ -28,7 +28,9 @@ export function validatorModule(path) {
     code: { source: true, esm: true, formats: _`formats` },
   });
   for (const format of ['date', 'uri']) ajv.addFormat(format, () => true);
-  const validate = ajv.compile(part === undefined ? schema : schema.definitions[part]);
+  const validate = ajv.compile(
+    part === undefined ? schema : { ...schema.definitions[part], definitions: schema.definitions },
+  );
   return FORMATS + standaloneCode(ajv, validate);
 }
 

@@ -1,15 +1,22 @@
 // This folder: DuckDB, as all targets use it. `session/` opens files and runs statements. `rows/` reads the CSV of days
 // as typed rows with keys, and counts stored rows. `people/` finds people. Beside them: SQL of stored columns.
 
-import { castSql, identifier, varcharSql } from '../base/sql.ts';
+import type { Day } from '../base/days.ts';
+import { castSql, identifier, literal, varcharSql } from '../base/sql.ts';
 import { CORRECTION_DATETIME, DETAIL_LOG_ID, SERVER_DATETIME } from '../cells/csv/header.ts';
 import { type ColumnType, codecOf } from '../cells/types/column-types.ts';
 import { wallSql, type Zone } from '../cells/types/zone.ts';
-import { findColumn, type StoredColumn } from '../table/tables.ts';
+import { findColumn, type StoredColumn, type Table } from '../table/tables.ts';
 
 /** SQL of a column that every table has, by its name in the export. */
 export const columnOfSourceSql = (columns: readonly StoredColumn[], source: string): string =>
   identifier(findColumn(columns, source)?.name ?? source);
+
+export const dateSql = (day: Day): string => `DATE ${literal(day)}`;
+
+/** SQL of the day of a row of a table. `days`: those of its receipts, of which a snapshot has one. */
+export const dayOfRowSql = ({ isSnapshot }: Table, [firstDay]: Iterable<Day>): string =>
+  isSnapshot ? dateSql(firstDay) : 'event_date';
 
 /** SQL of what is the same for a row that two neighbouring days have: its id, else its key. */
 export const sharedRowIdSql = (columns: readonly StoredColumn[]): string =>

@@ -71,7 +71,7 @@ export async function planPurge(
     const name = placeName({ target, path });
     options.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
     const place = { target, path, name, ...(await (await target.people()).previewPurge(path, query, options)) };
-    const placeService = place.people.state.exportState?.service;
+    const placeService = place.people.state.events.exportState?.service;
     if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
       throw configError(
         `${name} holds the data of another service: the same ID may be another person there. Nothing was done.`,

@@ -90,7 +90,7 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
     lookups = await searchRows({ ...query, searchesProfiles }, search);
   }
   const hasColumn = lookups.some((lookup) => lookup.hasColumn);
-  const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.profiles !== undefined);
+  const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.user_profiles !== undefined);
   if (searchesProfiles && !hasColumn && !hasProfiles) {
     const missing = whyNot ?? (column === undefined ? '' : `No place has a column ${column}.`);
     throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());

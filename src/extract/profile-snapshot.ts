@@ -8,7 +8,8 @@ import { UNIFIED_ID } from '../cells/csv/header.ts';
 import type { DownloadFailure } from '../service/export/download.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import { type CheckedDay, dayDownload, type Receipt, rowCount } from './checked-day.ts';
-import { hashedColumnsOf, type RequestSettings } from './export-request.ts';
+import { hashedColumnsOf, type RequestSettings, serviceFingerprint } from './export-request.ts';
+import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { Spool } from './spool.ts';
 
@@ -18,7 +19,7 @@ const MAX_AGE_MS = 20 * HOUR_MS;
 const USUAL_PART = 0.5;
 
 /** The settings that decide what of the profiles is stored. */
-export type ProfileSettings = Pick<RequestSettings, 'columnsDrop' | 'columnsHash' | 'hashKey'>;
+export type ProfileSettings = Pick<RequestSettings, 'serviceId' | 'columnsDrop' | 'columnsHash' | 'hashKey'>;
 
 /** What a place has stored of its snapshot. */
 export type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
@@ -84,6 +85,19 @@ export async function loadSnapshot(
     await spool.remove();
   }
 }
+
+/** What is stored with a snapshot, which replaces the one before also if it is the same. */
+export const snapshotProgress = (
+  { receipt: { day, filters } }: CheckedDay,
+  settings: ProfileSettings,
+  now: number,
+): RunProgress => ({
+  now,
+  start: day,
+  fingerprints: { service: serviceFingerprint(settings), filters },
+  hashing: hashedColumnsOf(settings),
+  rewrites: true,
+});
 
 /** Why the profiles were not loaded, and what to do. For a stream of Airbyte `stored` is undefined. */
 function snapshotError({ kind, clause }: DownloadFailure, stored: StoredSnapshot | undefined): UserError {

@@ -17,7 +17,7 @@ export const damagedWarning = (days: readonly Day[]): string =>
   `${syncOf(days)}, or load each day from a file.`;
 
 /** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
-export function daysOfOtherFilters({ receipts, exportState }: Pick<TableState, 'receipts' | 'exportState'>): Day[] {
+export function daysOfOtherFilters({ receipts, exportState }: TableState): Day[] {
   const filters = exportState?.filters;
   if (filters === undefined) return [];
   return [...receipts.values()]
@@ -26,7 +26,7 @@ export function daysOfOtherFilters({ receipts, exportState }: Pick<TableState, '
 }
 
 /** Warnings about days that are not as the last run would have loaded them. */
-export function dayWarnings(state: Pick<TableState, 'receipts' | 'exportState'>): string[] {
+export function dayWarnings(state: TableState): string[] {
   const prunedDays = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
   const daysOfOthers = daysOfOtherFilters(state);
   return [

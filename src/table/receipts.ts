@@ -1,7 +1,5 @@
-import { type Day, nameDays } from '../base/days.ts';
-import type { Logger } from '../base/log.ts';
+import type { Day } from '../base/days.ts';
 import type { CheckedDay, Receipt } from '../extract/checked-day.ts';
-import type { RunProgress } from '../extract/export-state.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
 export interface StoredReceipt extends Receipt {
@@ -75,53 +73,3 @@ export const withRows = (receipts: Receipts, rows: ReadonlyMap<Day, number>, cha
     const rows_stored = rows.get(receipt.day) ?? receipt.rows_stored;
     return rows_stored === receipt.rows_stored ? receipt : { ...receipt, rows_stored, changed_at: changedAt };
   });
-
-/** The days of a batch: those whose rows a commit writes, and those whose rows the place holds already. */
-interface BatchDays {
-  readonly toWrite: readonly CheckedDay[];
-  readonly unchanged: readonly CheckedDay[];
-}
-
-/**
- * Splits a batch by what a place holds. A day is unchanged if it has the same bytes and filters, and its rows are
- * there. `countRows` counts them, since a receipt proves nothing.
- */
-export async function splitBatch(
-  receipts: Receipts,
-  batch: readonly CheckedDay[],
-  { rewrites }: Pick<RunProgress, 'rewrites'>,
-  { logger, countRows }: { readonly logger: Logger; countRows(days: Day[]): Promise<ReadonlyMap<Day, number>> },
-): Promise<BatchDays> {
-  const downloads = leaveOutOlder(receipts, batch, logger);
-  const candidates = downloads.filter(({ receipt: { day, sha256, filters } }) => {
-    const stored = receipts.get(day);
-    return !rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
-  });
-  const rowsByDay = candidates.length === 0 ? undefined : await countRows(candidates.map(({ receipt }) => receipt.day));
-  const unchanged = candidates.filter((download) => {
-    const { day } = download.receipt;
-    return (rowsByDay?.get(day) ?? 0) === rowsToHold(download, receipts.get(day));
-  });
-  return { toWrite: downloads.filter((download) => !unchanged.includes(download)), unchanged };
-}
-
-/** Leaves out, with a warning, each download that is older than the stored one, unless a user gave its file. */
-function leaveOutOlder(receipts: Receipts, batch: readonly CheckedDay[], logger: Logger): readonly CheckedDay[] {
-  const isOlder = ({ receipt: { day, requested_at, source } }: CheckedDay) =>
-    source !== 'file' && requested_at < (receipts.get(day)?.requested_at ?? '');
-  const older = batch.filter(isOlder);
-  if (older.length === 0) return batch;
-  const days = nameDays(older.map(({ receipt }) => receipt.day));
-  const message = `another run has loaded a later download of ${days}, which stays: that of this run is left out.`;
-  logger.warn('days.older', message, { days: older.length });
-  return batch.filter((download) => !isOlder(download));
-}
-
-/**
- * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
- * says how many it left. It does so only if the same people were suppressed.
- */
-function rowsToHold({ receipt, mayShareRows }: CheckedDay, stored: StoredReceipt | undefined): number {
-  if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
-  return receipt.rows - receipt.suppressed;
-}

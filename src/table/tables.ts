@@ -61,9 +61,11 @@ export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()
 
 export const isItemGroup = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';
 
-/** A table of a place. Its unit, which a commit replaces whole, is a day, or the one snapshot that it holds. */
+/** A table of a place. */
 export interface Table {
   readonly name: 'events' | 'user_profiles';
+  /** False: a commit replaces days. True: the table holds one download, which the next replaces whole. */
+  readonly isSnapshot: boolean;
   /** The column of the export whose cells are the keys of rows. */
   readonly idColumn: string;
   /** The columns of this program that it has. */
@@ -74,6 +76,7 @@ export interface Table {
 
 export const EVENTS: Table = {
   name: 'events',
+  isSnapshot: false,
   idColumn: DETAIL_LOG_ID,
   ownColumns: OWN_COLUMNS,
   firstColumns: FIRST_COLUMNS,
@@ -81,7 +84,12 @@ export const EVENTS: Table = {
 
 export const USER_PROFILES: Table = {
   name: 'user_profiles',
+  isSnapshot: true,
   idColumn: UNIFIED_ID,
   ownColumns: OWN_COLUMNS.filter((name) => name !== 'event_date'),
   firstColumns: [newColumn(UNIFIED_ID, 0, 'unified_id', 'string'), newColumn(EXTERNAL_ID, 1, 'custom', 'string')],
 };
+
+/** The tables of a place, in the order in which a change reaches them. */
+export const TABLES: readonly Table[] = [EVENTS, USER_PROFILES];
+export type ByTable<T> = Readonly<Record<Table['name'], T>>;

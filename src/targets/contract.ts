@@ -4,11 +4,11 @@
 
 import type { Writable } from 'node:stream';
 import type { CheckedDay } from '../extract/checked-day.ts';
-import type { HashedColumns } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import type { ColumnRules } from '../table/column-plan.ts';
 import type { Commit } from '../table/commit.ts';
 import type { PlaceState, RunRecord } from '../table/place-state.ts';
+import type { Table } from '../table/tables.ts';
 import type { Maintenance } from './maintenance-contract.ts';
 import type { People } from './people-contract.ts';
 import type { PlaceOptions } from './place-options.ts';
@@ -65,19 +65,13 @@ export interface Sink {
    * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock
    * of the place, and reads its state anew. It leaves out days whose stored receipt was requested later. For the
    * others it removes the stored rows, and adds those of the downloads with receipts, columns and cursor. A day that
-   * may share rows with its neighbours comes alone.
+   * may share rows with its neighbours comes alone. A batch of a snapshot is one download, which replaces all rows.
    *
    * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
    * undoes it. A kill or a failure before leaves rows and state as they were. In a Parquet folder that holds for
-   * each day. There a row that two days share may be missing until the next sync.
+   * each day. There a row that two days share may be missing until the next sync. `table`: absent for events.
    */
-  commit(batch: readonly CheckedDay[], progress: RunProgress): Promise<Commit>;
-  /**
-   * Replaces the whole table of user profiles by a snapshot, as `commit` does it with days. Columns and types join with
-   * those that were stored. `hashing`: the columns that the configuration hashes. Returns the rows that are stored;
-   * undefined if a snapshot that was requested later is there.
-   */
-  replaceProfiles(snapshot: CheckedDay, hashing: HashedColumns): Promise<number | undefined>;
+  commit(batch: readonly CheckedDay[], progress: RunProgress, table?: Table): Promise<Commit>;
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */

@@ -3,13 +3,13 @@ import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import { DaysReport } from '../extract/days-report.ts';
-import { hashedColumnsOf } from '../extract/export-request.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import type { DownloadCounts, ExtractDeps } from '../extract/extract-deps.ts';
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import type { Plan } from '../extract/which-days.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
 import { countStoredRows } from '../table/receipts.ts';
+import { USER_PROFILES } from '../table/tables.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
 /** What a load has brought into a place. */
@@ -57,8 +57,10 @@ export class Load {
    */
   async loadProfiles(sink: Sink, settings: ProfileSettings): Promise<UserError | undefined> {
     const { unseenColumns, clock, logger, signal } = this.#deps;
-    const { isSnapshotDue, loadSnapshot, profileFingerprint } = await import('../extract/profile-snapshot.ts');
-    const storedReceipt = sink.state?.profiles?.receipt;
+    const { isSnapshotDue, loadSnapshot, profileFingerprint, snapshotProgress } = await import(
+      '../extract/profile-snapshot.ts'
+    );
+    const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
     const fingerprint = profileFingerprint(settings);
     if (!isSnapshotDue(storedReceipt, fingerprint, clock.now())) {
       // The profiles, which are not asked for, may have these columns.
@@ -66,9 +68,11 @@ export class Load {
       return undefined;
     }
     const store = async (snapshot: CheckedDay) => {
-      const rows = await sink.replaceProfiles(snapshot, hashedColumnsOf(settings));
+      const progress = snapshotProgress(snapshot, settings, clock.now());
+      const { days, rows } = await sink.commit([snapshot], progress, USER_PROFILES);
+      if (days.length === 0) return;
       this.#loaded = { ...this.#loaded, profiles: rows };
-      if (rows !== undefined) logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
+      logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
     try {
       await loadSnapshot({ stored: storedReceipt, fingerprint }, this.#deps, store);
@@ -105,7 +109,7 @@ export class Load {
     const { logger } = this.#deps;
     const commit = await sink.commit(batch, progress);
     const rowsNew = Math.max(0, rowsInPlace(sink) - rowsBefore);
-    const nextFromDate = sink.state?.exportState?.from_date;
+    const nextFromDate = sink.state?.events.exportState?.from_date;
     this.#loaded = { ...addCommit(this.#loaded, batch, commit), rowsNew, nextFromDate };
     for (const { receipt } of inPlace(batch, commit)) {
       const { day, rows, bytes } = receipt;
@@ -130,7 +134,7 @@ export class Load {
   }
 }
 
-const rowsInPlace = ({ state }: Sink): number => countStoredRows(state?.receipts.values() ?? []);
+const rowsInPlace = ({ state }: Sink): number => countStoredRows(state?.events.receipts.values() ?? []);
 
 /** The days of a batch whose rows the place holds after its commit; others had a later download there. */
 const inPlace = (batch: readonly CheckedDay[], { days, daysUnchanged }: Commit): CheckedDay[] =>

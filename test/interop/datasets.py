@@ -122,7 +122,7 @@ def suite(config: dict, zone: str | None) -> None:
     run("sync", "parquet", lake, *span)
     run("sync", "parquet", lake, *span)
     run("verify", "parquet", lake)
-    manifest = json.loads((SCRATCH / f"lake-{len(label)}" / "_dfinery.json").read_text())
+    manifest = json.loads((SCRATCH / f"lake-{len(label)}" / "_dfinery.json").read_text())["events"]
     columns = manifest["columns"]
     truth = {row["df_event_detail_log_id"]: row for day in days for row in export(config, day, day)}
     events = f"{lake}/events"

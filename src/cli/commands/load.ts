@@ -29,7 +29,7 @@ export const command = defineCommand({
     const { target, path } = place;
     const config = requireKeys(configuration, ...PLAN_KEYS);
     const maintenance = await target.maintenance();
-    if ((await maintenance.readState(path, placeOptions(config, context)))?.exportState === undefined)
+    if ((await maintenance.readState(path, placeOptions(config, context)))?.events.exportState === undefined)
       throw configError(`${path} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(path, openOptions(config, context));
     const loading = () => during(`Loading ${file}`, () => loadDay(sink, file, day, config, context), context);
@@ -49,12 +49,13 @@ async function loadDay(
   { clock, signal }: Context,
 ): Promise<RunOutcome> {
   const suppression = suppressionOf(config);
-  const { exportState: state, receipts, suppressionLength } = sink.state ?? {};
+  const { events, suppressionLength } = sink.state ?? {};
   requireSuppression('The place', suppressionLength, suppression?.length);
-  const fileDay = { file, day, settings: config, state, stored: receipts?.get(day), suppression };
+  const stored = events?.receipts.get(day);
+  const fileDay = { file, day, settings: config, state: events?.exportState, stored, suppression };
   const { rows, daysChanged } = await loadFileDay(fileDay, { clock, signal }, ({ days, progress }) =>
     sink.commit(days, progress),
   );
-  const next_from_date = sink.state?.exportState?.from_date ?? null;
+  const next_from_date = sink.state?.events.exportState?.from_date ?? null;
   return { summary: { ...EMPTY_SUMMARY, rows, days: 1, days_changed: daysChanged, next_from_date } };
 }

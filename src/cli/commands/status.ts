@@ -35,7 +35,8 @@ export async function readStatus(
   const maintenance = await target.maintenance();
   const state = await maintenance.readState(path, placeOptions(config, context));
   if (state === undefined) throw configError(`${path} holds nothing yet: load it with sync ${target.name} ${path}.`);
-  const { receipts, exportState, timezone, profiles } = state;
+  const { receipts, exportState, timezone } = state.events;
+  const [snapshot] = state.user_profiles?.receipts.values() ?? [];
   const cursor = exportState?.from_date ?? null;
   const dayReceipts = [...receipts.values()];
   const daysWhere = (test: (receipt: StoredReceipt) => boolean) => dayReceipts.filter(test).map(({ day }) => day);
@@ -50,13 +51,13 @@ export async function readStatus(
     days: stored.length,
     changed: dayReceipts.map(({ day, changed_at }) => ({ day, changed_at })),
     rows: countStoredRows(stored),
-    profiles: profiles ? { rows: profiles.receipt.rows_stored, as_of: profiles.receipt.requested_at } : null,
+    profiles: snapshot ? { rows: snapshot.rows_stored, as_of: snapshot.requested_at } : null,
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,
     open_days: daysWhere(({ is_over }) => is_over === false),
     gaps: exportState?.gaps ?? [],
     pruned_days: daysWhere(({ pruned }) => pruned === true),
-    other_filters_days: daysOfOtherFilters(state),
+    other_filters_days: daysOfOtherFilters(state.events),
     implausible_days: daysWhere(({ day }) => implausible(day, receipts) !== undefined),
     days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), config.historyDays),
     last_run: lastRunOf(state),

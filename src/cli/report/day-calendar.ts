@@ -29,7 +29,7 @@ const MAX_DAYS = 1_100;
  */
 export function reportedDays(report: TargetReport, now: number, historyDays: number) {
   const today = dayAt(now);
-  const { exportState, receipts } = report.state;
+  const { exportState, receipts } = report.state.events;
   const gaps = new Set(exportState?.gaps);
   const recordedDays = [...receipts.keys(), ...gaps].sort();
   const first = [exportState?.start_date, recordedDays[0]].filter((day) => day !== undefined).sort()[0];

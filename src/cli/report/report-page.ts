@@ -34,13 +34,14 @@ ${changeSection(report)}`;
 }
 
 function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
-  const { exportState, timezone, profiles } = report.state;
+  const { exportState, timezone } = report.state.events;
+  const [snapshot] = report.state.user_profiles?.receipts.values() ?? [];
   const daysThatAre = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
   const profileCount = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${minuteText(asOf)} UTC`;
   const figures: Readonly<Record<string, string>> = {
     Rows: withSeparators(report.rows),
     'Newest event': report.lastEventAt === null ? 'none' : `${minuteText(report.lastEventAt)} ${timezone ?? ''}`,
-    ...(profiles && { 'User profiles': profileCount(profiles.receipt.rows_stored, profiles.receipt.requested_at) }),
+    ...(snapshot && { 'User profiles': profileCount(snapshot.rows_stored, snapshot.requested_at) }),
     'Next run starts at': exportState?.from_date ?? 'the first day',
     'Days loaded and over': count(daysThatAre('loaded') + daysThatAre('read again'), 'day'),
     'Days lost': count(daysThatAre('lost'), 'day'),
@@ -104,7 +105,7 @@ function columnSection({ columns, rows }: TargetReport): Html {
 
 /** What changed since the first load, which brought columns and changed none. */
 function changeSection({ state }: TargetReport): Html {
-  const changes = state.changes.filter(({ changedAt }) => changedAt !== state.changes[0].changedAt);
+  const changes = state.events.changes.filter(({ changedAt }) => changedAt !== state.events.changes[0].changedAt);
   if (changes.length === 0) return html``;
   const changeTable = table<ColumnChange>(
     'Changes of columns',

@@ -30,7 +30,8 @@ export async function planSync(
   const now = context.clock.now();
   const planned = planRun({ ...days, settings: config, prior: priorLoadsOf(state), now });
   const hasProfiles = config.userProfiles && (place === undefined || target !== undefined);
-  const loadsProfiles = hasProfiles && isSnapshotDue(state?.profiles?.receipt, profileFingerprint(config), now);
+  const [snapshot] = state?.user_profiles?.receipts.values() ?? [];
+  const loadsProfiles = hasProfiles && isSnapshotDue(snapshot, profileFingerprint(config), now);
   logNotes(planned, context.logger);
   const result: PlanResult = {
     v: 1,

@@ -3,8 +3,8 @@ import { isPlaceholder } from '../../base/placeholder.ts';
 import { anyOfSql } from '../../base/sql.ts';
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
-import { type PlaceState, tableState } from '../../table/place-state.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
+import type { PlaceState } from '../../table/place-state.ts';
+import { type ByTable, TABLES, type Table } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { columnsNamed, IdColumn } from './id-column.ts';
 import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './query.ts';
@@ -15,11 +15,11 @@ export interface SearchedPlace {
   readonly name: string;
   readonly state: PlaceState;
   /** All rows of each table, with all columns; undefined if there are none. */
-  readonly relations: Readonly<Record<Table['name'], string | undefined>>;
+  readonly relations: ByTable<string | undefined>;
 }
 
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine's next look-up. */
-export type Conditions = Readonly<Record<Table['name'], string>>;
+export type Conditions = ByTable<string>;
 
 export interface PlaceLookup {
   /** Of both tables together. */
@@ -71,15 +71,15 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   for (const { external } of tables) {
     for (const [id, text] of await external.alikeTexts(engine, missingIds)) alikeTexts.set(id, text);
   }
-  const hasColumn = columnsNamed(state, column).length > 0;
+  const hasColumn = columnsNamed(state.events, column).length > 0;
   return { people: { ...counts, unifiedIdsOf: unifiedIdsInRows, alikeTexts, hasColumn, state, warnings }, conditions };
 }
 
 /** The tables that have rows. */
 function searchedTables(place: SearchedPlace, { column, searchesProfiles, hashKey }: PeopleQuery): SearchedTable[] {
   const externalColumns = { events: column, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
-  return [EVENTS, USER_PROFILES].flatMap(({ name }) => {
-    const [relation, state] = [place.relations[name], tableState(place.state, name)];
+  return TABLES.flatMap(({ name }) => {
+    const [relation, state] = [place.relations[name], place.state[name]];
     if (relation === undefined || state === undefined) return [];
     const columnOf = (kind: string, source: string | undefined) =>
       new IdColumn(`${name}_${kind}`, relation, state, source, hashKey);
@@ -194,7 +194,7 @@ export async function* jsonOfRows(
   { engine, relations }: SearchedPlace,
   conditions: Conditions,
 ): AsyncGenerator<string> {
-  for (const { name } of [EVENTS, USER_PROFILES]) {
+  for (const { name } of TABLES) {
     if (relations[name] === undefined) continue;
     const rows = engine.stream(`
       SELECT CAST(json_merge_patch('{}', to_json(e)) AS VARCHAR) AS row

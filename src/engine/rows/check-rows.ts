@@ -1,5 +1,8 @@
+import type { Day } from '../../base/days.ts';
 import { plainCount } from '../../base/quantities.ts';
-import type { Receipts } from '../../table/receipts.ts';
+import type { TableState } from '../../table/place-state.ts';
+import type { Table } from '../../table/tables.ts';
+import { dayOfRowSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { rowsByDay } from './counts.ts';
 
@@ -22,26 +25,34 @@ export interface Verified {
 }
 
 /**
- * Compares the rows of `events` with the receipts. A day without rows is no difference: somebody removed it. Keys under
+ * Compares the rows of a table with its receipts. A day whose rows somebody removed has none by its receipt. Keys under
  * two days are only a warning.
  */
-export async function checkEvents(engine: Engine, from: string | undefined, receipts: Receipts): Promise<Verified> {
-  if (from === undefined) return { differences: [], warnings: [] };
+export async function checkRows(
+  engine: Engine,
+  table: Table,
+  from: string | undefined,
+  { receipts }: TableState,
+): Promise<Verified> {
   const differences: Difference[] = [];
-  for (const [day, rows] of await rowsByDay(engine, from)) {
-    const expected = receipts.get(day)?.rows_stored;
+  const daySql = dayOfRowSql(table, receipts.keys());
+  const stored = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, from, daySql);
+  for (const day of new Set([...receipts.keys(), ...stored.keys()])) {
+    const [expected, rows = 0] = [receipts.get(day)?.rows_stored, stored.get(day)];
     if (rows === expected) continue;
+    const name = table.isSnapshot ? table.name : day;
     const message =
       expected === undefined
-        ? `${day} has ${plainCount(rows, 'row')} and no receipt`
-        : `${day} should have ${plainCount(expected, 'row')}, and has ${rows}`;
+        ? `${name} has ${plainCount(rows, 'row')} and no receipt`
+        : `${name} should have ${plainCount(expected, 'row')}, and has ${rows}`;
     differences.push(difference('rows', message));
   }
+  if (from === undefined) return { differences, warnings: [] };
   // Keys that may occur twice are found by their hashes, which take less memory than texts.
   const keys = await engine.row(`
     WITH many AS MATERIALIZED (SELECT hash(_key) FROM ${from} GROUP BY ALL HAVING count(*) > 1),
     keyed AS MATERIALIZED (
-      SELECT _key, event_date, count(*) AS n
+      SELECT _key, ${daySql} AS day, count(*) AS n
       FROM ${from}
       WHERE hash(_key) IN (FROM many)
       GROUP BY ALL
@@ -51,30 +62,13 @@ export async function checkEvents(engine: Engine, from: string | undefined, rece
       (SELECT count(*) FROM keyed WHERE n > 1 AND _key IS NOT NULL) AS repeated,
       (SELECT count(*) FROM (SELECT _key FROM keyed WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS shared`);
   const [absent, repeated, shared] = [keys.absent, keys.repeated, keys.shared].map(Number);
-  if (absent > 0) differences.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key`));
+  if (absent > 0) {
+    differences.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key in ${table.name}`));
+  }
   if (repeated > 0) {
-    differences.push(difference('keys', `${plainCount(repeated, 'key occurs', 'keys occur')} more than once in a day`));
+    const times = `more than once in ${table.isSnapshot ? table.name : 'a day'}`;
+    differences.push(difference('keys', `${plainCount(repeated, 'key occurs', 'keys occur')} ${times}`));
   }
   const warnings = shared === 0 ? [] : [`${plainCount(shared, 'key occurs', 'keys occur')} under more than one day.`];
   return { differences, warnings };
-}
-
-/** Compares the rows of `user_profiles` with their number, each of which has a key of its own. */
-export async function checkProfiles(
-  engine: Engine,
-  from: string | undefined,
-  { rows_stored: expected }: { readonly rows_stored: number },
-): Promise<Difference[]> {
-  const rows = from === undefined ? 0 : await engine.count(from);
-  const keys =
-    from === undefined ? 0 : await engine.count(`(SELECT DISTINCT _key FROM ${from} WHERE _key IS NOT NULL)`);
-  const differences = [];
-  if (rows !== expected) {
-    differences.push(difference('rows', `user_profiles should have ${plainCount(expected, 'row')}, and has ${rows}`));
-  }
-  if (keys !== rows) {
-    const without = plainCount(rows - keys, 'row');
-    differences.push(difference('keys', `user_profiles has ${without} without a key of its own`));
-  }
-  return differences;
 }

@@ -1,12 +1,12 @@
 import type { Day } from '../../base/days.ts';
 import type { Engine } from '../session/engine.ts';
 
-// Counts of rows. `from` is SQL after FROM that gives rows of `events`, or of a file with their columns.
+// Counts of rows. `from` is SQL after FROM that gives rows of a table, or of a file with its columns.
 
-/** Counts rows by day. `from` may end with a condition. */
-export async function rowsByDay(engine: Engine, from: string): Promise<Map<Day, number>> {
+/** Counts rows by day. `from` may end with a condition. `daySql`: SQL of the day of a row. */
+export async function rowsByDay(engine: Engine, from: string, daySql = 'event_date'): Promise<Map<Day, number>> {
   const rows = await engine.rows(`
-    SELECT CAST(event_date AS VARCHAR) AS day, count(*) AS n
+    SELECT CAST(${daySql} AS VARCHAR) AS day, count(*) AS n
     FROM ${from}
     GROUP BY 1
     ORDER BY 1`);

@@ -1,12 +1,12 @@
-import type { Day } from '../../base/days.ts';
 import { identifier, literal } from '../../base/sql.ts';
 import { columnKey, compareBytes, headerColumns } from '../../cells/csv/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
-import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
+import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
 import type { ColumnCells } from '../../table/column-type.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
 import type { StoredColumn } from '../../table/tables.ts';
+import { dateSql } from '../column-sql.ts';
 import { type CellSql, cellName, cellSql, PATH_COLUMN, readCsvSql, rescuedSql } from './csv-sql.ts';
 
 /** A query of typed rows. */
@@ -36,7 +36,7 @@ interface FileColumn {
 }
 
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
-export function filesQuery({ columns, timezone, table }: PlannedBatch, files: readonly FileOfDay[]): RowsQuery {
+export function filesQuery({ columns, timezone, table }: PlannedDays, files: readonly FileOfDay[]): RowsQuery {
   const spoolFiles = files.map(({ file }) => file);
   const fileColumns = headerColumns(spoolFiles[0].header).map(({ key, source }, index): FileColumn => {
     const filledCells = spoolFiles.reduce((sum, file) => sum + file.columns[index].filled, 0);
@@ -98,8 +98,6 @@ function keySql(columns: readonly FileColumn[], id: FileColumn | undefined, ever
   const hashSql = `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
   return id === undefined ? hashSql : `coalesce(${cellName(id.index)}, ${hashSql})`;
 }
-
-export const dateSql = (day: Day): string => `DATE ${literal(day)}`;
 
 /** SQL of what is the same for all rows of a day, in rows of files. */
 function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: PlannedDay['download']['receipt']) => string): string {

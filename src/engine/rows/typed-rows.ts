@@ -9,7 +9,7 @@ import { typeOf } from '../../cells/types/column-types.ts';
 import { STRING } from '../../cells/types/forms.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { mayHaveDuplicateIds } from '../../extract/checked-day.ts';
-import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
+import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
 import { typedColumns } from '../../table/tables.ts';
 import { castToColumnSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
@@ -26,7 +26,7 @@ export const rowsIn = (days: readonly PlannedDay[]): number => sumRows(days.flat
  */
 export async function withTypedRows(
   engine: Engine,
-  batch: PlannedBatch,
+  batch: PlannedDays,
   store: (rows: RowsQuery) => Promise<number>,
 ): Promise<void> {
   const checkedStore = async (rows: RowsQuery, rowsDays: readonly PlannedDay[]) => {
@@ -50,7 +50,7 @@ export async function withTypedRows(
 const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, day }));
 
 /** What files that one query reads have in common: the header, and how cells become those texts that are stored. */
-function readingOf({ columns, timezone }: PlannedBatch, { file, day }: FileOfDay): string {
+function readingOf({ columns, timezone }: PlannedDays, { file, day }: FileOfDay): string {
   const zone = zoneOf(timezone);
   const readings = columns
     .filter(({ type }) => type === 'string' || type === null)
@@ -79,7 +79,7 @@ const STAGE = '_dfinery_stage';
 const KEYS = '_dfinery_keys';
 
 /** Reads a day into temporary tables, where its repeated ids are numbered in the order of its rows. */
-async function numberRows(engine: Engine, batch: PlannedBatch, day: PlannedDay): Promise<RowsQuery> {
+async function numberRows(engine: Engine, batch: PlannedDays, day: PlannedDay): Promise<RowsQuery> {
   await engine.keepOrder();
   const { sql, columns } = unionOf(filesOf(day).map((file) => filesQuery(batch, [file])));
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} AS ${sql}`);
@@ -99,7 +99,7 @@ async function numberRows(engine: Engine, batch: PlannedBatch, day: PlannedDay):
 /** The SELECT of typed rows: own columns as asked for, then each typed column of the batch in its type. */
 export function selectRowsSql(
   { sql, columns }: RowsQuery,
-  batch: Pick<PlannedBatch, 'columns' | 'timezone'>,
+  batch: Pick<PlannedDays, 'columns' | 'timezone'>,
   ownColumns: readonly DuckDbColumn[],
 ): string {
   const zone = zoneOf(batch.timezone);

@@ -9,7 +9,7 @@ import { selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
-import { planBatch } from '../../table/batch-plan.ts';
+import { planDays } from '../../table/batch-plan.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { messagesOf, OWN_IN_ARROW } from './ipc-stream.ts';
@@ -77,7 +77,7 @@ async function writeDay(
   isAfterShared: boolean,
 ): Promise<WrittenDay> {
   const { receipt, mayShareRows } = day;
-  const batch = planBatch(columns, [day], rules);
+  const batch = planDays(columns, [day], rules);
   const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
   const batchRows = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
   const write = (query: string, path: string) =>

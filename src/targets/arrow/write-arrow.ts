@@ -18,7 +18,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import { planBatch } from '../../table/batch-plan.ts';
+import { planDays } from '../../table/batch-plan.ts';
 import { logRescued, logWidened } from '../../table/changes.ts';
 import { FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, Streamed } from '../contract.ts';
@@ -97,12 +97,12 @@ async function planStream(
   options: OpenOptions,
 ): Promise<{ readonly days: AsyncIterable<CheckedDay>; readonly columns: readonly StoredColumn[] }> {
   if (options.pinned !== undefined) {
-    return { days, columns: planBatch(undefined, [], options).columns };
+    return { days, columns: planDays(undefined, [], options).columns };
   }
   const waitingDays: CheckedDay[] = [];
   let columns: readonly StoredColumn[] | undefined;
   for await (const day of days) {
-    const planned = planBatch(columns, [day], options);
+    const planned = planDays(columns, [day], options);
     logWidened(options.logger, planned.changes);
     columns = planned.columns;
     const files: SpoolFile[] = [];

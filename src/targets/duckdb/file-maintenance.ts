@@ -3,25 +3,19 @@ import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { duckDbTypeOf } from '../../engine/column-sql.ts';
-import {
-  checkEvents,
-  checkProfiles,
-  type Difference,
-  difference,
-  type Verified,
-} from '../../engine/rows/check-rows.ts';
+import { checkRows, type Difference, difference, type Verified } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
-import { type PlaceState, profilesAsTable, type RunRecord, type TableState } from '../../table/place-state.ts';
+import type { PlaceState, RunRecord, TableState } from '../../table/place-state.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport } from '../maintenance-contract.ts';
 import { checkExists, readLoadedState, readState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
-import { rowsOfDaysSql, sqlColumns } from './row-tables.ts';
+import { rowsToReplaceSql, sqlColumns } from './row-tables.ts';
 
 export const MAINTENANCE: Maintenance = {
   async readState(file, options) {
@@ -42,12 +36,12 @@ export const MAINTENANCE: Maintenance = {
   report: (file, options) => withLoadedFile({ ...options, file, access: 'read' }, countReport),
   prune: (file, before, { execute, ...options }) =>
     withLoadedFile({ ...options, file, access: execute ? 'write' : 'read' }, async (engine, state) =>
-      execute ? pruneDays(engine, state, before) : prunableBefore(state.receipts, before),
+      execute ? pruneDays(engine, state, before) : prunableBefore(state.events.receipts, before),
     ),
 };
 
 async function countReport(engine: Engine, state: PlaceState): Promise<TargetReport> {
-  const { columns, timezone } = state;
+  const { columns, timezone } = state.events;
   return {
     state,
     ...(await countForReport(engine, EVENTS.name, columns, zoneOf(timezone))),
@@ -57,32 +51,34 @@ async function countReport(engine: Engine, state: PlaceState): Promise<TargetRep
 }
 
 async function pruneDays(engine: Engine, state: PlaceState, before: Day): Promise<Pruned> {
-  const pruned = prunableBefore(state.receipts, before);
+  const { events } = state;
+  const pruned = prunableBefore(events.receipts, before);
   const { days } = pruned;
   if (days.length === 0) return pruned;
-  const changedAt = nextChangedAt(state.receipts, engine.clock.now());
+  const receipts = withPruned(events.receipts, days, nextChangedAt(events.receipts, engine.clock.now()));
   await engine.transaction(async () => {
-    await engine.run(`DELETE FROM ${rowsOfDaysSql(days)}`);
-    await writeState(engine, { ...state, receipts: withPruned(state.receipts, days, changedAt) });
+    await engine.run(`DELETE FROM ${rowsToReplaceSql(EVENTS, days)}`);
+    await writeState(engine, { ...state, events: { ...events, receipts } });
   });
   await engine.joinRowGroups();
   return pruned;
 }
 
 async function verifyTables(engine: Engine, state: PlaceState): Promise<Verified> {
-  const columns = await columnDifferences(engine, EVENTS, state);
-  const canCount = EVENTS.ownColumns.every((name) => !columns.has(name));
-  const events = await checkEvents(engine, canCount ? EVENTS.name : undefined, state.receipts);
-  const differences = [...events.differences, ...columns.values()];
-  const profiles = profilesAsTable(state);
-  if (state.profiles !== undefined && profiles !== undefined) {
-    const profileColumns = await columnDifferences(engine, USER_PROFILES, profiles);
-    differences.push(...profileColumns.values());
-    if (profileColumns.size === 0) {
-      differences.push(...(await checkProfiles(engine, USER_PROFILES.name, state.profiles.receipt)));
+  const differences: Difference[] = [];
+  const warnings = dayWarnings(state.events);
+  for (const table of TABLES) {
+    const tableState = state[table.name];
+    if (tableState === undefined) continue;
+    const columns = await columnDifferences(engine, table, tableState);
+    if (table.ownColumns.every((name) => !columns.has(name))) {
+      const rows = await checkRows(engine, table, table.name, tableState);
+      differences.push(...rows.differences);
+      warnings.push(...rows.warnings);
     }
+    differences.push(...columns.values());
   }
-  return { differences, warnings: [...dayWarnings(state), ...events.warnings] };
+  return { differences, warnings };
 }
 
 /** Number of columns that are read at once: blocks of all of them are in memory. */

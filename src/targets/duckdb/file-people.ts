@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs';
 import { UserError } from '../../base/errors.ts';
+import { dayOfRowSql } from '../../engine/column-sql.ts';
 import { type Conditions, findPeople, jsonOfRows, type SearchedPlace } from '../../engine/people/find.ts';
 import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
@@ -9,7 +10,7 @@ import { openEngine } from '../../engine/session/open-engine.ts';
 import { checkNotMounted } from '../../fs/writability.ts';
 import { type PlaceState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
-import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgeResult } from '../people-contract.ts';
 import type { PlaceOptions } from '../place-options.ts';
 import { compactDuckDb, withCopy } from './file-copy.ts';
@@ -33,7 +34,7 @@ export const PEOPLE: People = {
 
 /** The tables of a file in which people are looked for. */
 function searchedPlace(engine: Engine, state: PlaceState): SearchedPlace {
-  const relations = { events: EVENTS.name, user_profiles: state.profiles && USER_PROFILES.name };
+  const relations = { events: EVENTS.name, user_profiles: state.user_profiles && USER_PROFILES.name };
   return { engine, name: engine.file, state, relations };
 }
 
@@ -77,16 +78,17 @@ async function purge(file: string, query: PeopleQuery, options: PurgeOptions): P
 
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
 async function removeRows(engine: Engine, state: PlaceState, conditions: Conditions): Promise<number> {
-  const changedAt = nextChangedAt(state.receipts, engine.clock.now());
-  const rowsLost = await rowsByDay(engine, `${EVENTS.name} WHERE ${conditions.events}`);
-  let after = withoutRows(state, EVENTS.name, rowsLost, changedAt);
-  const removedEvents = await engine.run(`DELETE FROM ${EVENTS.name} WHERE ${conditions.events}`);
-  let removedProfiles = 0;
-  if (state.profiles !== undefined) {
-    removedProfiles = await engine.run(`DELETE FROM ${USER_PROFILES.name} WHERE ${conditions.user_profiles}`);
-    const { day } = state.profiles.receipt;
-    after = withoutRows(after, USER_PROFILES.name, new Map([[day, removedProfiles]]), changedAt);
+  let after = state;
+  let removed = 0;
+  for (const table of TABLES) {
+    const before = state[table.name];
+    if (before === undefined) continue;
+    const leaving = `${table.name} WHERE ${conditions[table.name]}`;
+    const rowsLost = await rowsByDay(engine, leaving, dayOfRowSql(table, before.receipts.keys()));
+    const changedAt = nextChangedAt(before.receipts, engine.clock.now());
+    after = { ...after, [table.name]: withoutRows(before, rowsLost, changedAt) };
+    removed += await engine.run(`DELETE FROM ${leaving}`);
   }
   await writeState(engine, after);
-  return removedEvents + removedProfiles;
+  return removed;
 }

@@ -6,9 +6,16 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
-import type { ColumnChange, PlaceState, RunRecord, StoredProfiles } from '../../table/place-state.ts';
+import {
+  type ColumnChange,
+  type PlaceState,
+  type RunRecord,
+  type TableJson,
+  tableFromJson,
+  tableToJson,
+} from '../../table/place-state.ts';
 import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
-import { EVENTS, type StoredColumn, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, type StoredColumn, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
 import { createViews, VIEWS } from './event-views.ts';
 import {
@@ -82,14 +89,16 @@ export async function readState(engine: Engine): Promise<ReadState | undefined> 
   // Somebody may have dropped the table of profiles.
   const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
   const placeState: PlaceState = {
-    timezone: timezone === null ? null : String(timezone),
-    columns: await readRecords<StoredColumn>(engine, COLUMNS_TABLE),
-    receipts: withPruned(receipts, daysWithoutRows, nextChangedAt(receipts, engine.clock.now())),
-    exportState: parseState(jsonOf(String(state))),
-    changes: await readRecords<ColumnChange>(engine, CHANGES_TABLE),
+    events: {
+      timezone: timezone === null ? null : String(timezone),
+      columns: await readRecords<StoredColumn>(engine, COLUMNS_TABLE),
+      receipts: withPruned(receipts, daysWithoutRows, nextChangedAt(receipts, engine.clock.now())),
+      exportState: parseState(jsonOf(String(state))),
+      changes: await readRecords<ColumnChange>(engine, CHANGES_TABLE),
+    },
     lastRun: (await readRecords<RunRecord>(engine, RUNS_TABLE)).at(-1),
     suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
-    profiles: hasProfiles ? (jsonOf(String(profiles)) as StoredProfiles) : undefined,
+    user_profiles: hasProfiles ? tableFromJson(jsonOf(String(profiles)) as TableJson) : undefined,
   };
   return { state: placeState, removedDays: daysWithoutRows };
 }
@@ -124,15 +133,15 @@ async function isLoaded(engine: Engine, tables: ReadonlySet<string>): Promise<bo
 /** Throws UserError for a file with a table of profiles that is not this program's. */
 export async function refuseForeignProfiles(engine: Engine, state: PlaceState | undefined): Promise<void> {
   const { name } = USER_PROFILES;
-  if (state?.profiles !== undefined || !(await tableNames(engine)).has(name)) return;
+  if (state?.user_profiles !== undefined || !(await tableNames(engine)).has(name)) return;
   throw configError(
     `${engine.file} has a table "${name}" that is not ours: rename it, set user_profiles to false, or give another file.`,
   );
 }
 
 /** The tables of a file that this program did not make. */
-export async function foreignTables(engine: Engine, { profiles }: PlaceState): Promise<string[]> {
-  const ownTables = new Set([...TABLES_AND_VIEWS, ...(profiles === undefined ? [] : [USER_PROFILES.name])]);
+export async function foreignTables(engine: Engine, state: PlaceState): Promise<string[]> {
+  const ownTables = new Set([...TABLES_AND_VIEWS, ...(state.user_profiles === undefined ? [] : [USER_PROFILES.name])]);
   const rows = await engine.rows(`
     SELECT CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END AS name
     FROM duckdb_tables()
@@ -142,16 +151,19 @@ export async function foreignTables(engine: Engine, { profiles }: PlaceState): P
 }
 
 /** Makes the tables and views of the program in a file that has none. Called inside the transaction of a commit. */
-export async function makeTables(engine: Engine, state: Pick<PlaceState, 'columns' | 'timezone'>): Promise<void> {
-  await makeTable(engine, EVENTS, state);
-  await createViews(engine, state.columns);
+export async function makeTables(engine: Engine, state: PlaceState): Promise<void> {
+  for (const table of TABLES) {
+    const tableState = state[table.name];
+    if (tableState !== undefined) await makeTable(engine, table, tableState);
+  }
+  await createViews(engine, state.events.columns);
   await engine.run(
     `CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
   );
   await engine.run(`COMMENT ON TABLE ${STATE} IS 'The cursor and what belongs to it.'`);
   await engine.run(`INSERT INTO ${STATE} (v, timezone) VALUES ($version, $timezone)`, {
     version: STORE_VERSION,
-    timezone: state.timezone,
+    timezone: state.events.timezone,
   });
   for (const table of RECORD_TABLES) await makeRecordTable(engine, table);
 }
@@ -160,13 +172,16 @@ export async function makeTables(engine: Engine, state: Pick<PlaceState, 'column
  * Stores a state, but for its time zone, which never changes, and its runs. Called inside the transaction of a
  * commit.
  */
-export async function writeState(engine: Engine, state: PlaceState): Promise<void> {
+export async function writeState(
+  engine: Engine,
+  { events, user_profiles, suppressionLength }: PlaceState,
+): Promise<void> {
   await engine.run(`UPDATE ${STATE} SET state = $state, suppression_length = $length, profiles = $profiles`, {
-    state: JSON.stringify(state.exportState ?? null),
-    length: state.suppressionLength ?? null,
-    profiles: state.profiles === undefined ? null : JSON.stringify(state.profiles),
+    state: JSON.stringify(events.exportState ?? null),
+    length: suppressionLength ?? null,
+    profiles: user_profiles === undefined ? null : JSON.stringify(tableToJson(user_profiles)),
   });
-  await replaceRecords(engine, COLUMNS_TABLE, state.columns);
-  await replaceRecords(engine, DAYS_TABLE, [...state.receipts.values()]);
-  await replaceRecords(engine, CHANGES_TABLE, state.changes);
+  await replaceRecords(engine, COLUMNS_TABLE, events.columns);
+  await replaceRecords(engine, DAYS_TABLE, [...events.receipts.values()]);
+  await replaceRecords(engine, CHANGES_TABLE, events.changes);
 }

@@ -1,12 +1,11 @@
 import type { Day } from '../../base/days.ts';
-import { identifier, literal } from '../../base/sql.ts';
+import { anyOfSql, identifier, literal } from '../../base/sql.ts';
 import { codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { rowsByDay } from '../../engine/rows/counts.ts';
-import { dateSql } from '../../engine/rows/files-query.ts';
+import { dateSql } from '../../engine/column-sql.ts';
 import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import type { PlannedBatch } from '../../table/batch-plan.ts';
+import type { PlannedDays } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { OWN_COLUMNS } from '../../table/names.ts';
 import type { TableState } from '../../table/place-state.ts';
@@ -62,24 +61,24 @@ export async function makeTable(
 }
 
 /**
- * Adds and alters the columns of `events` as planned. Called first of all in a transaction: DuckDB refuses it after a
+ * Adds and alters the columns of a table as planned. Called first of all in a transaction: DuckDB refuses it after a
  * DELETE.
  */
-export async function alterEvents(
+export async function alterTable(
   engine: Engine,
-  plan: readonly PlannedColumn[],
-  timezone: string | null,
+  { name: table }: Table,
+  { columns: plan, timezone }: { readonly columns: readonly PlannedColumn[]; readonly timezone: string | null },
 ): Promise<void> {
   for (const column of typedColumns(plan)) {
     const name = identifier(column.name);
     const type = typeSql(column, timezone);
-    if (column.storedType === null) await engine.run(`ALTER TABLE ${EVENTS.name} ADD COLUMN ${name} ${type}`);
+    if (column.storedType === null) await engine.run(`ALTER TABLE ${table} ADD COLUMN ${name} ${type}`);
     if (!isWidened(column)) continue;
     const value = widenSql(name, column.storedType, column.type, zoneOf(timezone));
-    await engine.run(`ALTER TABLE ${EVENTS.name} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
+    await engine.run(`ALTER TABLE ${table} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
-  await commentColumns(engine, EVENTS.name, plan, isAltered);
-  await createViews(engine, plan);
+  await commentColumns(engine, table, plan, isAltered);
+  if (table === EVENTS.name) await createViews(engine, plan);
 }
 
 /** True for a column that a batch adds or re-types. */
@@ -105,11 +104,9 @@ async function commentColumn(engine: Engine, table: Table['name'], column: strin
 }
 
 /** Adds the rows of a batch to its table. */
-export const insertRows = (engine: Engine, planned: PlannedBatch): Promise<void> =>
+export const insertRows = (engine: Engine, planned: PlannedDays): Promise<void> =>
   withTypedRows(engine, planned, ({ sql }) => engine.run(`INSERT INTO ${planned.table.name} BY NAME ${sql}`));
 
-/** `events` with a condition: the rows of these days. */
-export const rowsOfDaysSql = (days: readonly Day[]): string =>
-  `${EVENTS.name} WHERE event_date IN (${days.map(dateSql)})`;
-
-export const countRowsOfDays = (engine: Engine, days: readonly Day[]) => rowsByDay(engine, rowsOfDaysSql(days));
+/** A table with a condition: the rows that a commit of these days replaces. */
+export const rowsToReplaceSql = ({ name, isSnapshot }: Table, days: readonly Day[]): string =>
+  `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;

@@ -10,31 +10,29 @@ import { isDeepStrictEqual } from 'node:util';
 import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
-import { sharedRowIdSql } from '../../engine/column-sql.ts';
+import { dateSql, dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, rowsByDay } from '../../engine/rows/counts.ts';
-import { dateSql } from '../../engine/rows/files-query.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
-import type { HashedColumns } from '../../extract/export-request.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
-import { type PlannedBatch, planBatch, planSnapshot } from '../../table/batch-plan.ts';
+import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logRescued, logWidened } from '../../table/changes.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
-import { type Commit, finishBatch, finishUnchanged, profilesAfter } from '../../table/commit.ts';
-import { newState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
+import { type Commit, finishBatch, NOTHING_STORED, type StoredRows } from '../../table/commit.ts';
+import { newState, newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
-import { nextChangedAt, splitBatch } from '../../table/receipts.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
+import { nextChangedAt } from '../../table/receipts.ts';
+import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import { makeTables, type ReadState, readState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
-import { alterEvents, countRowsOfDays, insertRows, isAltered, makeTable, rowsOfDaysSql } from './row-tables.ts';
+import { alterTable, insertRows, isAltered, makeTable, rowsToReplaceSql } from './row-tables.ts';
 
 export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
@@ -64,27 +62,21 @@ async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<Re
   const timezone = options.timezone ?? null;
   const stored = await readState(engine);
   if (options.userProfiles) await refuseForeignProfiles(engine, stored?.state);
-  if (stored === undefined || stored.state.timezone === timezone) return stored;
-  throw otherTimezoneError(engine.file, { configured: timezone, stored: stored.state.timezone });
-}
-
-/** What a file holds before a commit. */
-interface FileBefore extends ReadState {
-  /** True for a file without tables of this program: the commit makes them. */
-  readonly isNew: boolean;
+  if (stored === undefined || stored.state.events.timezone === timezone) return stored;
+  throw otherTimezoneError(engine.file, { configured: timezone, stored: stored.state.events.timezone });
 }
 
 /** A DuckDB file that is loaded. It is open, and so locked, only while a batch is committed. */
 class DuckDbSink implements Sink {
   readonly #file: string;
   readonly #options: OpenOptions;
-  readonly #opened: PlaceState | undefined;
+  readonly #stateAtOpen: PlaceState | undefined;
   #state: PlaceState | undefined;
 
   constructor(file: string, state: PlaceState | undefined, options: OpenOptions) {
     this.#file = file;
     this.#state = state;
-    this.#opened = state;
+    this.#stateAtOpen = state;
     this.#options = options;
   }
 
@@ -92,67 +84,48 @@ class DuckDbSink implements Sink {
     return this.#state;
   }
 
-  commit(batch: readonly CheckedDay[], progress: RunProgress): Promise<Commit> {
-    return this.#commitTo(batch, async (engine, before) => {
-      const { state } = before;
-      const { toWrite, unchanged } = await splitBatch(state.receipts, batch, progress, {
-        logger: this.#options.logger,
-        countRows: (days) => countRowsOfDays(engine, days),
-      });
-      if (toWrite.length === 0) return this.#commitUnchanged(engine, before, unchanged, progress);
-      const storedColumns = state.receipts.size === 0 ? undefined : state.columns;
-      const planned = planBatch(storedColumns, toWrite, this.#options);
-      const after = await transactionOn(EVENTS, engine, async () => {
-        const stored = await storeBatch(engine, before, planned);
-        const changedAt = nextChangedAt(state.receipts, engine.clock.now());
-        const finished = finishBatch(state, planned, { ...stored, unchanged, progress, changedAt });
-        await writeState(engine, finished.state);
-        return finished;
-      });
-      this.#state = after.state;
-      logWidened(this.#options.logger, planned.changes);
-      logRescued(this.#options.logger, after.commit.rescued);
-      return after.commit;
-    });
-  }
-
-  /** Commits the receipts and the cursor of a batch whose rows are all there. */
-  async #commitUnchanged(
-    engine: Engine,
-    { state, removedDays }: FileBefore,
-    unchanged: readonly CheckedDay[],
-    progress: RunProgress,
-  ): Promise<Commit> {
-    const after = finishUnchanged(state, unchanged, progress);
-    const isStored = removedDays.length === 0 && isDeepStrictEqual(after.state, state);
-    if (unchanged.length > 0 && !isStored) {
-      await engine.transaction(() => writeState(engine, after.state));
-      this.#state = after.state;
-    }
-    return after.commit;
-  }
-
-  replaceProfiles(snapshot: CheckedDay, hashing: HashedColumns): Promise<number | undefined> {
-    return this.#commitTo([snapshot], async (engine, before) => {
-      const planned = planSnapshot(before.state.profiles, snapshot, this.#options);
-      if (planned === undefined) return undefined;
-      this.#state = await transactionOn(USER_PROFILES, engine, () => storeSnapshot(engine, before, planned, hashing));
-      logWidened(this.#options.logger, planned.changes);
-      logRescued(this.#options.logger, await countRescuedByKey(engine, USER_PROFILES.name));
-      return this.#state.profiles?.receipt.rows_stored;
-    });
-  }
-
-  /** Opens the file for these downloads, and reads its state anew. */
-  #commitTo<T>(downloads: readonly CheckedDay[], work: (engine: Engine, before: FileBefore) => Promise<T>): Promise<T> {
-    const { timezone = null } = this.#options;
-    const columnCount = new Set(downloads.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
+  commit(batch: readonly CheckedDay[], progress: RunProgress, table: Table = EVENTS): Promise<Commit> {
+    const { timezone = null, logger } = this.#options;
+    const columnCount = new Set(batch.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
     return withFile({ ...this.#options, file: this.#file, columnCount }, async (engine) => {
       const stored = await readStateToLoad(engine, this.#options);
-      checkNotPurged(engine.file, this.#opened, stored?.state);
+      checkNotPurged(engine.file, this.#stateAtOpen, stored?.state);
       this.#state = stored?.state;
-      return work(engine, { state: newState(timezone), removedDays: [], ...stored, isNew: stored === undefined });
+      const before = stored?.state[table.name] ?? newTable(table, timezone);
+      const planned = await planBatch(before, batch, {
+        ...{ table, progress, logger, rules: this.#options },
+        countRows: (days) => rowsByDay(engine, rowsToReplaceSql(table, days)),
+      });
+      if (planned === undefined) return NOTHING_STORED;
+      const { state, commit } = await this.#store(engine, stored, planned);
+      this.#state = state;
+      logWidened(logger, planned.changes);
+      logRescued(logger, commit.rescued);
+      return commit;
     });
+  }
+
+  /** Stores a batch in one transaction. A batch after which all is as before leaves no trace. */
+  async #store(engine: Engine, stored: ReadState | undefined, planned: PlannedBatch) {
+    const { table, before } = planned;
+    const changedAt = nextChangedAt(before.receipts, engine.clock.now());
+    try {
+      return await engine.transaction(async () => {
+        const rows = await storeRows(engine, stored?.state, planned);
+        const { state: tableState, commit } = finishBatch(planned, rows, changedAt);
+        const state = { ...(stored?.state ?? newState(before.timezone)), [table.name]: tableState };
+        const isStored = stored?.removedDays.length === 0 && isDeepStrictEqual(state, stored.state);
+        if (!isStored) await writeState(engine, state);
+        return { state, commit };
+      });
+    } catch (cause) {
+      if (!isTableRefused(cause)) throw cause;
+      throw configError(
+        `${engine.file}: another program changed the table ${table.name}, or made an index or a foreign key on it ` +
+          `(${messageOf(cause).split('\n', 1)[0]}): undo that, or load into another file. Nothing was changed.`,
+        { cause },
+      );
+    }
   }
 
   /** Records a run; not if it ended before it made the file. */
@@ -168,49 +141,41 @@ class DuckDbSink implements Sink {
   async close(): Promise<void> {}
 }
 
-/** Runs work in a transaction that changes a table. Throws UserError if other programs keep DuckDB from it. */
-const transactionOn = <T>({ name }: Table, engine: Engine, work: () => Promise<T>): Promise<T> =>
-  engine.transaction(work).catch((cause: unknown) => {
-    if (!isTableRefused(cause)) throw cause;
-    throw configError(
-      `${engine.file}: another program changed the table ${name}, or made an index or a foreign key on it ` +
-        `(${messageOf(cause).split('\n', 1)[0]}): undo that, or load into another file. Nothing was changed.`,
-      { cause },
-    );
-  });
-
-/** Stores the rows of a batch of days, inside the transaction of its commit. */
-async function storeBatch(engine: Engine, { isNew, state }: FileBefore, planned: PlannedBatch) {
-  const { columns } = planned;
-  const widenedDays = isNew ? new Set<Day>() : await daysToWiden(engine, columns);
-  if (isNew) {
-    await makeTables(engine, { ...state, columns });
-  } else if (columns.some(isAltered)) {
-    await alterEvents(engine, columns, state.timezone);
-    await refreshModels(engine, { ...state, columns });
+/** Stores the rows of a batch, inside the transaction of its commit. `state`: undefined for a file that is new. */
+async function storeRows(engine: Engine, state: PlaceState | undefined, planned: PlannedBatch): Promise<StoredRows> {
+  const { table, before, columns } = planned;
+  const isMade = state?.[table.name] !== undefined;
+  const widenedDays = isMade ? await daysToWiden(engine, planned) : new Set<Day>();
+  if (!isMade || columns.some(isAltered)) {
+    const tableState = { ...before, columns };
+    const stateNow = { ...(state ?? newState(before.timezone)), [table.name]: tableState };
+    if (state === undefined) await makeTables(engine, stateNow);
+    else if (isMade) await alterTable(engine, table, tableState);
+    else await makeTable(engine, table, tableState);
+    await refreshModels(engine, stateNow);
   }
   const days = planned.days.map(({ download }) => download.receipt.day);
-  let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(days)}`);
+  let removedRows = await engine.run(`DELETE FROM ${rowsToReplaceSql(table, days)}`);
   await insertRows(engine, planned);
   const sharingDays = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
-  const rowsAfter = await countRowsOfDays(engine, touchedDays);
+  const rowsAfter = await rowsByDay(engine, rowsToReplaceSql(table, touchedDays), dayOfRowSql(table, days));
   // Later rows take the space of the removed ones.
   if (removedRows > 0) await engine.joinRowGroups();
   return {
     widenedDays,
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
-    rescued: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(days)})`),
+    rescued: await countRescuedByKey(engine, `(FROM ${rowsToReplaceSql(table, days)})`),
   };
 }
 
 /** The days with a value in a column that widens. Called before it does. */
-async function daysToWiden(engine: Engine, columns: readonly PlannedColumn[]): Promise<ReadonlySet<Day>> {
+async function daysToWiden(engine: Engine, { table, before, columns }: PlannedBatch): Promise<ReadonlySet<Day>> {
   const hasValue = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
-  return new Set(
-    hasValue.length === 0 ? [] : (await rowsByDay(engine, `${EVENTS.name} WHERE ${anyOfSql(hasValue)}`)).keys(),
-  );
+  if (hasValue.length === 0) return new Set();
+  const daySql = dayOfRowSql(table, before.receipts.keys());
+  return new Set((await rowsByDay(engine, `${table.name} WHERE ${anyOfSql(hasValue)}`, daySql)).keys());
 }
 
 /**
@@ -225,24 +190,4 @@ async function separateNeighbours(engine: Engine, day: Day, columns: readonly Pl
       WHERE event_date = ${dateSql(from)}
         AND ${rowId} IN (SELECT ${rowId} FROM ${EVENTS.name} WHERE event_date = ${dateSql(neighbour)})`);
   return (await removeShared(day, addDays(day, 1))) + (await removeShared(addDays(day, -1), day));
-}
-
-/** Makes the table of profiles anew with the rows of a snapshot. Returns the state after it. */
-async function storeSnapshot(
-  engine: Engine,
-  { isNew, state }: FileBefore,
-  planned: PlannedBatch,
-  hashing: HashedColumns,
-): Promise<PlaceState> {
-  if (isNew) await makeTables(engine, state);
-  const { name } = USER_PROFILES;
-  await engine.run(`DROP TABLE IF EXISTS ${name}`);
-  await makeTable(engine, USER_PROFILES, { ...state, columns: planned.columns });
-  await insertRows(engine, planned);
-  const changedAt = nextChangedAt(state.receipts, engine.clock.now());
-  const profiles = profilesAfter(planned, { rows: await engine.count(name), changedAt, hashing });
-  const after = { ...state, profiles };
-  await writeState(engine, after);
-  await refreshModels(engine, after);
-  return after;
 }

@@ -1,19 +1,20 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
 import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
-import { sharedRowIdSql } from '../../engine/column-sql.ts';
+import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, rowsByDay } from '../../engine/rows/counts.ts';
 import { rowsIn, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
-import { type PlaceState, type StoredProfiles, withoutRows } from '../../table/place-state.ts';
+import { finishBatch } from '../../table/commit.ts';
+import { withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import { EVENTS, findColumn, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, findColumn } from '../../table/tables.ts';
 import type { FilesPlace } from './files-place.ts';
 import { readParquet } from './parquet-file.ts';
 import type { FileChange, LiveFile, NewFile } from './place-version.ts';
 
-/** Writes the local files of a planned batch, or of a planned snapshot of profiles. */
+/** Writes the local files of a planned batch. */
 export class BatchFiles {
   readonly #place: FilesPlace;
   readonly #planned: PlannedBatch;
@@ -24,50 +25,46 @@ export class BatchFiles {
     this.#place = place;
     this.#planned = planned;
     this.#changedAt = changedAt;
-    const stored = place.log.version?.files.filter(({ table }) => table === EVENTS.name) ?? [];
+    const stored = place.log.version?.files.filter(({ table }) => table === planned.table.name) ?? [];
     this.#storedFiles = new Map(stored.map((file) => [file.day, file]));
   }
 
   /** Writes the files of the days, and those of neighbours that lose rows. */
-  async writeDays(before: PlaceState) {
-    const state = { ...before, columns: this.#planned.columns };
+  async write() {
+    const { table, days } = this.#planned;
     const files: FileChange[] = [];
-    for (const plannedDay of this.#planned.days) {
+    for (const plannedDay of days) {
       const { mayShareRows, receipt } = plannedDay.download;
       const written = await this.#writeDay(plannedDay);
       // Such a day is alone in its batch: a neighbour is a stored file.
       const file = mayShareRows && written !== undefined ? await this.#withoutRowsOfNext(written, plannedDay) : written;
-      const previous = mayShareRows && file !== undefined ? await this.#previousWithout(file, state) : undefined;
+      const previous = mayShareRows && file !== undefined ? await this.#previousWithout(file) : undefined;
       // First the day before: a row leaves it before a reader finds the row under this day.
       if (previous !== undefined) files.push(previous);
-      files.push({ table: EVENTS.name, day: receipt.day, file });
+      files.push({ table: table.name, day: receipt.day, file });
     }
     const rows = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
     const widenedDays = await this.#findWidenedDays();
     return { files, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(files) };
   }
 
-  /** Writes the file of a snapshot, which replaces that of the snapshot before. */
-  async writeSnapshot(profiles: StoredProfiles) {
-    const [plannedDay] = this.#planned.days;
-    const file = await this.#writeDay(plannedDay, profiles);
-    const files: FileChange[] = [{ table: USER_PROFILES.name, day: profiles.receipt.day, file }];
-    return { files, rescued: await this.#countRescued(files) };
-  }
-
-  /** Writes the file of one day, or of the profiles; undefined if it has no row. */
-  async #writeDay(plannedDay: PlannedDay, profiles?: StoredProfiles): Promise<NewFile | undefined> {
+  /** Writes the file of one day; undefined if it has no row. */
+  async #writeDay(plannedDay: PlannedDay): Promise<NewFile | undefined> {
     const { engine, localFiles } = this.#place;
     const { isUniform, columnsOf } = localFiles.layout;
     const { columns, table, timezone = null } = this.#planned;
-    const rows = rowsIn([plannedDay]);
+    const receipt = this.#receiptOf(plannedDay, rowsIn([plannedDay]));
+    // The file of a snapshot says all of its table: it may be newer than what the place says.
+    const rowsByDay = new Map([[receipt.day, receipt.rows_stored]]);
+    const stored = { widenedDays: new Set<Day>(), rowsByDay, rescued: new Map() };
+    const snapshot = table.isSnapshot ? finishBatch(this.#planned, stored, this.#changedAt).state : undefined;
     let file: NewFile | undefined;
     await withTypedRows(engine, { ...this.#planned, days: [plannedDay] }, async (typed) => {
       const filled = new Set(typed.columns.map(({ name }) => name));
       const isInFile = ({ name, group }: PlannedColumn) => isUniform || group === 'system' || filled.has(name);
       const ownColumns = columnsOf({ columns: [], timezone });
       const query = selectRowsSql(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
-      file = await localFiles.write(table.name, { query, receipt: this.#receiptOf(plannedDay, rows), profiles });
+      file = await localFiles.write(table.name, { query, receipt, snapshot });
       return file.rows;
     });
     return file;
@@ -87,15 +84,16 @@ export class BatchFiles {
   }
 
   /** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */
-  async #previousWithout(newFile: NewFile, state: PlaceState): Promise<FileChange | undefined> {
+  async #previousWithout(newFile: NewFile): Promise<FileChange | undefined> {
     const previous = this.#storedFiles.get(addDays(newFile.day, -1));
     if (previous === undefined) return undefined;
     const leavingSql = this.#isAlsoInSql(newFile.local);
     const stored = readParquet([await this.#place.localFiles.fetchColumns(previous, this.#idColumns)]);
     const rowsLost = await this.#place.engine.count(`${stored} WHERE ${leavingSql}`);
     if (rowsLost === 0) return undefined;
-    const after = withoutRows(state, EVENTS.name, new Map([[previous.day, rowsLost]]), this.#changedAt);
-    const file = await this.#place.localFiles.rewrite(previous, after, leavingSql);
+    const { before, columns } = this.#planned;
+    const events = withoutRows({ ...before, columns }, new Map([[previous.day, rowsLost]]), this.#changedAt);
+    const file = await this.#place.localFiles.rewrite(previous, { events }, leavingSql);
     return { table: EVENTS.name, day: previous.day, file };
   }
 
@@ -127,9 +125,11 @@ export class BatchFiles {
   async #findWidenedDays(): Promise<ReadonlySet<Day>> {
     const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
     const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
-    const events = withColumn.length === 0 ? undefined : await this.#place.relationOf(EVENTS.name, withColumn);
-    if (events === undefined) return new Set();
+    const { table, before } = this.#planned;
+    const rows = withColumn.length === 0 ? undefined : await this.#place.relationOf(table.name, withColumn);
+    if (rows === undefined) return new Set();
     const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
-    return new Set((await rowsByDay(this.#place.engine, `${events} WHERE ${hasValueSql}`)).keys());
+    const daySql = dayOfRowSql(table, before.receipts.keys());
+    return new Set((await rowsByDay(this.#place.engine, `${rows} WHERE ${hasValueSql}`, daySql)).keys());
   }
 }

@@ -9,7 +9,6 @@ import { engineError } from '../../engine/session/faults.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import { tableState } from '../../table/place-state.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
 import type { FilesFormat, FilesLog, FilesOptions, OpenMode } from './format.ts';
@@ -105,7 +104,7 @@ export class FilesPlace {
   async relationOf(table: Table['name'], files?: readonly LiveFile[]): Promise<string | undefined> {
     const { version } = this;
     const dayFiles = files ?? version.files.filter((file) => file.table === table);
-    const state = tableState(version.state, table);
+    const state = version.state[table];
     if (dayFiles.length === 0 || state === undefined) return undefined;
     const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.localFiles.fetch(file));
     const names = new Set(dayFiles.flatMap(({ columns }) => [...columns.keys()]));

@@ -5,8 +5,8 @@ import { identifier } from '../../base/sql.ts';
 import type { DuckDbColumn } from '../../cells/types/codec.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
-import { type PlaceState, tableState } from '../../table/place-state.ts';
-import { EVENTS, type Table } from '../../table/tables.ts';
+import type { PlaceState } from '../../table/place-state.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import { fetchColumns } from './fetch-columns.ts';
 import {
   columnTypes,
@@ -71,7 +71,7 @@ export class LocalFiles {
    * `leavingSql` is TRUE for the rows that leave, else FALSE. Undefined if no row is left.
    */
   async rewrite(file: LiveFile, state: PlaceState, leavingSql = 'false'): Promise<NewFile | undefined> {
-    const table = tableState(state, file.table);
+    const table = state[file.table];
     const receipt = table?.receipts.get(file.day);
     if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
     if (receipt.rows_stored === 0) return undefined;
@@ -82,8 +82,8 @@ export class LocalFiles {
     const conformed = selectConformed(local, file.columns, table);
     const names = columns.map(({ name }) => identifier(name)).join(', ');
     const query = `SELECT ${names} FROM (${conformed}) WHERE NOT ${leavingSql}`;
-    const profiles = file.table === 'user_profiles' ? state.profiles : undefined;
-    const written = await this.write(file.table, { query, receipt, profiles });
+    const snapshot = file.table === USER_PROFILES.name ? table : undefined;
+    const written = await this.write(file.table, { query, receipt, snapshot });
     if (written.rows === receipt.rows_stored) return written;
     throw new RangeError(`${local} came to ${written.rows} rows instead of ${receipt.rows_stored}`);
   }
@@ -99,7 +99,7 @@ export class LocalFiles {
 
   /** Those files of `events` that have other columns than the table in a state, or columns of other types. */
   outdatedFiles(files: readonly LiveFile[], state: PlaceState): LiveFile[] {
-    const types = columnTypes(this.layout.columnsOf(state));
+    const types = columnTypes(this.layout.columnsOf(state.events));
     const hasOtherColumns = ({ columns }: LiveFile) =>
       (this.layout.isUniform && columns.size !== types.size) ||
       [...columns].some(([name, type]) => types.get(name) !== type);

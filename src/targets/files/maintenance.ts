@@ -2,17 +2,11 @@ import type { Day } from '../../base/days.ts';
 import { codeOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import {
-  checkEvents,
-  checkProfiles,
-  type Difference,
-  difference,
-  type Verified,
-} from '../../engine/rows/check-rows.ts';
+import { checkRows, type Difference, difference, type Verified } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
-import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport } from '../maintenance-contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions } from './format.ts';
@@ -41,7 +35,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
     signal?.throwIfAborted();
     differences.push(...(await checkFile(place, file)));
   }
-  const warnings = dayWarnings(state);
+  const warnings = dayWarnings(state.events);
   const outdatedCount = place.localFiles.outdatedFiles(version.files, state).length;
   if (outdatedCount > 0) {
     warnings.push(
@@ -50,13 +44,14 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
     );
   }
   if (differences.length > 0) return { differences, warnings };
-  const events = await checkEvents(engine, await place.relationOf(EVENTS.name), state.receipts);
-  differences.push(...events.differences);
-  if (state.profiles !== undefined) {
-    const profiles = await place.relationOf(USER_PROFILES.name);
-    differences.push(...(await checkProfiles(engine, profiles, state.profiles.receipt)));
+  for (const table of TABLES) {
+    const tableState = state[table.name];
+    if (tableState === undefined) continue;
+    const rows = await checkRows(engine, table, await place.relationOf(table.name), tableState);
+    differences.push(...rows.differences);
+    warnings.push(...rows.warnings);
   }
-  return { differences, warnings: [...warnings, ...events.warnings] };
+  return { differences, warnings };
 }
 
 /** Checks that a file is there, is the one that was written, and has the columns of the state. */
@@ -79,7 +74,7 @@ async function checkFile(place: FilesPlace, file: LiveFile): Promise<Difference[
 
 async function report(place: FilesPlace): Promise<TargetReport> {
   const { state } = place.version;
-  const { columns, timezone } = state;
+  const { columns, timezone } = state.events;
   const events = await place.relationOf(EVENTS.name);
   const counted = await countForReport(place.engine, events, columns, zoneOf(timezone));
   return {
@@ -92,14 +87,15 @@ async function report(place: FilesPlace): Promise<TargetReport> {
 
 /** Removes the days before a day; their receipts stay. */
 function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<Pruned> {
-  const planPrune = ({ version }: FilesPlace): Pruned => prunableBefore(version.state.receipts, before);
+  const planPrune = ({ version }: FilesPlace): Pruned => prunableBefore(version.state.events.receipts, before);
   if (!execute) return readPlace(format, options, async (place) => planPrune(place));
   return withPlace(format, options, 'rewrite', (place) =>
     place.commit(async () => {
       const { state } = place.version;
       const report = planPrune(place);
-      const changedAt = nextChangedAt(state.receipts, options.clock.now());
-      const after = { ...state, receipts: withPruned(state.receipts, report.days, changedAt) };
+      const { receipts } = state.events;
+      const pruned = withPruned(receipts, report.days, nextChangedAt(receipts, options.clock.now()));
+      const after = { ...state, events: { ...state.events, receipts: pruned } };
       const files = report.days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
       const change: Change = { kind: 'prune', state: after, files };
       return { change, report };

@@ -8,7 +8,7 @@ import { COLUMN_TYPES, type ColumnType, codecOf, widenSql } from '../../cells/ty
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { castToColumnSql, duckDbTypeOf } from '../../engine/column-sql.ts';
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
-import type { StoredProfiles, TableState } from '../../table/place-state.ts';
+import { type TableState, tableToJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, typedColumns } from '../../table/tables.ts';
 import type { ColumnStatistics, ColumnTypes, NewFile } from './place-version.ts';
@@ -27,8 +27,8 @@ const READ_BYTES = 1 << 20;
 /** The keys of a file's metadata: its receipt as JSON, and the instant at which it was written (ISO, UTC). */
 const RECEIPT_KEY = 'dfinery.receipt';
 const WRITTEN_KEY = 'dfinery.written_at';
-/** The key of the metadata of the file of profiles with what the place holds of them, as JSON. */
-const PROFILES_KEY = 'dfinery.profiles';
+/** The key of the metadata of a snapshot with the state of its table, as JSON. */
+const TABLE_KEY = 'dfinery.table';
 
 export const PARTITION_COLUMN = 'event_date';
 /** What decides the columns of a file. */
@@ -72,14 +72,14 @@ export interface FileContent {
   readonly query: string;
   /** The receipt of its rows, which has their number. */
   readonly receipt: StoredReceipt;
-  /** Of the file of profiles: what the place then holds of them. */
-  readonly profiles?: StoredProfiles | undefined;
+  /** Of a snapshot: the state of its table then. */
+  readonly snapshot?: TableState | undefined;
 }
 
 /** Writes a query into a Parquet file that does not exist yet. */
 export async function writeParquet(
   engine: Engine,
-  { query, receipt, profiles }: FileContent,
+  { query, receipt, snapshot }: FileContent,
   path: string,
 ): Promise<Omit<NewFile, 'table' | 'day' | 'path'>> {
   const writtenAt = new Date(engine.clock.now()).toISOString();
@@ -87,7 +87,7 @@ export async function writeParquet(
     'dfinery.version': VERSION,
     [RECEIPT_KEY]: JSON.stringify(receipt),
     [WRITTEN_KEY]: writtenAt,
-    ...(profiles !== undefined && { [PROFILES_KEY]: JSON.stringify(profiles) }),
+    ...(snapshot !== undefined && { [TABLE_KEY]: JSON.stringify(tableToJson(snapshot)) }),
   };
   const entries = Object.entries(metadata).map(([key, value]) => `${literal(key)}: ${literal(value)}`);
   const options = [
@@ -163,7 +163,7 @@ export async function readMetadata(engine: Engine, path: string) {
     `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(path)})`,
   );
   const texts = new Map(rows.map(({ key, text }) => [key, String(text)]));
-  return { receipt: texts.get(RECEIPT_KEY), writtenAt: texts.get(WRITTEN_KEY), profiles: texts.get(PROFILES_KEY) };
+  return { receipt: texts.get(RECEIPT_KEY), writtenAt: texts.get(WRITTEN_KEY), table: texts.get(TABLE_KEY) };
 }
 
 /** The rows of a Parquet file, by its footer. */

@@ -3,7 +3,8 @@ import { pipeline } from 'node:stream/promises';
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
-import { findPeople, jsonOfRows, type SearchedPlace } from '../../engine/people/find.ts';
+import { dayOfRowSql } from '../../engine/column-sql.ts';
+import { findPeople, jsonOfRows } from '../../engine/people/find.ts';
 import type { PeopleQuery } from '../../engine/people/query.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -11,11 +12,11 @@ import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
-import { EVENTS, type Table } from '../../table/tables.ts';
+import { TABLES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../people-contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions } from './format.ts';
-import { bytesIn, type Change, type FileChange, TABLE_NAMES } from './place-version.ts';
+import { bytesIn, type Change, type FileChange } from './place-version.ts';
 
 export const peopleIn = (format: FilesFormat): People => ({
   find: (address, query, options) =>
@@ -123,10 +124,14 @@ async function lookUp(place: FilesPlace, query: PeopleQuery) {
 /** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */
 async function findRemoval(place: FilesPlace, query: PeopleQuery) {
   const { searched, conditions, people } = await lookUp(place, query);
-  const rowsLost = {
-    events: await countByDay(place, searched, 'events', conditions.events),
-    user_profiles: await countByDay(place, searched, 'user_profiles', conditions.user_profiles),
-  };
+  const rowsLost = { events: new Map<Day, number>(), user_profiles: new Map<Day, number>() };
+  for (const table of TABLES) {
+    const relation = searched.relations[table.name];
+    const { receipts } = searched.state[table.name] ?? {};
+    if (relation === undefined || receipts === undefined) continue;
+    const leaving = `${relation} WHERE ${conditions[table.name]}`;
+    rowsLost[table.name] = await rowsByDay(place.engine, leaving, dayOfRowSql(table, receipts.keys()));
+  }
   const filesWithPeople = place.version.files.filter(({ table, day }) => rowsLost[table].has(day));
   await place.localFiles.storage.checkErasable(filesWithPeople.map(({ path }) => path));
   return { people, conditions, rowsLost, filesWithPeople };
@@ -136,9 +141,13 @@ async function findRemoval(place: FilesPlace, query: PeopleQuery) {
 async function planRemoval(place: FilesPlace, query: PeopleQuery) {
   const { engine, version, localFiles } = place;
   const { people, conditions, rowsLost, filesWithPeople } = await findRemoval(place, query);
-  const changedAt = nextChangedAt(version.state.receipts, engine.clock.now());
   let { state } = version;
-  for (const table of TABLE_NAMES) state = withoutRows(state, table, rowsLost[table], changedAt);
+  for (const { name } of TABLES) {
+    const table = state[name];
+    if (table === undefined) continue;
+    const changedAt = nextChangedAt(table.receipts, engine.clock.now());
+    state = { ...state, [name]: withoutRows(table, rowsLost[name], changedAt) };
+  }
   const files: FileChange[] = [];
   for (const before of filesWithPeople) {
     const { table, day } = before;
@@ -146,19 +155,4 @@ async function planRemoval(place: FilesPlace, query: PeopleQuery) {
   }
   const change: Change = { kind: 'purge', state, files };
   return { people, change };
-}
-
-/** The rows of a table that meet a condition, by the day of their file. Profiles have one file. */
-async function countByDay(
-  { engine, version }: FilesPlace,
-  { relations }: SearchedPlace,
-  table: Table['name'],
-  condition: string,
-): Promise<ReadonlyMap<Day, number>> {
-  const relation = relations[table];
-  if (relation === undefined) return new Map();
-  if (table === EVENTS.name) return rowsByDay(engine, `${relation} WHERE ${condition}`);
-  const rows = await engine.count(`${relation} WHERE ${condition}`);
-  const file = version.files.find((file) => file.table === table);
-  return new Map(rows === 0 || file === undefined ? [] : [[file.day, rows]]);
 }

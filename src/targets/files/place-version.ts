@@ -39,9 +39,6 @@ export interface NewFile extends LiveFile {
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
-/** The tables of a place, in the order in which a change reaches them. */
-export const TABLE_NAMES: readonly Table['name'][] = ['events', 'user_profiles'];
-
 /** A place at one moment. */
 export interface PlaceVersion {
   readonly state: PlaceState;

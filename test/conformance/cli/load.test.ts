@@ -88,7 +88,7 @@ describe.each(STATEFUL_TARGETS.map(({ name }) => name))('lost days in %s', (name
     expect((await run(['sync', name, place])).code).toBe(0);
     clock.advance(NOON_AFTER('2026-01-18') - clock.now());
     expect((await run(['sync', name, place])).code).toBe(0);
-    expect((await stateOf(name, place))?.exportState?.gaps).toEqual(LOST);
+    expect((await stateOf(name, place))?.events.exportState?.gaps).toEqual(LOST);
     for (const day of LOST) {
       const done = await run(['load', name, place, await fileOf(day), '--day', day, '--json']);
       expect([done.code, JSON.parse(done.stdout)]).toMatchObject([0, { v: 1, day, days_changed: [day] }]);
@@ -97,14 +97,14 @@ describe.each(STATEFUL_TARGETS.map(({ name }) => name))('lost days in %s', (name
     const history = { DFINERY_HISTORY_DAYS: '300' };
     expect((await run(['sync', name, whole], archive, history)).code).toBe(0);
     const [state, truth] = [await stateOf(name, place), await stateOf(name, whole)];
-    expect([state?.exportState?.gaps, state?.exportState?.from_date]).toEqual([
+    expect([state?.events.exportState?.gaps, state?.events.exportState?.from_date]).toEqual([
       undefined,
-      truth?.exportState?.from_date,
+      truth?.events.exportState?.from_date,
     ]);
     for (const day of daysOf(FIRST, '2026-01-17')) {
-      expect(factsOf(state?.receipts.get(day)), day).toEqual(factsOf(truth?.receipts.get(day)));
+      expect(factsOf(state?.events.receipts.get(day)), day).toEqual(factsOf(truth?.events.receipts.get(day)));
     }
-    expect(state?.receipts.get(LOST[0])).toMatchObject({
+    expect(state?.events.receipts.get(LOST[0])).toMatchObject({
       source: 'file',
       exports: 0,
       requested_at: new Date(NOON_AFTER(LOST[0])).toISOString(),
@@ -134,7 +134,7 @@ describe('a day from a file', () => {
   it('ends where to_date_inclusive says', async () => {
     const loaded = ['load', 'duckdb', place(), await fileOf(FIRST), '--day', FIRST];
     expect((await run(loaded, service, { DFINERY_TO_DATE_INCLUSIVE: 'false' })).code).toBe(0);
-    const receiptOf = async () => (await stateOf('duckdb', place()))?.receipts.get(FIRST);
+    const receiptOf = async () => (await stateOf('duckdb', place()))?.events.receipts.get(FIRST);
     expect(await receiptOf()).toMatchObject({ to_date: addDays(FIRST, 1) });
     expect((await run(loaded, service, { DFINERY_TO_DATE_INCLUSIVE: 'true' })).code).toBe(0);
     expect(await receiptOf()).toMatchObject({ to_date: FIRST });
@@ -152,7 +152,7 @@ describe('a day from a file', () => {
   ] as const)('is refused for a file %s', async (_, file, day, why) => {
     const before = await stateOf('duckdb', place());
     expect(await load(await file(), day)).toMatchObject({ code: 2, stderr: expect.stringContaining(why) });
-    expect((await stateOf('duckdb', place()))?.receipts).toEqual(before?.receipts);
+    expect((await stateOf('duckdb', place()))?.events.receipts).toEqual(before?.events.receipts);
   });
 
   it('is refused for a file that was written before the day was over', async () => {

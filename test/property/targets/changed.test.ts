@@ -58,7 +58,7 @@ class Mirror {
   }
 
   async read(): Promise<void> {
-    const receipts = [...((await this.#place.state())?.receipts.values() ?? [])];
+    const receipts = [...((await this.#place.state())?.events.receipts.values() ?? [])];
     const rowsNow = await this.rowsOfPlace();
     for (const { day: changed } of receipts.filter((receipt) => receipt.changed_at > this.#readUpTo)) {
       const fresh = rowsNow.get(changed);

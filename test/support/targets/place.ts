@@ -5,6 +5,7 @@ import { literal } from '../../../src/base/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/query.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { Commit } from '../../../src/table/commit.ts';
+import { USER_PROFILES } from '../../../src/table/tables.ts';
 import type { OpenOptions, StatefulTarget } from '../../../src/targets/contract.ts';
 import { compactDuckDb } from '../../../src/targets/duckdb/file-copy.ts';
 import type { PurgeOptions } from '../../../src/targets/people-contract.ts';
@@ -61,7 +62,9 @@ export class Place extends Days {
   async loadProfiles(snapshot: CheckedDay, more: Partial<OpenOptions> = {}): Promise<number | undefined> {
     const sink = await this.target.open(this.place, this.options({ userProfiles: true, ...more }));
     try {
-      return await sink.replaceProfiles(snapshot, { columns: [], key_check: null });
+      const progress = { ...this.facts(snapshot.receipt.day), rewrites: true };
+      const { days, rows } = await sink.commit([snapshot], progress, USER_PROFILES);
+      return days.length === 0 ? undefined : rows;
     } finally {
       await sink.close();
     }

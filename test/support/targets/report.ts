@@ -1,5 +1,5 @@
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import { newState, type PlaceState } from '../../../src/table/place-state.ts';
+import { newState, type PlaceState, type TableState } from '../../../src/table/place-state.ts';
 import { receiptsOf, type StoredReceipt } from '../../../src/table/receipts.ts';
 import type { TargetReport } from '../../../src/targets/maintenance-contract.ts';
 
@@ -11,16 +11,18 @@ export function exampleReport(): TargetReport {
   const loaded = daysOf('2026-01-16', '2026-02-07');
   const names = ['df_start_session', HOSTILE, '설문 응답', null];
   const state: PlaceState = {
-    ...newState('Asia/Seoul'),
-    exportState: {
-      version: 1,
-      from_date: '2026-02-08',
-      start_date: '2026-01-10',
-      gaps: daysOf('2026-01-10', '2026-01-13'),
-      to_date_inclusive: true,
+    events: {
+      ...newState('Asia/Seoul').events,
+      exportState: {
+        version: 1,
+        from_date: '2026-02-08',
+        start_date: '2026-01-10',
+        gaps: daysOf('2026-01-10', '2026-01-13'),
+        to_date_inclusive: true,
+      },
+      receipts: receiptsOf(loaded.map(receiptOf)),
+      changes: CHANGES,
     },
-    receipts: receiptsOf(loaded.map(receiptOf)),
-    changes: CHANGES,
   };
   return {
     state,
@@ -60,7 +62,7 @@ export const receiptOf = (day: Day): StoredReceipt => ({
   changed_at: `${addDays(day, 2)}T03:00:02.000Z`,
 });
 
-const CHANGES: PlaceState['changes'] = [
+const CHANGES: TableState['changes'] = [
   {
     changedAt: '2026-02-01T03:00:00.000Z',
     sourceName: 'level',

@@ -41,8 +41,8 @@ describe('the page of a target', () => {
     const report = exampleReport();
     const open = { ...receiptOf('2026-02-10'), is_over: false };
     const pruned = { ...receiptOf('2026-01-17'), pruned: true as const };
-    const receipts = receiptsOf([...report.state.receipts.values(), open, pruned]);
-    const page = await reportPage({ ...report, state: { ...report.state, receipts } }, OPTIONS);
+    const receipts = receiptsOf([...report.state.events.receipts.values(), open, pruned]);
+    const page = await reportPage({ ...report, state: { events: { ...report.state.events, receipts } } }, OPTIONS);
     const days = section(page, 'Days');
     expect(days).toContain('class="so-far" title="2026-02-10: so far');
     expect(days).toContain('class="pruned" title="2026-01-17: pruned');

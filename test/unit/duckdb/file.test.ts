@@ -151,6 +151,7 @@ describe('a DuckDB file', () => {
     await place.loadProfiles(snapshot());
     await place.read('ALTER TABLE user_profiles ADD PRIMARY KEY (_key)');
     await place.read('CREATE TABLE notes (person VARCHAR REFERENCES user_profiles (_key))');
+    await place.read("INSERT INTO notes VALUES ('u-1')");
     await expect(place.loadProfiles(snapshot())).rejects.toMatchObject({
       kind: 'config',
       message: expect.stringContaining('another program changed the table user_profiles'),

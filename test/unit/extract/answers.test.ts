@@ -234,7 +234,6 @@ describe('a day that has fewer rows than are stored', () => {
     await load.loadDays(planFor(fixture.clock, fixture.target.prior(), SETTINGS), {
       state: undefined,
       commit: async () => NOTHING_STORED,
-      replaceProfiles: async () => undefined,
       recordRun: async () => {},
       close: async () => {},
     });

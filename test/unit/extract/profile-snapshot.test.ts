@@ -8,7 +8,7 @@ import { Place } from '../../support/targets/place.ts';
 
 const NOW = Date.parse('2026-01-20T00:00:00Z');
 const CSV = 'df_unified_id,df_external_id,plan\nu1,m1,gold\nu2,m2,\nu3,m3,basic\nu4,m4,basic\n';
-const SETTINGS = { columnsDrop: [], columnsHash: [], hashKey: undefined };
+const SETTINGS = { serviceId: 's', columnsDrop: [], columnsHash: [], hashKey: undefined };
 const NO_LIMITS = {
   limits: { limit: undefined, remaining: undefined, resetAt: undefined, retryAt: undefined },
   serverTime: undefined,

@@ -135,7 +135,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       { n: '5', r: null },
       { n: null, r: expect.stringContaining('"m":"new"') },
     ]);
-    expect((await place.state())?.columns.find(({ source }) => source === 'm')?.type).toBeNull();
+    expect((await place.state())?.events.columns.find(({ source }) => source === 'm')?.type).toBeNull();
   });
 
   it('that are new under freeze have the text null in _rescued where they are declared as text', async () => {
@@ -163,7 +163,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
   it('are recorded with the day of the cell that widened them, though an earlier cell has its shape', async () => {
     await place.load([[place.of(D1, [{ id: 'a', b: 'FALSE' }])]]);
     await place.load([[place.of(D2, [{ id: 'b', b: 'true' }]), place.of(D3, [{ id: 'c', b: 'gold' }])]]);
-    const changes = (await place.state())?.changes.filter(({ change }) => change === 'widened');
+    const changes = (await place.state())?.events.changes.filter(({ change }) => change === 'widened');
     expect(changes).toMatchObject([{ sourceName: 'b', toType: 'string', day: D3, shape: 'aaaa' }]);
   });
 
@@ -172,14 +172,14 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       [place.of(D1, [{ id: 'a', n: '5' }]), place.of(D2, [{ id: 'b', n: 'x' }]), place.of(D3, [{ id: 'c' }])],
     ]);
     await place.load([[place.of(D3, [{ id: 'c', n: 'y', m: '1' }])]]);
-    const changes = (await place.state())?.changes.filter(({ sourceName }) => ['n', 'm'].includes(sourceName));
+    const changes = (await place.state())?.events.changes.filter(({ sourceName }) => ['n', 'm'].includes(sourceName));
     expect(changes).toMatchObject([
       { sourceName: 'n', change: 'added', toType: 'string', day: D1 },
       { sourceName: 'm', change: 'added', toType: 'long', day: D3 },
     ]);
     // That a column is missing is told once.
     await place.load([[place.of('2026-01-04', [{ id: 'd' }])], [place.of('2026-01-05', [{ id: 'e' }])]]);
-    const missing = (await place.state())?.changes.filter(
+    const missing = (await place.state())?.events.changes.filter(
       ({ change, sourceName }) => change === 'missing' && sourceName === 'n',
     );
     expect(missing).toMatchObject([{ day: '2026-01-04' }]);

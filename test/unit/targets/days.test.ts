@@ -18,9 +18,9 @@ describe.each(TARGET_NAMES)('%s', (name) => {
 
   it('stores days in any order, and moves the cursor over an unbroken row of days', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])], [place.of(D3, [{ id: 'c' }])]]);
-    expect((await place.state())?.exportState?.from_date).toBe(D2);
+    expect((await place.state())?.events.exportState?.from_date).toBe(D2);
     await place.load([[place.of(D2, [{ id: 'b' }])]]);
-    expect((await place.state())?.exportState?.from_date).toBe('2026-01-04');
+    expect((await place.state())?.events.exportState?.from_date).toBe('2026-01-04');
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D3} c`]);
     await agrees();
   });
@@ -46,7 +46,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await agrees();
     await place.load([[place.shared(D1, [a, b])]]);
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D2} c`]);
-    expect((await place.state())?.receipts.get(D1)).toMatchObject({ rows: 2, rows_stored: 1 });
+    expect((await place.state())?.events.receipts.get(D1)).toMatchObject({ rows: 2, rows_stored: 1 });
     await agrees();
   });
 
@@ -65,7 +65,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
   it('stores a day without rows, and a day that became empty', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [])]]);
     await place.load([[place.of(D1, [])]]);
-    expect((await place.state())?.exportState?.from_date).toBe(D3);
+    expect((await place.state())?.events.exportState?.from_date).toBe(D3);
     await agrees();
   });
 
@@ -76,7 +76,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     expect(await place.prune(D2, true)).toEqual({ days: [D1], rows: 1 });
     expect(await place.keys()).toEqual([`${D2} b`]);
     const state = await place.state();
-    expect([state?.receipts.get(D1)?.pruned, state?.exportState?.from_date]).toEqual([true, D3]);
+    expect([state?.events.receipts.get(D1)?.pruned, state?.events.exportState?.from_date]).toEqual([true, D3]);
     // No run takes them for rows that somebody else removed.
     await place.load([]);
     expect(place.log.filter(({ level }) => level === 'warn')).toEqual([]);
@@ -93,7 +93,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     ]);
     if (name === 'duckdb') await place.read(`DELETE FROM events WHERE event_date = '${D1}'`);
     else rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
-    expect((await place.state())?.receipts.get(D1)).toMatchObject({ pruned: true });
+    expect((await place.state())?.events.receipts.get(D1)).toMatchObject({ pruned: true });
     expect((await place.verify()).differences).toEqual([]);
     await place.load([[place.of(D3, [{ id: 'c', member: 'm3', df_unified_id: 'u3' }])]]);
     await place.purge(['m3']);

@@ -176,7 +176,7 @@ describe('a Delta table on a disk', () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
     const [{ path }] = actions(0, 'add');
     append(1, { remove: { path, deletionTimestamp: Date.now(), dataChange: true } });
-    expect((await place.state())?.receipts.get(D1)).toMatchObject({ pruned: true });
+    expect((await place.state())?.events.receipts.get(D1)).toMatchObject({ pruned: true });
     await place.load([[place.of(D3, [{ id: 'c' }])]]);
     expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`]);
   });
@@ -187,8 +187,8 @@ describe('a Delta table on a disk', () => {
     rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
     expect(await place.load([[d2]])).toMatchObject([{ days: [], daysUnchanged: [D2] }]);
     expect(await place.keys()).toEqual([`${D2} b`]);
-    const { receipts } = (await place.state()) ?? {};
-    expect((await place.state())?.receipts).toEqual(receipts);
+    const receipts = (await place.state())?.events.receipts;
+    expect((await place.state())?.events.receipts).toEqual(receipts);
   });
 
   it('keeps files that left for a day, then removes them, and those of dead runs', async () => {
@@ -260,7 +260,7 @@ describe('a Delta table on a disk', () => {
     await place.load(days.slice(100).map((day) => [place.of(day, [{ id: day }])]));
     expect(bytes() / half).toBeLessThan(2.6);
     expect(statSync(entryPath(199)).size).toBeLessThan(2 * statSync(entryPath(99)).size);
-    expect((await place.state())?.receipts.size).toBe(200);
+    expect((await place.state())?.events.receipts.size).toBe(200);
     // Entries before a checkpoint go after 30 days.
     place.clock = { ...place.clock, now: () => Date.now() + 31 * DAY_MS };
     await place.load(Array.from({ length: 10 }, (_, i) => [place.of(addDays(D1, 200 + i), [{ id: 'x' }])]));

@@ -72,7 +72,10 @@ describe('a Parquet folder', () => {
     const after = state();
     rmSync(place.place, { recursive: true });
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
-    writeFileSync(join(place.place, '_dfinery.json'), JSON.stringify({ ...state(), columns: after.columns }));
+    writeFileSync(
+      join(place.place, '_dfinery.json'),
+      JSON.stringify({ ...state(), events: { ...state().events, columns: after.events.columns } }),
+    );
     expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining('2 files')] });
     expect(await place.find(['m1'])).toMatchObject({ rowCount: 2 });
     expect(await place.report()).toMatchObject({ rows: 2 });
@@ -104,10 +107,10 @@ describe('a Parquet folder', () => {
     it('adopts a copy of a file, with the receipt of the state', async () => {
       rmSync(fileOf(D1));
       cpSync(copyOf(D1), fileOf(D1));
-      const receipt = (await place.state())?.receipts.get(D1);
+      const receipt = (await place.state())?.events.receipts.get(D1);
       await place.load([[place.of(D3, [{ id: 'c' }])]]);
-      expect((await place.state())?.receipts.get(D1)).toEqual(receipt);
-      expect(state().days[0].file.modified).toBe(statSync(fileOf(D1)).mtimeMs);
+      expect((await place.state())?.events.receipts.get(D1)).toEqual(receipt);
+      expect(state().events.days[0].file.modified).toBe(statSync(fileOf(D1)).mtimeMs);
       expect([warnings(), (await place.verify()).differences]).toEqual([[], []]);
     });
 
@@ -117,8 +120,8 @@ describe('a Parquet folder', () => {
       await place.load([[place.of(D3, [{ id: 'c', more: '1' }])], [place.of('2026-01-04', [{ id: 'd' }])]]);
       expect(warnings()).toEqual([expect.stringContaining(`--from ${D1} --to ${D1}`)]);
       expect(readFileSync(fileOf(D1))).toEqual(bytes);
-      const { receipts, exportState } = (await place.state()) ?? {};
-      expect([receipts?.get(D1)?.pruned, exportState?.from_date]).toEqual([undefined, '2026-01-05']);
+      const events = (await place.state())?.events;
+      expect([events?.receipts.get(D1)?.pruned, events?.exportState?.from_date]).toEqual([undefined, '2026-01-05']);
       expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining(D1) }]);
       expect((await place.purge(['nobody'])).unreached).toEqual([expect.stringContaining(D1)]);
     });
@@ -179,7 +182,7 @@ describe('a Parquet folder', () => {
       writeFileSync(path, written);
       expect((await place.verify()).differences).toEqual([]);
       writeFileSync(path, damaged);
-      expect((await place.state())?.profiles).toBeUndefined();
+      expect((await place.state())?.user_profiles).toBeUndefined();
       await place.loadProfiles(profilesOf('next'));
       expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'next' }]);
       expect((await place.verify()).differences).toEqual([]);
@@ -265,7 +268,7 @@ describe('a Parquet folder', () => {
     ['a day that leads elsewhere', 'day'],
   ])('refuses a state with %s, and changes nothing', async (_, text) => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    const bad = { ...state(), days: [{ ...state().days[0], day: '../../x' }] };
+    const bad = { ...state(), events: { ...state().events, days: [{ ...state().events.days[0], day: '../../x' }] } };
     writeFileSync(join(place.place, '_dfinery.json'), text === 'day' ? JSON.stringify(bad) : text);
     await expect(place.load([[place.of(D2, [{ id: 'b' }])]])).rejects.toMatchObject({ exitCode: 2 });
     expect(readdirSync(join(place.place, 'events'))).toEqual([`event_date=${D1}`]);
@@ -308,8 +311,8 @@ describe('a Parquet folder', () => {
     rmSync(lock);
     await place.load([[place.of(D3, [{ id: 'c' }])]]);
     expect(place.log.filter(({ event }) => event === 'days.removed')).toEqual([]);
-    expect(state().days[0]).toMatchObject({ day: D1, rows_stored: 0 });
-    expect(state().days[0]).not.toHaveProperty('pruned');
+    expect(state().events.days[0]).toMatchObject({ day: D1, rows_stored: 0 });
+    expect(state().events.days[0]).not.toHaveProperty('pruned');
   });
 
   it('is locked only while a batch is committed', async () => {

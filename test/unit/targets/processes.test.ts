@@ -54,7 +54,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await Promise.all(children.map(async (child) => expect(await once(child, 'exit')).toEqual([0, null])));
     expect(await place.keys()).toEqual(days.map((day) => `${day} ${day}`));
     const state = await place.state();
-    expect([state?.exportState?.from_date, state?.receipts.size]).toEqual(['2026-01-16', 15]);
+    expect([state?.events.exportState?.from_date, state?.events.receipts.size]).toEqual(['2026-01-16', 15]);
     expect((await place.verify()).differences).toEqual([]);
   });
 });

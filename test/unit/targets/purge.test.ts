@@ -98,7 +98,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
   it('of all rows of a day does not make the day pruned', async () => {
     await place.load([[place.of(D1, [person('a', 'm1')]), place.of(D2, [person('b', 'm2')])]]);
     await purge(async () => 0);
-    const receipt = (await place.state())?.receipts.get(D1);
+    const receipt = (await place.state())?.events.receipts.get(D1);
     expect([receipt?.rows, receipt?.rows_stored, receipt?.pruned]).toEqual([1, 0, undefined]);
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
   });

@@ -160,7 +160,7 @@ describe.each(['duckdb', 'parquet', 'delta', 'delta in a bucket'])('%s:', (kind)
         expect(seen, cut.name).toEqual(expect.arrayContaining(before.filter((row) => after.includes(row))));
         if (name !== 'parquet') expect([[...before], [...after]], cut.name).toContainEqual(seen);
         if (seen.length > 0) expect((await place.verify()).differences, cut.name).toEqual([]);
-        const cursor = (await place.state())?.exportState?.from_date ?? '';
+        const cursor = (await place.state())?.events.exportState?.from_date ?? '';
         expect(cursor <= ((await rows()).some((row) => row.startsWith(D2)) ? D3 : D2), cut.name).toBe(true);
         if (what === 'a purge') {
           const { rowCount: left } = await place.find(['SECRET']);

@@ -54,8 +54,11 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     const before = [await place.state(), await place.read('SELECT *, _loaded_at FROM events ORDER BY ALL')] as const;
     expect(await commit(again({ is_over: true }))).toMatchObject({ days: [], daysChanged: [] });
     const after = await place.state();
-    expect([before[0]?.exportState?.from_date, after?.exportState?.from_date]).toEqual([D3, '2026-01-04']);
-    expect(after?.receipts.get(D3)?.changed_at).toBe(before[0]?.receipts.get(D3)?.changed_at);
+    expect([before[0]?.events.exportState?.from_date, after?.events.exportState?.from_date]).toEqual([
+      D3,
+      '2026-01-04',
+    ]);
+    expect(after?.events.receipts.get(D3)?.changed_at).toBe(before[0]?.events.receipts.get(D3)?.changed_at);
     expect(await place.read('SELECT *, _loaded_at FROM events ORDER BY ALL')).toEqual(before[1]);
   });
 
@@ -117,7 +120,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
 
   it('is told by the time of its change, also if another day or a person took its rows', async () => {
     const changed = async () =>
-      new Map([...((await place.state())?.receipts ?? [])].map(([day, r]) => [day, r.changed_at]));
+      new Map([...((await place.state())?.events.receipts ?? [])].map(([day, r]) => [day, r.changed_at]));
     const moved = async (work: () => Promise<unknown>) => {
       const before = await changed();
       await work();

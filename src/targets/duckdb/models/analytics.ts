@@ -6,7 +6,7 @@ import { type Zone, zoneOf } from '../../../cells/types/zone.ts';
 import { localTimeSql, occurredAtSql, valueSql } from '../../../engine/column-sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { foldName } from '../../../table/names.ts';
-import type { PlaceState, StoredProfiles } from '../../../table/place-state.ts';
+import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { isItemGroup, type StoredColumn, typedColumns } from '../../../table/tables.ts';
 import type { PlaceOptions } from '../../place-options.ts';
 import { withLoadedFile } from '../file-state.ts';
@@ -57,7 +57,7 @@ export async function refreshModels(engine: Engine, state: PlaceState): Promise<
 
 async function createModels(
   engine: Engine,
-  { columns, timezone, profiles }: PlaceState,
+  { events: { columns, timezone }, user_profiles: profiles }: PlaceState,
   models: readonly Model[],
 ): Promise<void> {
   const relations = relationsOf(columns, zoneOf(timezone));
@@ -85,7 +85,7 @@ async function foreignNames(engine: Engine): Promise<ReadonlySet<string>> {
  * The SELECT of a person each, with the columns of the profile whose names it does not have already. Of two profiles
  * of a person the first counts: the `_key` of the second ends with `#2`.
  */
-function withAttributes(sql: string, model: Model, { columns }: StoredProfiles): string {
+function withAttributes(sql: string, model: Model, { columns }: TableState): string {
   const names = new Set(Object.keys(model.columns).map(foldName));
   const attributes = typedColumns(columns).flatMap(({ name }) => (names.has(foldName(name)) ? [] : [identifier(name)]));
   if (attributes.length === 0) return sql;

@@ -4,12 +4,12 @@ import validStats from '../../../../schemas/delta-log.stats.validator';
 import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
-import type { PlaceState, TableState } from '../../../table/place-state.ts';
+import type { TableState } from '../../../table/place-state.ts';
 import { typedColumns } from '../../../table/tables.ts';
 import { columnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
 import type { Change, FileChange, LiveFile, NewFile } from '../place-version.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
-import { stateActions } from './delta-state.ts';
+import { type LogState, stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
 import type { LatestTable, Snapshot } from './protocol/snapshot.ts';
 import { deltaColumns, partitionColumnsOf, protocolOf, retentionSetting, schemaString } from './schema.ts';
@@ -19,12 +19,17 @@ import { deltaColumns, partitionColumnsOf, protocolOf, retentionSetting, schemaS
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
 
+/** A change of one table, and what its log holds after it. */
+export interface TableChange extends Omit<Change, 'state'> {
+  readonly state: LogState;
+}
+
 export const addedIn = (files: readonly FileChange[]): NewFile[] => files.flatMap(({ file }) => file ?? []);
 
-/** The actions of the log entry that makes a change of one table. `leaving`: paths of live files that leave the table. */
+/** The actions of the log entry that makes a change. `leaving`: paths of live files that leave the table. */
 export function commitActions(
   latest: LatestTable,
-  { kind, files, state }: Change,
+  { kind, files, state }: TableChange,
   leaving: ReadonlySet<string>,
 ): Action[] {
   const { snapshot } = latest;
@@ -49,7 +54,7 @@ export function commitActions(
 }
 
 /** The actions that make the table, or change its columns or its setting; none if nothing changes. */
-function tableActions({ snapshot, retentionMs }: LatestTable, state: PlaceState, timestamp: number): Action[] {
+function tableActions({ snapshot, retentionMs }: LatestTable, state: TableState, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
   const metaData: MetaData = {
     ...before,

@@ -9,13 +9,14 @@ import { jsonOf } from '../../../base/json.ts';
 import type { Difference } from '../../../engine/rows/check-rows.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
-import { newState, profilesAsTable, profilesFromTable, type RunRecord } from '../../../table/place-state.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import { newState, type RunRecord } from '../../../table/place-state.ts';
+import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
 import { dayFolder } from '../parquet-file.ts';
-import { type Change, type NewFile, type PlaceVersion, type PlannedChange, TABLE_NAMES } from '../place-version.ts';
-import { addedIn } from './commit-actions.ts';
+import type { Change, NewFile, PlaceVersion, PlannedChange } from '../place-version.ts';
+import { addedIn, type TableChange } from './commit-actions.ts';
+import type { LogState } from './delta-state.ts';
 import { DeltaTable } from './delta-table.ts';
 import { isDataFile, isOurs, logFolder } from './protocol/entry.ts';
 import { deltaColumns, readableName } from './schema.ts';
@@ -75,13 +76,17 @@ class DeltaLog implements FilesLog {
   get version(): PlaceVersion | undefined {
     const events = this.#events.view;
     const profiles = this.#profiles?.view;
-    const stored = profiles && profilesFromTable(profiles.state);
+    const [receipt] = profiles?.state.receipts.values() ?? [];
     // Somebody may have removed the file of profiles.
-    const hasProfiles = profiles !== undefined && stored !== undefined && stored.receipt.pruned !== true;
+    const hasProfiles = profiles !== undefined && receipt !== undefined && receipt.pruned !== true;
     if (events === undefined && !hasProfiles) return undefined;
-    const state = events?.state ?? newState(profiles?.state.timezone ?? null);
     return {
-      state: { ...state, lastRun: this.#lastRun, ...(hasProfiles && { profiles: stored }) },
+      state: {
+        events: events?.state ?? newState(profiles?.state.timezone ?? null).events,
+        user_profiles: hasProfiles ? profiles.state : undefined,
+        suppressionLength: events?.state.suppressionLength,
+        lastRun: this.#lastRun,
+      },
       files: [...(events?.files.values() ?? []), ...(hasProfiles ? profiles.files.values() : [])],
       // A commit is one step.
       damage: [],
@@ -134,28 +139,29 @@ class DeltaLog implements FilesLog {
    * The change of each table, events first. A purge changes both, so that no run that began before can bring people
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
-  async #changesOfTables(change: Change): Promise<[DeltaTable, Change][]> {
+  async #changesOfTables(change: Change): Promise<[DeltaTable, TableChange][]> {
     const { kind, state } = change;
+    // The log of events has what belongs to the whole place.
+    const eventsState: LogState = { ...state.events, suppressionLength: state.suppressionLength };
     const [events, profiles] = [this.#events, this.#profiles];
-    const changes: [DeltaTable, Change][] = [];
-    const profileState = profilesAsTable(state);
+    const changes: [DeltaTable, TableChange][] = [];
     const profileFiles = change.files.filter(({ table }) => table === USER_PROFILES.name);
-    if (profiles !== undefined && profileState !== undefined && (kind === 'purge' || profileFiles.length > 0)) {
-      changes.push([profiles, { kind, state: { ...profileState, changes: [] }, files: profileFiles }]);
+    if (profiles !== undefined && state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0)) {
+      changes.push([profiles, { kind, state: state.user_profiles, files: profileFiles }]);
     }
     const makesProfiles = changes.length > 0 && profiles?.view === undefined;
     const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
     // Other files get the types that columns have now.
     for await (const file of this.#localFiles.conform(this.version?.files ?? [], change)) eventFiles.push(file);
-    const isChanged = events.view !== undefined && (makesProfiles || !events.hasStored(state));
+    const isChanged = events.view !== undefined && (makesProfiles || !events.hasStored(eventsState));
     if (kind === 'purge' || eventFiles.length > 0 || isChanged) {
-      changes.unshift([events, { kind, state, files: eventFiles }]);
+      changes.unshift([events, { kind, state: eventsState, files: eventFiles }]);
     }
     return changes;
   }
 
   /** Stores all files, then creates the entry of each table. */
-  async #commit(changes: readonly [DeltaTable, Change][]): Promise<void> {
+  async #commit(changes: readonly [DeltaTable, TableChange][]): Promise<void> {
     await this.#putFiles(changes.flatMap(([, { files }]) => addedIn(files)));
     for (const [i, [table, change]] of changes.entries()) {
       if (await table.commit(change)) continue;
@@ -188,7 +194,7 @@ class DeltaLog implements FilesLog {
   }
 
   async foreign(): Promise<string[]> {
-    const paths = await Promise.all(TABLE_NAMES.map((table) => pathsIn(this.#storage, table)));
+    const paths = await Promise.all(TABLES.map(({ name }) => pathsIn(this.#storage, name)));
     return paths.flat().filter((path) => !isOurs(path));
   }
 

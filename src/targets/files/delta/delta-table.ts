@@ -4,14 +4,13 @@ import { configError } from '../../../base/errors.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { type Difference, difference } from '../../../engine/rows/check-rows.ts';
 import type { StoredObject } from '../../../storage/storage.ts';
-import type { PlaceState } from '../../../table/place-state.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import type { FilesOptions, OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
-import type { Change, LiveFile } from '../place-version.ts';
-import { commitActions, dayFilesOf } from './commit-actions.ts';
-import { stateActions, stateOf } from './delta-state.ts';
+import type { LiveFile } from '../place-version.ts';
+import { commitActions, dayFilesOf, type TableChange } from './commit-actions.ts';
+import { type LogState, stateActions, stateOf } from './delta-state.ts';
 import { entryPath, logFolder, type TableLocation } from './protocol/entry.ts';
 import { type LatestTable, readSnapshot, Snapshot } from './protocol/snapshot.ts';
 import { checkProtocol, partitionColumnsOf, retentionMsOf, schemaString } from './schema.ts';
@@ -20,7 +19,7 @@ import { CHECKPOINT_EVERY, eraseHistory, expiredFiles, renewCheckpoint } from '.
 /** What a table holds at its latest version. */
 interface TableView {
   /** Days whose file is missing count as pruned. */
-  readonly state: PlaceState;
+  readonly state: LogState;
   readonly files: ReadonlyMap<Day, LiveFile>;
 }
 
@@ -69,12 +68,12 @@ export class DeltaTable {
   }
 
   /** True if the latest version has this state, and all of its files are there. */
-  hasStored(state: PlaceState): boolean {
+  hasStored(state: LogState): boolean {
     return this.#missing.size === 0 && stateActions(this.#snapshot.domains, state).length === 0;
   }
 
   /** Makes a change of this table visible by the next entry; false if another writer has created that. */
-  async commit(change: Change): Promise<boolean> {
+  async commit(change: TableChange): Promise<boolean> {
     const { storage, table } = this.#location;
     const isReplaced = (file: LiveFile) => change.files.some(({ day }) => day === file.day || table !== EVENTS.name);
     const replaced = [...(this.view?.files.values() ?? [])].filter(isReplaced).map(({ path }) => path);

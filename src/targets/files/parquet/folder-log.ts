@@ -101,7 +101,7 @@ class FolderLog implements FilesLog {
       this.#warnOfRemovedDays();
       const { change = unchanged(this.version), report } = await plan();
       if (change !== undefined) {
-        const before = this.version ?? emptyFolder(change.state.timezone);
+        const before = this.version ?? emptyFolder(change.state.events.timezone);
         this.version = await commitToFolder(this.#localFiles, before, change, checkHeld);
       }
       return report;
@@ -137,7 +137,7 @@ class FolderLog implements FilesLog {
 
   /** True if the file of profiles is one of this program, also if it is damaged. */
   get #hasProfiles(): boolean {
-    return this.version?.state.profiles !== undefined || this.version?.damaged.has(PROFILES_FILE) === true;
+    return this.version?.state.user_profiles !== undefined || this.version?.damaged.has(PROFILES_FILE) === true;
   }
 
   #path(path: string): string {

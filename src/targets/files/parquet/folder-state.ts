@@ -4,21 +4,19 @@ import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import { OWN_FOLDER } from '../../../storage/storage.ts';
-import type { PlaceState, RunRecord, StoredProfiles } from '../../../table/place-state.ts';
+import {
+  type PlaceState,
+  type RunRecord,
+  type TableJson,
+  type TableState,
+  tableFromJson,
+  tableToJson,
+} from '../../../table/place-state.ts';
 import type { StoredReceipt } from '../../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { dayFolder, dayOfFolder } from '../parquet-file.ts';
 import type { ColumnTypes, LiveFile } from '../place-version.ts';
-import {
-  checked,
-  fromStored,
-  parseJson,
-  receiptOf,
-  refuseNewer,
-  type StoredState,
-  storedProfilesOf,
-  toStored,
-} from '../stored-state.ts';
+import { checked, parseJson, refuseNewer } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
 /** What the folder holds, beside its files. */
@@ -68,10 +66,17 @@ interface FileJson extends Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha
   readonly written_at: string;
 }
 
-interface FolderJson extends StoredState {
-  readonly last_run?: RunRecord;
-  readonly profiles?: StoredProfiles & { readonly file?: FileJson };
+interface TableOfFolder extends Omit<TableJson, 'days'> {
   readonly days: readonly (StoredReceipt & { readonly file?: FileJson })[];
+}
+
+interface FolderJson {
+  readonly v: number;
+  readonly writer: string;
+  readonly suppression_length?: number;
+  readonly last_run?: RunRecord;
+  readonly events: TableOfFolder;
+  readonly user_profiles?: TableOfFolder;
 }
 
 /** The member `file` of a day, or of the profiles. */
@@ -83,16 +88,19 @@ const fileMember = (file: RecordedFile | undefined): { readonly file?: FileJson 
 
 /** The text of `_dfinery.json`. */
 export function serializeState({ state, files }: StateFile): string {
-  const { receipts, lastRun, profiles } = state;
-  const stored: FolderJson & { readonly v: number; readonly writer: string } = {
+  const { events, user_profiles, lastRun, suppressionLength } = state;
+  const tableOf = (table: TableState, name: Table['name']): TableOfFolder => {
+    const fileOf = ({ day }: StoredReceipt) => fileMember(files.get(filePath(day, name)));
+    const { days, ...json } = tableToJson(table);
+    return { ...json, days: days.map((receipt) => ({ ...receipt, ...fileOf(receipt) })) };
+  };
+  const stored: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
-    ...toStored(state),
+    ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
     ...(lastRun !== undefined && { last_run: lastRun }),
-    ...(profiles !== undefined && { profiles: { ...profiles, ...fileMember(files.get(PROFILES_FILE)) } }),
-    days: [...receipts.values()].map((receipt) => {
-      return { ...receipt, ...fileMember(files.get(filePath(receipt.day, EVENTS.name))) };
-    }),
+    events: tableOf(events, EVENTS.name),
+    ...(user_profiles !== undefined && { user_profiles: tableOf(user_profiles, USER_PROFILES.name) }),
   };
   return `${JSON.stringify(stored)}\n`;
 }
@@ -102,18 +110,22 @@ export function parseStateFile(text: string, where: string): StateFile {
   const value = parseJson(text, where);
   refuseNewer(value, FORMAT_VERSION, where);
   const stored = checked<FolderJson>(validFolder, value, where);
-  const receipts = stored.days.map(({ file: _file, ...receipt }) => receiptOf(receipt, where));
-  const profiles = storedProfilesOf(stored.profiles, where);
-  const state = { ...fromStored(stored, receipts, where), profiles, lastRun: stored.last_run };
-
   const files = new Map<string, RecordedFile>();
-  const record = (table: Table['name'], day: Day, file: FileJson | undefined) => {
-    if (file === undefined) return;
-    const { written_at: writtenAt, ...facts } = file;
-    const path = filePath(day, table);
-    files.set(path, { ...facts, writtenAt, table, day, path });
+  const tableFrom = ({ days, ...json }: TableOfFolder, table: Table['name']) => {
+    const receipts = days.map(({ file, ...receipt }) => {
+      if (file === undefined) return receipt;
+      const { written_at: writtenAt, ...recorded } = file;
+      const path = filePath(receipt.day, table);
+      files.set(path, { ...recorded, writtenAt, table, day: receipt.day, path });
+      return receipt;
+    });
+    return tableFromJson({ ...json, days: receipts });
   };
-  for (const { day, file } of stored.days) record(EVENTS.name, day, file);
-  if (profiles !== undefined) record(USER_PROFILES.name, profiles.receipt.day, stored.profiles?.file);
+  const state: PlaceState = {
+    events: tableFrom(stored.events, EVENTS.name),
+    user_profiles: stored.user_profiles && tableFrom(stored.user_profiles, USER_PROFILES.name),
+    lastRun: stored.last_run,
+    suppressionLength: stored.suppression_length,
+  };
   return { state, files };
 }

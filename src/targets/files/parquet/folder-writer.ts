@@ -41,8 +41,8 @@ export async function commitToFolder(
     const { state, damaged, recordedProfiles } = version;
     const files = new Map<string, RecordedFile>(version.files.map((file) => [file.path, file]));
     for (const [path, file] of damaged) if (file !== undefined) files.set(path, file);
-    const profiles = state.profiles ?? (damaged.has(PROFILES_FILE) ? recordedProfiles : undefined);
-    const text = serializeState({ state: { ...state, profiles }, files });
+    const user_profiles = state.user_profiles ?? (damaged.has(PROFILES_FILE) ? recordedProfiles : undefined);
+    const text = serializeState({ state: { ...state, user_profiles }, files });
     if (text === version.text) return version;
     checkHeld();
     await storage.write(STATE_FILE, text);
@@ -91,15 +91,14 @@ export async function commitToFolder(
  * without a new file, and the length of the suppression list. So a day whose file is gone has no rows by its receipt.
  */
 function announcedState(before: PlaceState, { state: after, files }: Change): PlaceState {
-  const { columns, timezone, suppressionLength } = after;
+  const { columns, timezone } = after.events;
   const newPaths = new Set(files.flatMap(({ file }) => file?.path ?? []));
-  const receipts = [...after.receipts.values()].filter(({ day }) => !newPaths.has(filePath(day, EVENTS.name)));
+  const receipts = [...after.events.receipts.values()].filter(({ day }) => !newPaths.has(filePath(day, EVENTS.name)));
+  const allReceipts = receiptsOf([...before.events.receipts.values(), ...receipts]);
   return {
     ...before,
-    columns,
-    timezone,
-    suppressionLength,
-    receipts: receiptsOf([...before.receipts.values(), ...receipts]),
-    profiles: newPaths.has(PROFILES_FILE) ? before.profiles : after.profiles,
+    events: { ...before.events, columns, timezone, receipts: allReceipts },
+    user_profiles: newPaths.has(PROFILES_FILE) ? before.user_profiles : after.user_profiles,
+    suppressionLength: after.suppressionLength,
   };
 }

@@ -6,7 +6,7 @@ import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/faults.ts';
-import { profilesAsTable, type StoredProfiles } from '../../../table/place-state.ts';
+import type { TableState } from '../../../table/place-state.ts';
 import { damagedWarning } from '../../../table/place-warnings.ts';
 import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
@@ -21,7 +21,7 @@ import {
   rowsOfFile,
 } from '../parquet-file.ts';
 import type { ColumnTypes, PlaceVersion } from '../place-version.ts';
-import { receiptOf, storedProfilesOf } from '../stored-state.ts';
+import { receiptOf, tableStateOf } from '../stored-state.ts';
 import {
   dayOfPath,
   type FolderFile,
@@ -39,7 +39,7 @@ export interface FolderVersion extends PlaceVersion {
   /** By path: files that are neither recorded nor written later. The recorded file may come back from a copy. */
   readonly damaged: ReadonlyMap<string, RecordedFile | undefined>;
   /** What is recorded of profiles: it stays while their file is damaged. */
-  readonly recordedProfiles: StoredProfiles | undefined;
+  readonly recordedProfiles: TableState | undefined;
   /** Days whose file somebody removed since. */
   readonly removedDays: readonly Day[];
   /** The text of `_dfinery.json`; undefined before the first commit. */
@@ -66,38 +66,39 @@ export async function readFolder(
   const files: FolderFile[] = [];
   const damaged = new Map<string, RecordedFile | undefined>();
   const adoptedReceipts: StoredReceipt[] = [];
-  let adoptedProfiles: StoredProfiles | undefined;
-  const tables = [state, profilesAsTable(state)].filter((table) => table !== undefined);
+  let adoptedProfiles: TableState | undefined;
+  const tables = [state.events, state.user_profiles].filter((table) => table !== undefined);
+  const [profilesReceipt] = state.user_profiles?.receipts.values() ?? [];
   const columnsOfTables = tables.map((table) => columnTypes(parquetColumns(table)));
   // A file with other columns is looked into.
   const columnsBySchema = new Map(columnsOfTables.map((columns) => [schemaOf(columns), columns]));
   const filesOnDisk = await listFiles(root);
   for (const { path, day, ...onDisk } of filesOnDisk) {
-    const receipt = day === undefined ? state.profiles?.receipt : state.receipts.get(day);
+    const receipt = day === undefined ? profilesReceipt : state.events.receipts.get(day);
     const stored = { path, file: recorded.get(path), receipt, columnsBySchema };
     const compared = await compareFile(engine, join(root, path), onDisk, stored);
     if (compared !== undefined) {
       const { file, contents } = compared;
       files.push(file);
-      if (contents?.profiles !== undefined) adoptedProfiles = contents.profiles;
+      if (contents?.snapshot !== undefined) adoptedProfiles = contents.snapshot;
       else if (contents !== undefined) adoptedReceipts.push(contents.receipt);
     } else if (receipt !== undefined || day !== undefined) {
       damaged.set(path, recorded.get(path));
     }
   }
   // Without a row there is no file.
-  const hasProfiles = files.some(({ path }) => path === PROFILES_FILE) || state.profiles?.receipt.rows_stored === 0;
-  const profiles = hasProfiles ? (adoptedProfiles ?? state.profiles) : undefined;
-  const receipts = receiptsOf([...state.receipts.values(), ...adoptedReceipts]);
+  const hasProfiles = files.some(({ path }) => path === PROFILES_FILE) || profilesReceipt?.rows_stored === 0;
+  const user_profiles = hasProfiles ? (adoptedProfiles ?? state.user_profiles) : undefined;
+  const receipts = receiptsOf([...state.events.receipts.values(), ...adoptedReceipts]);
   const goneDays = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));
   const changedAt = nextChangedAt(receipts, engine.clock.now());
-  const stateNow = { ...state, receipts: withPruned(receipts, goneDays, changedAt), profiles };
+  const events = { ...state.events, receipts: withPruned(receipts, goneDays, changedAt) };
   return {
-    state: stateNow,
+    state: { ...state, events, user_profiles },
     files,
     damaged,
     damage: damageIn(damaged),
-    recordedProfiles: state.profiles,
+    recordedProfiles: state.user_profiles,
     removedDays: goneDays,
     text,
   };
@@ -169,7 +170,7 @@ async function compareFile(
     contents.writtenAt > (file?.writtenAt ?? changedBefore) || contents.receipt.changed_at > changedBefore;
   if (!isRecorded && !isLater) return undefined;
   const { day, rows_stored: rows } = contents.receipt;
-  const { name: table } = contents.profiles === undefined ? EVENTS : USER_PROFILES;
+  const { name: table } = contents.snapshot === undefined ? EVENTS : USER_PROFILES;
   if (path !== filePath(day, table)) return undefined;
   const { writtenAt, columns } = contents;
   const schema = schemaOf(columns);
@@ -181,11 +182,12 @@ type FileContents = NonNullable<Awaited<ReturnType<typeof readContents>>>;
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it. */
 async function readContents(engine: Engine, path: string) {
   try {
-    const { receipt: text = '', profiles = '', writtenAt = '' } = await readMetadata(engine, path);
+    const { receipt: text = '', table, writtenAt = '' } = await readMetadata(engine, path);
     const receipt = receiptOf(jsonOf(text), path);
     if ((await rowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
     const columns = await describeFile(engine, path);
-    return { receipt, profiles: storedProfilesOf(jsonOf(profiles), path), writtenAt, columns };
+    const snapshot = table === undefined ? undefined : tableStateOf(jsonOf(table), path);
+    return { receipt, snapshot, writtenAt, columns };
   } catch (error) {
     engine.throwIfAborted();
     if (isOutOfMemory(error)) throw error;
