@@ -8,14 +8,8 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
 import { type PeopleFound, personOf } from '../engine/people/query.ts';
 import { foldedSpelling } from '../engine/people/spelling.ts';
-import {
-  ALL_PROPERTIES,
-  downloadProfiles,
-  IDS_ALONE,
-  type ProfileDeps,
-  type ProfileService,
-} from '../service/export/profiles.ts';
-import type { ProfileRequest } from '../service/export/protocol.ts';
+import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
+import type { ExportService, ProfileRequest } from '../service/export/protocol.ts';
 
 /**
  * What the profiles of the service say of the ids of a list. `peopleWithOtherIds`: those whom rows name, and whose
@@ -40,7 +34,7 @@ const REMEDY =
  */
 export async function profilesOfIds(
   query: ProfileQuery,
-  service: ProfileService,
+  service: ExportService,
   io: RunContext,
 ): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNot?: string }> {
   const deps = { ...io, service, open: () => new ProfileReader(query) };
@@ -48,7 +42,7 @@ export async function profilesOfIds(
   if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);
   if (result.kind !== 'checked') {
     const sentence = sentenceOf(result.clause);
-    if (result.kind === 'failed') throw transientError(`${sentence} ${REMEDY}`);
+    if (result.kind === 'retry') throw transientError(`${sentence} ${REMEDY}`);
     const isMissing = result.kind === 'gone' || result.kind === 'invalid';
     if (!isMissing) throw configError(`${sentence} Nothing was done.`);
     return { whyNot: `The service does not export profiles: ${sentence}` };
@@ -67,7 +61,7 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
     return await downloadProfiles(request, deps);
   } catch (error) {
     if (!(error instanceof UserError) || error.kind !== 'transient') throw error;
-    return { kind: 'failed' as const, clause: error.message };
+    return { kind: 'retry' as const, clause: error.message };
   }
 }
 

@@ -12,7 +12,7 @@ import {
 } from '../engine/people/query.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
-import type { ProfileService } from '../service/export/profiles.ts';
+import type { ExportService } from '../service/export/protocol.ts';
 import type { Place, StatefulTarget } from '../targets/contract.ts';
 import type { PlaceOptions } from '../targets/place-options.ts';
 import { type ListedId, rowsText } from './list.ts';
@@ -32,7 +32,7 @@ export function placeName({ target, path }: Place): string {
 export interface PeopleSearch {
   readonly places: readonly Place<StatefulTarget>[];
   /** The export of profiles; undefined if it is not asked. */
-  readonly profiles: ProfileService | undefined;
+  readonly profiles: ExportService | undefined;
   /** Column of the places with the external ids. */
   readonly column: string | undefined;
   /** File with the columns external_id and df_unified_id, in place of the profiles. */

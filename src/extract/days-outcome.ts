@@ -1,10 +1,10 @@
 import { addDays, type Day, nameDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
+import type { ExportRefusal } from '../service/export/protocol.ts';
 import { type CheckedDay, hasOtherFilters, type PriorReceipt, type Receipt } from './checked-day.ts';
-import { DaysReport } from './days-report.ts';
-import { implausible } from './doubtful-days.ts';
-import type { DayResult, ServiceBehaviour } from './download/day.ts';
+import { type ImplausibleDay, implausible } from './doubtful-days.ts';
+import type { DayResult } from './download/day.ts';
 import { hashedColumnsOf } from './export-request.ts';
 import { type RunProgress, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -13,13 +13,17 @@ import type { Plan } from './which-days.ts';
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
 const MAX_FAILED = 3;
 
-type OutcomeDeps = Pick<ExtractDeps, 'logger' | 'unseenColumns'>;
+type OutcomeDeps = Pick<ExtractDeps, 'clock' | 'logger' | 'service'>;
 
 /** What the days of one plan come to: warnings, a failure and the next state of a place or stream. */
 export class DaysOutcome {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, PriorReceipt>;
-  readonly #report: DaysReport;
+  /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
+  readonly gaps: Day[] = [];
+  /** Days that the caller named, and that were not over when they were loaded. */
+  readonly openDays: Day[] = [];
+  readonly implausibleDays: ImplausibleDay[] = [];
   readonly #plan: Plan;
   readonly #deps: OutcomeDeps;
   /** First day that is still exported, of a reader that has no start yet. */
@@ -35,8 +39,7 @@ export class DaysOutcome {
   /** Why a day that is not over was not loaded. */
   #openError: UserError | undefined;
 
-  constructor(plan: Plan, deps: OutcomeDeps, report = new DaysReport()) {
-    this.#report = report;
+  constructor(plan: Plan, deps: OutcomeDeps) {
     this.#plan = plan;
     this.#deps = deps;
     this.#start = plan.start;
@@ -44,56 +47,55 @@ export class DaysOutcome {
   }
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
-  add(result: DayResult, { exportsDays }: ServiceBehaviour): CheckedDay | undefined {
+  add(result: DayResult): CheckedDay | undefined {
     const { day } = result;
-    const { logger } = this.#deps;
     switch (result.kind) {
       case 'downloaded':
-        return this.#loaded(result.download);
-      case 'empty': {
-        if (!exportsDays) {
-          this.#unproven.set(day, result.answer.clause);
-          return undefined;
-        }
-        const message = `${day}: ${result.answer.clause}, twice. It counts as a day without rows.`;
-        logger.warn('day.empty_answer', message, { day });
-        return this.#loaded(result.download);
-      }
+        return this.#downloaded(result.download, result.emptyAnswer);
       case 'gone':
         this.#gone(day);
         return undefined;
-      case 'not_over': {
-        const message = `${day} is not over and was not loaded, the next run reads it: ${result.error.message}`;
-        logger.warn('day.open', message, { day });
-        this.#openError ??= result.error;
-        return undefined;
-      }
       case 'failed':
-        this.#failed(result.error, exportsDays);
+        this.#failed(result);
         return undefined;
     }
   }
 
-  #failed(error: UserError, exportsDays: boolean): void {
+  #failed({ day, error, isOver }: Extract<DayResult, { kind: 'failed' }>): void {
+    const { logger, service } = this.#deps;
+    if (!isOver) {
+      const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
+      logger.warn('day.open', message, { day });
+      this.#openError ??= error;
+      return;
+    }
     this.#failures.push(error);
     // A body that can never be read says nothing of other days, once the service has exported one.
-    const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !exportsDays);
+    const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !service.exportsDays);
     if (counted.length >= MAX_FAILED) throw this.failure;
   }
 
-  #loaded(download: CheckedDay): CheckedDay {
+  #downloaded(download: CheckedDay, emptyAnswer: ExportRefusal | undefined): CheckedDay | undefined {
     const { day, rows, to_date, is_over, requested_at } = download.receipt;
-    const { logger, unseenColumns } = this.#deps;
+    const { logger, service } = this.#deps;
+    if (emptyAnswer !== undefined) {
+      if (!service.exportsDays) {
+        this.#unproven.set(day, emptyAnswer.clause);
+        return undefined;
+      }
+      const message = `${day}: ${emptyAnswer.clause}, twice. It counts as a day without rows.`;
+      logger.warn('day.empty_answer', message, { day });
+    }
     const { mode, lookedBackTo } = this.#plan;
     this.#hasLoaded = true;
     if (day === lookedBackTo) this.#warnOfLateRows(download.receipt, this.receipts.get(day));
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
-    for (const { foundNames } of download.files) for (const name of foundNames) unseenColumns.delete(name);
-    if (mode === 'named' && !is_over) this.#report.openDays.push(day);
+    for (const { foundNames } of download.files) for (const name of foundNames) service.unseenColumns.delete(name);
+    if (mode === 'named' && !is_over) this.openDays.push(day);
     if (is_over && rows === 0) this.#empty.push(day);
     const doubt = implausible(day, this.receipts);
     if (doubt === undefined) return download;
-    this.#report.implausibleDays.push(doubt);
+    this.implausibleDays.push(doubt);
     const message =
       `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(doubt.usual)} as a rule. The provider may be ` +
       'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
@@ -114,7 +116,7 @@ export class DaysOutcome {
     const { mode, state } = this.#plan;
     const isGap = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
     if (isGap || mode === 'named') {
-      this.#report.gaps.push(day);
+      this.gaps.push(day);
       return;
     }
     this.#shortened.push(day);
@@ -123,16 +125,17 @@ export class DaysOutcome {
   }
 
   /** What is to be stored with the days that were loaded so far. */
-  progress({ includesEnd, finalNewline }: ServiceBehaviour, now: number): RunProgress {
+  progress(): RunProgress {
     const { settings, fingerprints, appends, mode } = this.#plan;
+    const { includesEnd, finalNewline } = this.#deps.service;
     return {
-      now,
+      now: this.#deps.clock.now(),
       start: this.#start,
       fingerprints,
       hashing: hashedColumnsOf(settings),
       appends,
       rewrites: mode !== 'sync',
-      gaps: this.#failsAtGap ? [] : this.#report.gaps,
+      gaps: this.#failsAtGap ? [] : this.gaps,
       includesEnd: settings.toDateInclusive === 'auto' ? includesEnd : undefined,
       finalNewline,
     };
@@ -145,7 +148,7 @@ export class DaysOutcome {
 
   /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
-    if (this.#report.gaps.length > 0 && this.#failsAtGap) return gapError(this.#report.gaps, this.#plan.mode);
+    if (this.gaps.length > 0 && this.#failsAtGap) return gapError(this.gaps, this.#plan.mode);
     return this.#failures[0];
   }
 
@@ -167,7 +170,8 @@ export class DaysOutcome {
 
   /** Reports what was not loaded once all days are known. Throws the worst of it. */
   finish(): void {
-    const { logger, unseenColumns } = this.#deps;
+    const { logger, service } = this.#deps;
+    const { unseenColumns } = service;
     if (unseenColumns.size > 0 && this.#hasLoaded) {
       const columns = [...unseenColumns].join(', ');
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
@@ -178,9 +182,9 @@ export class DaysOutcome {
       const message = `The service no longer exports ${nameDays(this.#shortened)}: reading goes on after that.`;
       logger.warn('plan.shortened', message);
     }
-    if (this.#report.gaps.length > 0 && !this.#failsAtGap) {
+    if (this.gaps.length > 0 && !this.#failsAtGap) {
       const when = this.#hasLoaded ? '' : ' with the next day that is loaded';
-      logger.warn('day.gap', `The service no longer exports ${nameDays(this.#report.gaps)}: recorded as a gap${when}.`);
+      logger.warn('day.gap', `The service no longer exports ${nameDays(this.gaps)}: recorded as a gap${when}.`);
     }
     const failure = this.failure ?? this.#unprovenError();
     this.logFailures(failure);

@@ -51,7 +51,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
       `${sampledDays} are not known. ${sentenceOf(reason)}`;
     deps.logger.warn('discover.partial', message);
   }
-  return joinColumns(header, await scanSample(last, config, deps), config, deps.edits);
+  return joinColumns(header, await scanSample(last, config, deps), config, deps.scan.edits);
 }
 
 /** The columns of a header, of a sample and of the service, each once. */
@@ -99,7 +99,6 @@ const SAMPLED_DAYS = 3;
  * once, of fewer. Throws a UserError.
  */
 async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
-  const { service, timezone, edits } = deps;
   const to = config.toDateInclusive === 'false' ? addDays(last, 1) : last;
   for (let days = SAMPLED_DAYS; ; days--) {
     const from = addDays(last, 1 - days);
@@ -107,13 +106,13 @@ async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): P
     const result = await downloadChecked({
       ...deps,
       label,
-      send: (signal) => service.exportEvents({ ...filtersOf(config), from, to }, signal),
+      request: { ...filtersOf(config), from, to },
       open: () => ({ write() {} }),
-      scan: { timezone, requireColumns: true, edits },
+      scan: { ...deps.scan, requireColumns: true },
     });
     if (result.kind === 'checked') return result.scan.columns;
     if (result.kind === 'empty') return [];
-    const mayBeTooMany = ['too_large', 'invalid', 'gone'].includes(result.kind);
+    const mayBeTooMany = ['retry_or_split', 'invalid', 'gone'].includes(result.kind);
     if (days === 1 || !mayBeTooMany) throw downloadError(label, result);
   }
 }

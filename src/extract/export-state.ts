@@ -108,10 +108,13 @@ export function wasWanted(day: Day, state: ExportState | undefined): boolean {
 }
 
 /** Whether an export includes its `to_date`: as the setting says, else as a run has proved; undefined: not known. */
-export const includesEndOf = (
-  { toDateInclusive }: Pick<SourceConfig, 'toDateInclusive'>,
-  state: ExportState | undefined,
-): boolean | undefined => (toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true');
+export const includesEndOf = ({
+  settings: { toDateInclusive },
+  state,
+}: {
+  readonly settings: Pick<SourceConfig, 'toDateInclusive'>;
+  readonly state: ExportState | undefined;
+}): boolean | undefined => (toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true');
 
 /** True for a day that needs no further read: loaded and over, or lost. */
 export const isComplete = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<Day>): boolean =>

@@ -1,7 +1,8 @@
 // This folder: from a state to checked days, and to the next state. `which-days.ts` decides which days to read.
 // `download/` exports days until there is a checked answer to each. This file delivers them in batches.
-// `days-outcome.ts` keeps what they come to, for `days-report.ts`; `export-state.ts` computes the cursor.
-// `extract-deps.ts` says what goes in, `checked-day.ts` what comes out; `export-request.ts` says what is requested.
+// `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `observed-service.ts` is the
+// service with what its answers have shown. `extract-deps.ts` says what goes in, `checked-day.ts` what comes out;
+// `export-request.ts` says what is requested.
 // `spool.ts` has the files on disk. `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes
 // from a file. `discover.ts` finds the types of columns.
 
@@ -9,7 +10,6 @@ import type { Clock } from '../base/clock.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { CheckedDay } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
-import type { DaysReport } from './days-report.ts';
 import { Downloads } from './download/downloads.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -27,64 +27,70 @@ export interface DayBatch {
   readonly progress: RunProgress;
 }
 
-/**
- * Executes a plan; yields batches of checked days in the order of days. To request the next batch means that the last
- * one is committed: its files are removed then. A day that cannot be loaded does not stop the others; at the end its
- * UserError is thrown. A failure that ends the run is thrown after the days before it were delivered.
- */
-export async function* extractDays(
-  plan: Plan,
-  deps: ExtractDeps,
-  report: DaysReport,
-  limits: BatchLimits = BATCH_LIMITS,
-): AsyncGenerator<DayBatch, void, undefined> {
-  const { clock, logger, signal } = deps;
-  logNotes(plan, logger);
-  if (plan.days.length === 0) {
-    await sweepRunFolders(deps.spoolDir, clock.now());
-    return;
-  }
-  const outcome = new DaysOutcome(plan, deps, report);
-  const downloads = await Downloads.open(plan, deps);
-  const { behaviour } = downloads;
-  const batch = new Batch(limits, clock);
-  async function* deliver(): AsyncGenerator<DayBatch, void, undefined> {
-    const days = batch.drain();
-    if (days.length > 0) yield { days, progress: outcome.progress(behaviour, clock.now()) };
-    for (const { files } of days) await removeFiles(files);
-  }
-  try {
-    const results = downloads.results();
-    let next = results.next();
-    for (;;) {
-      if (!(await batch.mayWaitFor(next))) {
-        yield* deliver();
-        continue;
-      }
-      const result = await next;
-      if (result.done === true) break;
-      next = results.next();
-      next.catch(() => {});
-      const download = outcome.add(result.value, behaviour);
-      if (download !== undefined) batch.add(download);
-      if (batch.isFull) yield* deliver();
-    }
-    yield* deliver();
-  } catch (error) {
-    outcome.logFailures(error);
-    signal.throwIfAborted();
-    yield* deliver();
-    throw error;
-  } finally {
-    report.includesEnd = behaviour.includesEnd;
-    await downloads.close();
-  }
-  outcome.finish();
-}
+/** A plan that is executed. */
+export class Extraction {
+  readonly outcome: DaysOutcome;
+  readonly #plan: Plan;
+  readonly #deps: ExtractDeps;
 
-/** As `extractDays`, one day at a time. */
-export async function* extractEachDay(plan: Plan, deps: ExtractDeps, report: DaysReport): AsyncIterable<CheckedDay> {
-  for await (const { days } of extractDays(plan, deps, report, ONE_DAY)) yield* days;
+  constructor(plan: Plan, deps: ExtractDeps) {
+    this.outcome = new DaysOutcome(plan, deps);
+    this.#plan = plan;
+    this.#deps = deps;
+  }
+
+  /**
+   * Yields batches of checked days in the order of days. To request the next batch means that the last one is
+   * committed: its files are removed then. A day that cannot be loaded does not stop the others; at the end its
+   * UserError is thrown. A failure that ends the run is thrown after the days before it were delivered.
+   */
+  async *batches(limits: BatchLimits = BATCH_LIMITS): AsyncGenerator<DayBatch, void, undefined> {
+    const { clock, logger, signal, spoolDir } = this.#deps;
+    const { outcome } = this;
+    logNotes(this.#plan, logger);
+    if (this.#plan.days.length === 0) {
+      await sweepRunFolders(spoolDir, clock.now());
+      return;
+    }
+    const downloads = await Downloads.open([this.#plan], this.#deps);
+    const batch = new Batch(limits, clock);
+    async function* deliver(): AsyncGenerator<DayBatch, void, undefined> {
+      const days = batch.drain();
+      if (days.length > 0) yield { days, progress: outcome.progress() };
+      for (const { files } of days) await removeFiles(files);
+    }
+    try {
+      const results = downloads.results();
+      let next = results.next();
+      for (;;) {
+        if (!(await batch.mayWaitFor(next))) {
+          yield* deliver();
+          continue;
+        }
+        const result = await next;
+        if (result.done === true) break;
+        next = results.next();
+        next.catch(() => {});
+        const download = outcome.add(result.value);
+        if (download !== undefined) batch.add(download);
+        if (batch.isFull) yield* deliver();
+      }
+      yield* deliver();
+    } catch (error) {
+      outcome.logFailures(error);
+      signal.throwIfAborted();
+      yield* deliver();
+      throw error;
+    } finally {
+      await downloads.close();
+    }
+    outcome.finish();
+  }
+
+  /** As `batches`, one day at a time. */
+  async *days(): AsyncIterable<CheckedDay> {
+    for await (const { days } of this.batches(ONE_DAY)) yield* days;
+  }
 }
 
 /** Collects days, in order, until they are delivered together. A day that may share rows is a batch of its own. */

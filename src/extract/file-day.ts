@@ -51,7 +51,7 @@ export async function loadFileDay<T>(
   try {
     const download = dayDownload([await copyChecked(fileDay, spool, signal)], {
       day,
-      to_date: toDateOf(day, includesEndOf(settings, state)),
+      to_date: toDateOf(day, includesEndOf(fileDay)),
       requestedAt,
       is_over: true,
       filters: fingerprints.filters,

@@ -5,8 +5,8 @@ import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
-import type { DownloadFailure } from '../service/export/download.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
+import type { ExportRefusal } from '../service/export/protocol.ts';
 import { type CheckedDay, dayDownload, type Receipt, rowCount } from './checked-day.ts';
 import { hashedColumnsOf, type RequestSettings, serviceFingerprint } from './export-request.ts';
 import type { RunProgress } from './export-state.ts';
@@ -46,18 +46,17 @@ export async function loadSnapshot(
   deps: ExtractDeps,
   store: (download: CheckedDay) => Promise<void>,
 ): Promise<void> {
-  const { spoolDir, timezone, suppression, edits, unseenColumns, counts, clock, logger } = deps;
-  const exportsBefore = counts.exports;
+  const { service, spoolDir, scan, clock, logger } = deps;
   const began = clock.now();
   const spool = await Spool.open(spoolDir, clock);
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {
       ...deps,
-      scan: { timezone, suppression, edits, idColumn: UNIFIED_ID },
+      scan: { ...scan, idColumn: UNIFIED_ID },
       open: () => spool.newFile(),
     });
     if (file.kind !== 'checked') throw snapshotError(file, stored);
-    for (const name of file.scan.foundNames) unseenColumns.delete(name);
+    for (const name of file.scan.foundNames) service.unseenColumns.delete(name);
     const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
       const profiles = plainCount(stored.rows, 'profile');
@@ -77,7 +76,7 @@ export async function loadSnapshot(
       requestedAt: began,
       is_over: true,
       filters: fingerprint,
-      exports: counts.exports - exportsBefore,
+      exports: file.exports,
       verifiedAt: clock.now(),
     });
     await store(snapshot);
@@ -100,8 +99,8 @@ export const snapshotProgress = (
 });
 
 /** Why the profiles were not loaded, and what to do. For a stream of Airbyte `stored` is undefined. */
-function snapshotError({ kind, clause }: DownloadFailure, stored: StoredSnapshot | undefined): UserError {
+function snapshotError({ kind, clause }: ExportRefusal, stored: StoredSnapshot | undefined): UserError {
   const sentence = `${sentenceOf(clause)}${stored === undefined ? '' : ' The stored profiles stay.'}`;
-  if (kind === 'failed') return transientError(`${sentence} Run again later.`);
+  if (kind === 'retry') return transientError(`${sentence} Run again later.`);
   return configError(`${sentence} To go on without profiles, leave out user_profiles.`);
 }

@@ -4,7 +4,8 @@ import type { Clock } from '../base/clock.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
-import type { DownloadFailure } from '../service/export/download.ts';
+import type { DownloadResult } from '../service/export/download.ts';
+import type { ExportRefusal } from '../service/export/protocol.ts';
 
 /** A file in the spool, while it is written. */
 export interface FileOutput extends Required<CheckedOutput> {
@@ -15,7 +16,7 @@ export interface FileOutput extends Required<CheckedOutput> {
 export type CheckedFile = CheckedBody<FileOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
-export type ExportResult = CheckedFile | DownloadFailure;
+export type ExportResult = DownloadResult<FileOutput>;
 
 /** The downloads of one run, as files in a temporary folder of its own. */
 export class Spool {
@@ -60,5 +61,5 @@ export async function removeFiles(files: readonly { readonly path: string }[]): 
 }
 
 /** Removes the files of results that have one. */
-export const discard = (...results: readonly ExportResult[]): Promise<void> =>
+export const discard = (...results: readonly (CheckedFile | ExportRefusal)[]): Promise<void> =>
   removeFiles(results.flatMap((result) => (result.kind === 'checked' ? result.output : [])));

@@ -9,7 +9,7 @@ import { lastDayOver, lastDayOverFor, latestToday, oldestDay, todayIn } from './
 import { hasOtherFilters, type PriorLoads, type PriorReceipt, type PriorReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
 import { fingerprintsOf, type RequestFingerprints, type RequestSettings } from './export-request.ts';
-import { checkState, type ExportState, includesEndOf, isComplete, parseState } from './export-state.ts';
+import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
 
 export type PlanSettings = RequestSettings &
   Pick<
@@ -52,17 +52,12 @@ export interface Plan {
   readonly receipts: PriorReceipts;
   /** The start: that of the state, if it has one. */
   readonly start: Day;
-  /** Whether an export includes its `to_date`; undefined: the run finds it out. */
-  readonly includesEnd: boolean | undefined;
   /** The days to read, in order. */
   readonly days: readonly Day[];
   /** The day `lookback_days` before the first one to load, if it is read for late events alone. */
   readonly lookedBackTo?: Day | undefined;
   readonly notes: readonly PlanNote[];
 }
-
-/** The part that the downloads need. */
-export type DownloadPlan = Pick<Plan, 'settings' | 'fingerprints' | 'state' | 'receipts' | 'days' | 'includesEnd'>;
 
 /** The cursor before the run. */
 export const cursorOf = ({ state, start }: Pick<Plan, 'state' | 'start'>): Day => state?.from_date ?? start;
@@ -93,8 +88,7 @@ export function planRun(input: PlanInput): Plan {
   const oldest = oldestDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldest);
   const { receipts } = prior;
-  const includesEnd = includesEndOf(settings, state);
-  const basis = { settings, fingerprints, appends, state, receipts, start, includesEnd };
+  const basis = { settings, fingerprints, appends, state, receipts, start };
   const range = { oldest, last: lastDayOf(input), now };
   if (from !== undefined) return { ...basis, mode: 'named', ...namedDays(from, to, settings, range) };
   if (fullRefresh) return { ...basis, mode: 'refresh', ...refreshDays(basis, range) };

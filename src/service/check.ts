@@ -11,7 +11,7 @@ import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
 import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
-import { type ExportBody, type ExportRefusal, type ExportRequest, InterruptedBody } from './export/protocol.ts';
+import { type EventRequest, type ExportBody, type ExportRefusal, InterruptedBody } from './export/protocol.ts';
 import { afterAnswer, NO_QUOTA } from './export/quota-rules.ts';
 
 /** What one minimal export shows of address, service and token. */
@@ -47,11 +47,11 @@ export async function checkService(
     isConnected = true;
   };
   const client = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, onConnect });
-  const ask = async (request: ExportRequest, timedSignal: AbortSignal) => {
-    const answer = await client.exportEvents(request, timedSignal);
-    const refusal = answer.kind === 'data' ? await refusalInBody(answer, host) : answer;
-    return { refusal, limits: answer.limits };
-  };
+  const ask = (request: EventRequest, timedSignal: AbortSignal) =>
+    client.export(request, timedSignal, async (answer) => {
+      const refusal = answer.kind === 'data' ? await refusalInBody(answer.bytes, host) : answer;
+      return { refusal, limits: answer.limits };
+    });
   logger.info('check.cost', COST);
   try {
     signal.throwIfAborted();
@@ -84,14 +84,14 @@ function mayBeDueToEvent(refusal: ExportRefusal | undefined): boolean {
 }
 
 /** Why a body is no export of events, as its header shows; undefined for one that is. */
-async function refusalInBody(body: ExportBody, host: string): Promise<ExportRefusal | undefined> {
+async function refusalInBody(bytes: ExportBody['bytes'], host: string): Promise<ExportRefusal | undefined> {
   const status = 200;
   const notAnExport = (code: string, why: string): ExportRefusal => {
     const clause = `${host} answers, but not with an export of events (${why}): is base_url right?`;
     return { kind: 'config', code, clause, status };
   };
   try {
-    const missing = missingColumns(await readHeader(body.bytes));
+    const missing = missingColumns(await readHeader(bytes));
     if (missing.length === 0) return undefined;
     return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
   } catch (error) {
@@ -100,8 +100,6 @@ async function refusalInBody(body: ExportBody, host: string): Promise<ExportRefu
     const { reason: code, clause } = error;
     if (code === 'empty_body') return { kind: 'empty', code, clause: `${host} answered with no byte`, status };
     return notAnExport(code, clause);
-  } finally {
-    body.close();
   }
 }
 

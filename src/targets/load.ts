@@ -2,9 +2,11 @@ import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
-import { DaysReport } from '../extract/days-report.ts';
+import type { DaysOutcome } from '../extract/days-outcome.ts';
 import type { RunProgress } from '../extract/export-state.ts';
-import type { DownloadCounts, ExtractDeps } from '../extract/extract-deps.ts';
+import type { Extraction } from '../extract/extract.ts';
+import type { ExtractDeps } from '../extract/extract-deps.ts';
+import type { ObservedService } from '../extract/observed-service.ts';
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import type { Plan } from '../extract/which-days.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
@@ -34,12 +36,14 @@ export const NOTHING_LOADED: Loaded = {
   nextFromDate: undefined,
 };
 
-export type LoadCounts = DownloadCounts & DaysReport & Loaded;
+type DayLists = Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'>;
+
+export type LoadCounts = Loaded & DayLists & Pick<ObservedService, 'exports' | 'bytes' | 'includesEnd'>;
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
   readonly #deps: ExtractDeps;
-  readonly #report = new DaysReport();
+  #days: DayLists = { gaps: [], openDays: [], implausibleDays: [] };
   #loaded = NOTHING_LOADED;
 
   constructor(deps: ExtractDeps) {
@@ -48,7 +52,9 @@ export class Load {
 
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
-    return { ...this.#deps.counts, ...this.#report, ...this.#loaded };
+    const { exports, bytes, includesEnd } = this.#deps.service;
+    const { gaps, openDays, implausibleDays } = this.#days;
+    return { ...this.#loaded, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**
@@ -56,7 +62,7 @@ export class Load {
    * UserError for which they were not loaded: the days are loaded all the same. Throws the signal's reason.
    */
   async loadProfiles(sink: Sink, settings: ProfileSettings): Promise<UserError | undefined> {
-    const { unseenColumns, clock, logger, signal } = this.#deps;
+    const { service, clock, logger, signal } = this.#deps;
     const { isSnapshotDue, loadSnapshot, profileFingerprint, snapshotProgress } = await import(
       '../extract/profile-snapshot.ts'
     );
@@ -64,7 +70,7 @@ export class Load {
     const fingerprint = profileFingerprint(settings);
     if (!isSnapshotDue(storedReceipt, fingerprint, clock.now())) {
       // The profiles, which are not asked for, may have these columns.
-      unseenColumns.clear();
+      service.unseenColumns.clear();
       return undefined;
     }
     const store = async (snapshot: CheckedDay) => {
@@ -91,9 +97,8 @@ export class Load {
 
   async #loadBatches(plan: Plan, sink: Sink): Promise<void> {
     const rowsBefore = rowsInPlace(sink);
-    // This module is loaded late: the library and a dry run import this file, and may load nothing.
-    const { extractDays } = await import('../extract/extract.ts');
-    for await (const { days, progress } of extractDays(plan, this.#deps, this.#report)) {
+    const extraction = await this.#begin(plan);
+    for await (const { days, progress } of extraction.batches()) {
       try {
         await this.#commit(days, progress, sink, rowsBefore);
       } catch (error) {
@@ -103,6 +108,14 @@ export class Load {
         for (const day of days) await this.#commit([day], progress, sink, rowsBefore);
       }
     }
+  }
+
+  async #begin(plan: Plan): Promise<Extraction> {
+    // This module is loaded late: the library and a dry run import this file, and may load nothing.
+    const { Extraction } = await import('../extract/extract.ts');
+    const extraction = new Extraction(plan, this.#deps);
+    this.#days = extraction.outcome;
+    return extraction;
   }
 
   async #commit(batch: readonly CheckedDay[], progress: RunProgress, sink: Sink, rowsBefore: number): Promise<void> {
@@ -119,9 +132,9 @@ export class Load {
   }
 
   async #loadStream(plan: Plan, sink: StreamSink): Promise<void> {
-    const { extractEachDay } = await import('../extract/extract.ts');
+    const extraction = await this.#begin(plan);
     try {
-      const streamed = await sink.write(extractEachDay(plan, this.#deps, this.#report), (download, rows) => {
+      const streamed = await sink.write(extraction.days(), (download, rows) => {
         const days = [download.receipt.day];
         const commit = { ...NOTHING_STORED, days, daysChanged: days, rows };
         this.#loaded = { ...addCommit(this.#loaded, [download], commit), rowsNew: this.#loaded.rowsNew + rows };

@@ -8,7 +8,7 @@ import { discoverColumns } from '../../extract/discover.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { openExportClient } from '../../service/export/client.ts';
-import { ALL_PROPERTIES, downloadProfiles, type ProfileService } from '../../service/export/profiles.ts';
+import { ALL_PROPERTIES, downloadProfiles } from '../../service/export/profiles.ts';
 import { openConfig, type Verb } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
 import { discoveredProperties, type Property } from '../records/properties.ts';
@@ -28,7 +28,7 @@ export const discover: Verb = async (context) => {
     const columns = await discoverColumns(config, deps);
     const streams = EVENT_STREAMS.map((name) => discoveredStream(name, columns, zone));
     if (config.userProfiles) {
-      const profileColumns = await discoverProfileColumns(config, service, deps);
+      const profileColumns = await discoverProfileColumns(config, deps);
       streams.push(discoveredStream(PROFILE_STREAM, profileColumns, zone));
     }
     return { type: 'CATALOG', catalog: { streams } };
@@ -50,21 +50,18 @@ const ID_COLUMNS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source
  */
 async function discoverProfileColumns(
   { columnTypes }: SourceConfig,
-  service: ProfileService,
-  { timezone, edits, clock, random, logger, signal }: ExtractDeps,
+  deps: ExtractDeps,
 ): Promise<readonly TypedColumn[]> {
+  const { clock, logger, signal } = deps;
   const warn = (why: string) =>
     logger.warn('discover.profiles', `The columns of ${PROFILE_STREAM} but for the ids are not known: ${why}`);
   try {
     const result = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timeLimit) =>
       downloadProfiles(ALL_PROPERTIES, {
-        service,
-        clock,
-        random,
-        logger,
+        ...deps,
         signal: timeLimit,
         open: () => ({ write() {} }),
-        scan: { timezone, edits, idColumn: UNIFIED_ID },
+        scan: { ...deps.scan, idColumn: UNIFIED_ID },
       }),
     );
     if (result.kind === 'checked') {

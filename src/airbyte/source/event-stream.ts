@@ -2,9 +2,10 @@ import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { Receipt } from '../../extract/checked-day.ts';
 import { DaysOutcome } from '../../extract/days-outcome.ts';
-import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
+import type { DayResult } from '../../extract/download/day.ts';
 import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
+import type { ObservedService } from '../../extract/observed-service.ts';
 import { cursorOf } from '../../extract/which-days.ts';
 import type { RecordStream } from '../records/streams.ts';
 import type { StreamOutput } from './stream-output.ts';
@@ -18,7 +19,7 @@ export class EventStream {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
   readonly recordStream: RecordStream;
-  readonly #deps: ExtractDeps;
+  readonly #service: ObservedService;
   readonly #outcome: DaysOutcome;
   #state: ExportState | undefined;
 
@@ -26,7 +27,7 @@ export class EventStream {
     this.plan = plan;
     this.output = output;
     this.recordStream = { name: plan.name, schemas: output.schemas };
-    this.#deps = deps;
+    this.#service = deps.service;
     this.#outcome = new DaysOutcome(plan, deps);
     this.#state = plan.state;
   }
@@ -46,11 +47,10 @@ export class EventStream {
   }
 
   /** Takes the result of a day; true if its records are to be written. It may end the stream with a failure. */
-  async take(result: DayResult, behaviour: ServiceBehaviour): Promise<boolean> {
+  async take(result: DayResult): Promise<boolean> {
     try {
-      const isRead = result.kind === 'downloaded' || result.kind === 'empty';
-      if (isRead && this.plan.keepsRepetition) this.#requireEndDay(behaviour);
-      const download = this.#outcome.add(result, behaviour);
+      if (result.kind === 'downloaded' && this.plan.keepsRepetition) this.#requireEndDay();
+      const download = this.#outcome.add(result);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
       const { failure } = this.#outcome;
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
@@ -65,12 +65,11 @@ export class EventStream {
    * Writes the state that goes with the records of a day just written: an `ExportState`, the receipts of the last days,
    * and the keys of a refresh.
    */
-  async advance(receipt: Receipt, behaviour: ServiceBehaviour, recordCount: number): Promise<void> {
+  async advance(receipt: Receipt, recordCount: number): Promise<void> {
     const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
-    const progress = this.#outcome.progress(behaviour, this.#deps.clock.now());
     const refresh = this.plan.refresh && { ...this.plan.refresh, refreshed_through: receipt.day };
     this.#state = {
-      ...stateAfter(this.#state, receipts, progress),
+      ...stateAfter(this.#state, receipts, this.#outcome.progress()),
       days: Object.fromEntries(receipts),
       ...refresh,
     };
@@ -89,8 +88,8 @@ export class EventStream {
   }
 
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */
-  #requireEndDay({ includesEnd }: ServiceBehaviour): void {
-    if (includesEnd !== undefined) return;
+  #requireEndDay(): void {
+    if (this.#service.includesEnd !== undefined) return;
     throw configError(
       `Whether an export includes its to_date is not known, and the destination of ${this.plan.name} keeps every record: rows ` +
         'would come twice or be missing. Set to_date_inclusive to true or false, as the provider says, or let the ' +

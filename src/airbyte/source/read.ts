@@ -2,7 +2,7 @@ import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
-import type { DayResult, ServiceBehaviour } from '../../extract/download/day.ts';
+import type { DayResult } from '../../extract/download/day.ts';
 import { Downloads } from '../../extract/download/downloads.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { loadSnapshot, profileFingerprint } from '../../extract/profile-snapshot.ts';
@@ -17,7 +17,7 @@ import { PROFILE_STREAM } from '../records/streams.ts';
 import { EventStream } from './event-stream.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { StreamOutput } from './stream-output.ts';
-import { downloadPlan, planStream } from './stream-plans.ts';
+import { planStream } from './stream-plans.ts';
 
 /** What the streams of one read share. */
 interface ReadDeps extends ExtractDeps {
@@ -101,13 +101,14 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   const running = () => streams.filter(({ output }) => output.isRunning);
   if (running().length === 0) return;
   try {
-    const downloads = await Downloads.open(downloadPlan(streams.map(({ plan }) => plan)), deps);
+    const plans = streams.map(({ plan }) => plan);
+    const downloads = await Downloads.open(plans, deps);
     try {
       const results = downloads.results();
       while (running().length > 0) {
         const { value: result, done } = await deps.heartbeat.beatWhile(results.next());
         if (done === true) break;
-        await takeDay(result, downloads.behaviour, streams, deps);
+        await takeDay(result, streams, deps);
       }
     } finally {
       await downloads.close();
@@ -118,21 +119,14 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
 }
 
 /** Gives a day to the streams that want it: its records in one pass, and a state for each. */
-async function takeDay(
-  result: DayResult,
-  behaviour: ServiceBehaviour,
-  streams: readonly EventStream[],
-  deps: ReadDeps,
-): Promise<void> {
+async function takeDay(result: DayResult, streams: readonly EventStream[], deps: ReadDeps): Promise<void> {
   const { day } = result;
   const takers: EventStream[] = [];
-  for (const stream of streams) if (stream.wants(day) && (await stream.take(result, behaviour))) takers.push(stream);
-  if ('download' in result) {
+  for (const stream of streams) if (stream.wants(day) && (await stream.take(result))) takers.push(stream);
+  if (result.kind === 'downloaded') {
     const { download } = result;
     const recordCounts = await writeDay(download, takers, deps);
-    for (const [i, stream] of takers.entries()) {
-      await stream.advance(download.receipt, behaviour, recordCounts[i]);
-    }
+    for (const [i, stream] of takers.entries()) await stream.advance(download.receipt, recordCounts[i]);
     await removeFiles(download.files);
   }
   for (const stream of streams) if (stream.wants(day)) await stream.completeAfter(day);

@@ -3,14 +3,8 @@ import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/checked-day.ts';
-import {
-  type ExportState,
-  FutureCursorError,
-  includesEndOf,
-  OtherFiltersError,
-  parseState,
-} from '../../extract/export-state.ts';
-import { type DownloadPlan, type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
+import { type ExportState, FutureCursorError, OtherFiltersError, parseState } from '../../extract/export-state.ts';
+import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, type StreamName } from '../records/streams.ts';
 
@@ -124,8 +118,7 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, in
   const { refreshed_through: through, start_date: start = wholePlan.start } = state;
   const next = typeof through === 'string' ? addDays(through, 1) : wholePlan.start;
   const days = wholePlan.days.filter((day) => day >= next);
-  const includesEnd = includesEndOf(input.settings, state);
-  return { ...wholePlan, state, receipts: receiptsIn(state), days, start, includesEnd };
+  return { ...wholePlan, state, receipts: receiptsIn(state), days, start };
 }
 
 /** A saved state without the keys of one wait, and without those that Airbyte's own libraries add (`__ab_`). */
@@ -137,22 +130,3 @@ function withoutTransientKeys(saved: JsonObject | undefined): JsonObject | undef
 /** What a state keeps of the days that were read. `parseState` checks it against the schema where it is used. */
 const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
   new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
-
-/**
- * What is downloaded for several streams: each day that one of them wants, once. Any plan may tell how the service
- * ends its bodies, and whether an export includes its `to_date`. Both hold for all streams.
- */
-export function downloadPlan(plans: readonly Plan[]): DownloadPlan {
-  const receipts = new Map<Day, PriorReceipt>();
-  for (const [day, receipt] of plans.flatMap((plan) => [...plan.receipts])) {
-    const other = receipts.get(day);
-    if (other === undefined || other.requested_at < receipt.requested_at) receipts.set(day, receipt);
-  }
-  return {
-    ...plans[0],
-    state: plans.find(({ state }) => state !== undefined)?.state,
-    receipts,
-    days: [...new Set(plans.flatMap(({ days }) => days))].sort(),
-    includesEnd: plans.find(({ includesEnd }) => includesEnd !== undefined)?.includesEnd,
-  };
-}

@@ -1,6 +1,7 @@
 import { formatDuration, HOUR_MS } from '../../base/durations.ts';
 import { count } from '../../base/quantities.ts';
 import { toDateOf } from '../../extract/export-request.ts';
+import { includesEndOf } from '../../extract/export-state.ts';
 import { isSnapshotDue, profileFingerprint } from '../../extract/profile-snapshot.ts';
 import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
 import { priorLoadsOf } from '../../table/place-state.ts';
@@ -33,17 +34,18 @@ export async function planSync(
   const [snapshot] = state?.user_profiles?.receipts.values() ?? [];
   const loadsProfiles = hasProfiles && isSnapshotDue(snapshot, profileFingerprint(config), now);
   logNotes(planned, context.logger);
+  const includesEnd = includesEndOf(planned);
   const result: PlanResult = {
     v: 1,
     from_date: planned.days[0] ?? null,
     to_date: planned.days.at(-1) ?? null,
     days: planned.days.map((day) => ({
       from_date: day,
-      to_date: toDateOf(day, planned.includesEnd),
+      to_date: toDateOf(day, includesEnd),
       read_again: planned.receipts.has(day),
     })),
     ...forecastOf(planned, config.maxConcurrentExports, now, loadsProfiles ? 1 : 0),
-    to_date_inclusive: planned.includesEnd ?? null,
+    to_date_inclusive: includesEnd ?? null,
     gaps: planned.state?.gaps ?? [],
     cursor: cursorOf(planned),
   };
@@ -52,14 +54,15 @@ export async function planSync(
 
 /** What a plan costs if the documented quota is full; the service is not asked. */
 export function forecastOf(
-  { days, includesEnd }: Plan,
+  plan: Pick<Plan, 'days' | 'settings' | 'state'>,
   maxConcurrentExports: number,
   now: number,
   profileExports: number,
 ) {
+  const { days } = plan;
   const least = days.length + profileExports;
   // To find out the end of an export takes two more.
-  const most = least + (includesEnd === undefined && days.length > 0 ? 2 : 0);
+  const most = least + (includesEndOf(plan) === undefined && days.length > 0 ? 2 : 0);
   const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
   return {
     exports_least: least,

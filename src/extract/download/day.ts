@@ -6,71 +6,48 @@ import { type Day, laterOf } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
-import { type DownloadFailure, downloadChecked, downloadError } from '../../service/export/download.ts';
+import { downloadChecked, downloadError } from '../../service/export/download.ts';
+import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, dayDownload, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf, toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { type CheckedFile, type ExportResult, removeFiles, type Spool } from '../spool.ts';
-import type { DownloadPlan } from '../which-days.ts';
+import type { Plan } from '../which-days.ts';
 import { findEndDay, type SendExport } from './end-day.ts';
 import { fetchParts, withoutDay } from './parts.ts';
 
-/** How the service behaves, as far as its answers have shown. The first export of a run tells the others. */
-export class ServiceBehaviour {
-  /** Whether an export includes its `to_date`; undefined while it is not known. */
-  includesEnd: boolean | undefined;
-  /** False if files end without a line end; undefined while it is not known. */
-  finalNewline: boolean | undefined;
-  /** True once it has exported a day as CSV, in this run or an earlier one. */
-  exportsDays: boolean;
-  /** The newest day that it no longer exports: it exports none before it. */
-  goneThrough: Day | undefined;
-  /** Event names of all downloads. */
-  readonly eventNames = new Set<string>();
-
-  constructor({ state, receipts, includesEnd }: DownloadPlan) {
-    this.includesEnd = includesEnd;
-    this.finalNewline = state?.final_newline;
-    this.exportsDays = receipts.size > 0;
-  }
-}
-
 /** What became of one day of a plan. */
-export type DayResult =
-  | { readonly kind: 'downloaded'; readonly day: Day; readonly download: CheckedDay }
-  /** It is over and was answered without data, twice: a day without rows, if the service exports other days. */
-  | { readonly kind: 'empty'; readonly day: Day; readonly download: CheckedDay; readonly answer: DownloadFailure }
+export type DayResult = { readonly day: Day } & (
+  | {
+      readonly kind: 'downloaded';
+      readonly download: CheckedDay;
+      /** The answer without data that came twice: a day without rows, if the service exports other days. */
+      readonly emptyAnswer?: ExportRefusal;
+    }
   /** The service no longer exports it. */
-  | { readonly kind: 'gone'; readonly day: Day }
-  /** It is not over, and was not loaded: the next run reads it. */
-  | { readonly kind: 'not_over'; readonly day: Day; readonly error: UserError }
-  /** It is over and cannot be loaded; other days may. */
-  | { readonly kind: 'failed'; readonly day: Day; readonly error: UserError };
+  | { readonly kind: 'gone' }
+  /** It was not loaded; other days may be. The next run reads a day that is not over. */
+  | { readonly kind: 'failed'; readonly error: UserError; readonly isOver: boolean }
+);
 
 type DownloadedDay = Extract<DayResult, { readonly kind: 'downloaded' }>;
 
 /** What the downloads of one run share. */
-export interface DownloadDeps extends ExtractDeps {
-  readonly plan: DownloadPlan;
-  readonly behaviour: ServiceBehaviour;
+export interface DayDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerprints' | 'receipts'> {
   readonly spool: Spool;
-  /** The day on which the run finds out whether an export includes its end; undefined: that is known. */
-  readonly findEndDayOn: Day | undefined;
 }
 
-/** Downloads one day and checks it. Throws a failure that ends the run. */
-export async function downloadDay(day: Day, deps: DownloadDeps): Promise<DayResult> {
-  const { behaviour } = deps;
-  if (behaviour.goneThrough !== undefined && day <= behaviour.goneThrough) return { kind: 'gone', day };
-  const result = await new DayExport(day, deps).download();
-  if (result.kind === 'gone') behaviour.goneThrough = laterOf(day, behaviour.goneThrough ?? day);
-  return result;
+/** Downloads one day and checks it. `findsEnd`: it also shows whether an export includes its end. */
+export async function downloadDay(day: Day, deps: DayDeps, findsEnd: boolean): Promise<DayResult> {
+  const { goneThrough } = deps.service;
+  if (goneThrough !== undefined && day <= goneThrough) return { kind: 'gone', day };
+  return new DayExport(day, deps).download(findsEnd);
 }
 
 class DayExport {
   readonly #day: Day;
-  readonly #deps: DownloadDeps;
+  readonly #deps: DayDeps;
   /** Instant before the first request (ms since 1970). */
   readonly #began: number;
   readonly #isOver: boolean;
@@ -79,52 +56,46 @@ class DayExport {
   /** Requests that were sent. */
   #exports = 0;
 
-  constructor(day: Day, deps: DownloadDeps) {
+  constructor(day: Day, deps: DayDeps) {
     this.#day = day;
     this.#deps = deps;
     this.#began = deps.clock.now();
     this.#isOver = day <= lastDayOver(this.#began);
-    this.#to = toDateOf(day, deps.behaviour.includesEnd);
+    this.#to = toDateOf(day, deps.service.includesEnd);
   }
 
-  async download(): Promise<DayResult> {
-    const findsEnd = this.#day === this.#deps.findEndDayOn;
+  /** Throws a failure that ends the run. */
+  async download(findsEnd: boolean): Promise<DayResult> {
     const result = await this.#meaningOf(await (findsEnd ? this.#findEndDay() : this.#export()));
     return result.kind === 'downloaded' ? this.#unlessFewer(result) : result;
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: SendExport = async (changes) => {
-    const { service, timezone, suppression, edits, spool, plan, behaviour } = this.#deps;
-    const request = { ...filtersOf(plan.settings), from: this.#day, to: this.#to, ...changes };
+    const { service, scan, spool, settings } = this.#deps;
+    const request = { ...filtersOf(settings), from: this.#day, to: this.#to, ...changes };
     const result = await downloadChecked({
       ...this.#deps,
+      request,
       label: request.from,
-      finalNewline: behaviour.finalNewline,
+      finalNewline: service.finalNewline,
       mayGrow: !this.#isOver,
-      send: (signal) => {
-        this.#exports++;
-        return service.exportEvents(request, signal);
-      },
       open: () => spool.newFile(),
-      scan: { timezone, requireColumns: true, suppression, edits },
+      scan: { ...scan, requireColumns: true },
     });
-    if (result.kind === 'checked') {
-      for (const name of result.scan.eventNames) behaviour.eventNames.add(name);
-      behaviour.finalNewline = result.scan.finalNewline;
-      behaviour.exportsDays = true;
-    }
+    this.#exports += result.exports;
+    if (result.kind === 'checked') service.learn(result.scan);
     return result;
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
   async #findEndDay(): Promise<ExportResult> {
-    const { behaviour, logger, edits } = this.#deps;
+    const { service, logger, scan } = this.#deps;
     const day = this.#day;
-    const { answer, includesEnd } = await findEndDay(day, this.#export, edits);
+    const { answer, includesEnd } = await findEndDay(day, this.#export, scan.edits);
     this.#to = toDateOf(day, includesEnd);
     if (includesEnd === undefined) return answer;
-    behaviour.includesEnd = includesEnd;
+    service.includesEnd = includesEnd;
     const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
     logger.info('end_day.proved', message, { day, to_date_inclusive: includesEnd });
     return answer;
@@ -136,9 +107,9 @@ class DayExport {
    *   answer                     a day that is over                       a day that is not over
    *   a file                     its rows                                 its rows
    *   empty                      no rows, if it comes twice               left to the next run
-   *   too_large                  its parts                                left to the next run
+   *   retry_or_split             its parts                                left to the next run
    *   gone                       gone                                     left to the next run
-   *   failed                     failed                                   left to the next run
+   *   retry, wait                failed                                   left to the next run
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
@@ -149,11 +120,15 @@ class DayExport {
     switch (answer.kind) {
       case 'empty':
         return this.#confirmEmpty(answer);
-      case 'too_large':
+      case 'retry_or_split':
         return this.#inParts();
-      case 'gone':
+      case 'gone': {
+        const { service } = this.#deps;
+        service.goneThrough = laterOf(day, service.goneThrough ?? day);
         return { kind: 'gone', day };
-      case 'failed':
+      }
+      case 'retry':
+      case 'wait':
         return this.#notLoaded(downloadError(day, answer));
       case 'unsupported':
         return this.#notLoaded(unsupportedError(day, answer));
@@ -164,18 +139,18 @@ class DayExport {
   }
 
   #notLoaded(error: UserError): DayResult {
-    return { kind: this.#isOver ? 'failed' : 'not_over', day: this.#day, error };
+    return { kind: 'failed', day: this.#day, error, isOver: this.#isOver };
   }
 
   /** Asks once more after an answer without data. Such an answer never replaces rows. */
-  async #confirmEmpty(answer: DownloadFailure): Promise<DayResult> {
+  async #confirmEmpty(answer: ExportRefusal): Promise<DayResult> {
     const day = this.#day;
     const second = await this.#export();
     if (second.kind !== 'empty') return this.#meaningOf(second);
     const { rows } = this.#storedRows();
     const fail = (message: string) => this.#notLoaded(transientError(message, { where: { day } }));
     if (second.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${second.clause}.`);
-    if (rows === 0) return { kind: 'empty', day, download: this.#downloadOf([]), answer };
+    if (rows === 0) return { ...this.#downloaded([]), emptyAnswer: answer };
     return fail(
       `${day} has ${plainCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
     );
@@ -186,8 +161,8 @@ class DayExport {
     const day = this.#day;
     const message = `${day} is too large for one export: it is requested in parts by event name.`;
     this.#deps.logger.warn('day.parts', message, { day });
-    const { plan, behaviour } = this.#deps;
-    const parts = await fetchParts(day, filtersOf(plan.settings), behaviour.eventNames, this.#export);
+    const { settings, service } = this.#deps;
+    const parts = await fetchParts(day, filtersOf(settings), service.eventNames, this.#export);
     return parts instanceof UserError ? this.#notLoaded(parts) : this.#downloaded(parts);
   }
 
@@ -221,9 +196,9 @@ class DayExport {
    * do not compare.
    */
   #storedRows(): { readonly rows: number; readonly isSameRequest: boolean } {
-    const { plan } = this.#deps;
-    const stored = plan.receipts.get(this.#day);
-    if (stored === undefined || stored.pruned === true || hasOtherFilters(stored, plan.fingerprints)) {
+    const { receipts, fingerprints } = this.#deps;
+    const stored = receipts.get(this.#day);
+    if (stored === undefined || stored.pruned === true || hasOtherFilters(stored, fingerprints)) {
       return { rows: 0, isSameRequest: false };
     }
     const isSameRequest = stored.to_date === this.#to;
@@ -231,25 +206,22 @@ class DayExport {
   }
 
   #downloaded(files: readonly CheckedFile[]): DownloadedDay {
-    return { kind: 'downloaded', day: this.#day, download: this.#downloadOf(files) };
-  }
-
-  #downloadOf(files: readonly CheckedFile[]): CheckedDay {
-    const { plan, clock } = this.#deps;
-    return dayDownload(files, {
+    const { fingerprints, clock } = this.#deps;
+    const download = dayDownload(files, {
       day: this.#day,
       to_date: this.#to,
       requestedAt: this.#began,
       is_over: this.#isOver,
-      filters: plan.fingerprints.filters,
+      filters: fingerprints.filters,
       exports: this.#exports,
       verifiedAt: clock.now(),
     });
+    return { kind: 'downloaded', day: this.#day, download };
   }
 }
 
 /** The failure of a body that no other download mends. */
-function unsupportedError(day: Day, { code, clause }: DownloadFailure): UserError {
+function unsupportedError(day: Day, { code, clause }: ExportRefusal): UserError {
   const sentence = sentenceOf(clause);
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
   const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${withoutDay(day)}`;

@@ -2,38 +2,41 @@ import { type Day, nameDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { NOT_FOUND } from '../../service/export/outcomes.ts';
 import { lastDayOver, oldestDay } from '../calendar.ts';
+import type { PriorReceipts } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { Spool } from '../spool.ts';
-import type { DownloadPlan } from '../which-days.ts';
-import { type DayResult, type DownloadDeps, downloadDay, ServiceBehaviour } from './day.ts';
+import type { Plan } from '../which-days.ts';
+import { type DayDeps, type DayResult, downloadDay } from './day.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOFS = 7;
 
-const daysOver = ({ days }: DownloadPlan, now: number): Day[] => days.filter((day) => day <= lastDayOver(now));
+/** The receipts of all plans; the latest of a day that several have. */
+const latestReceipts = (plans: readonly Plan[]): PriorReceipts =>
+  new Map(
+    plans.flatMap(({ receipts }) => [...receipts]).sort(([, a], [, b]) => (a.requested_at < b.requested_at ? -1 : 1)),
+  );
 
-/** Downloads the days of a plan, several at once, and delivers them in order. */
+/** Downloads the days of one or several plans, each once, several at a time, and delivers them in order. */
 export class Downloads {
-  readonly behaviour: ServiceBehaviour;
-  readonly #deps: DownloadDeps;
+  readonly #days: readonly Day[];
+  readonly #deps: DayDeps;
   readonly #end: AbortController;
   /** The days that were started and not delivered. */
   readonly #started = new Map<Day, Promise<DayResult>>();
 
-  private constructor(deps: DownloadDeps, end: AbortController) {
-    this.behaviour = deps.behaviour;
-    this.#deps = deps;
-    this.#end = end;
+  private constructor(plans: readonly Plan[], deps: ExtractDeps, spool: Spool) {
+    const [{ settings, fingerprints }] = plans;
+    this.#days = [...new Set(plans.flatMap(({ days }) => days))].sort();
+    this.#end = new AbortController();
+    const signal = AbortSignal.any([deps.signal, this.#end.signal]);
+    this.#deps = { ...deps, signal, settings, fingerprints, receipts: latestReceipts(plans), spool };
   }
 
-  static async open(plan: DownloadPlan, deps: ExtractDeps): Promise<Downloads> {
-    const spool = await Spool.open(deps.spoolDir, deps.clock);
-    const end = new AbortController();
-    const signal = AbortSignal.any([deps.signal, end.signal]);
-    const over = daysOver(plan, deps.clock.now());
-    const findEndDayOn = plan.includesEnd === undefined ? over.at(-1) : undefined;
-    const behaviour = new ServiceBehaviour(plan);
-    return new Downloads({ ...deps, signal, plan, spool, behaviour, findEndDayOn }, end);
+  /** Plans of the same settings. */
+  static async open(plans: readonly Plan[], deps: ExtractDeps): Promise<Downloads> {
+    for (const plan of plans) deps.service.recall(plan);
+    return new Downloads(plans, deps, await Spool.open(deps.spoolDir, deps.clock));
   }
 
   /**
@@ -41,12 +44,11 @@ export class Downloads {
    * ends the run when the turn of its day comes.
    */
   async *results(): AsyncGenerator<DayResult, void, undefined> {
-    const { plan, signal } = this.#deps;
     await this.#sendFirst();
     this.#startFrom(0);
-    for (const [i, day] of plan.days.entries()) {
+    for (const [i, day] of this.#days.entries()) {
       const result = await this.#download(day);
-      signal.throwIfAborted();
+      this.#deps.signal.throwIfAborted();
       this.#started.delete(day);
       this.#startFrom(i + 1);
       yield result;
@@ -54,8 +56,7 @@ export class Downloads {
   }
 
   #startFrom(i: number): void {
-    const { plan, maxConcurrentExports } = this.#deps;
-    for (const day of plan.days.slice(i, i + maxConcurrentExports)) this.#download(day);
+    for (const day of this.#days.slice(i, i + this.#deps.maxConcurrentExports)) this.#download(day);
   }
 
   /** Ends all downloads and removes their files. */
@@ -71,12 +72,14 @@ export class Downloads {
    * days. Then the newest day that is probably lost: all days before a lost one are lost, too.
    */
   async #sendFirst(): Promise<void> {
-    const { plan, clock, findEndDayOn } = this.#deps;
+    const { service, settings, clock } = this.#deps;
     const now = clock.now();
-    if (findEndDayOn !== undefined) await this.#resultAlone(findEndDayOn);
-    await this.#proveExports(daysOver(plan, now).slice(-MAX_PROOFS));
-    const oldest = oldestDay(now, plan.settings.historyDays);
-    const lost = plan.days.findLast((day) => day < oldest);
+    const daysOver = this.#days.filter((day) => day <= lastDayOver(now));
+    const [newest] = daysOver.slice(-1);
+    if (newest !== undefined && service.includesEnd === undefined) await this.#resultAlone(newest, true);
+    await this.#proveExports(daysOver.slice(-MAX_PROOFS));
+    const oldest = oldestDay(now, settings.historyDays);
+    const lost = this.#days.findLast((day) => day < oldest);
     if (lost !== undefined) await this.#resultAlone(lost);
   }
 
@@ -84,27 +87,27 @@ export class Downloads {
   async #proveExports(days: readonly Day[]): Promise<void> {
     const codes = new Set<string>();
     for (const day of days.toReversed()) {
-      if (this.behaviour.exportsDays) return;
+      if (this.#deps.service.exportsDays) return;
       const result = await this.#resultAlone(day);
-      if (result.kind !== 'empty') return;
-      codes.add(result.answer.code);
+      if (result.kind !== 'downloaded' || result.emptyAnswer === undefined) return;
+      codes.add(result.emptyAnswer.code);
     }
     if (codes.size === 1 && codes.has(NOT_FOUND))
       throw configError(`The service knows no export under base_url (404) for ${nameDays(days)}: is base_url right?`);
   }
 
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */
-  async #resultAlone(day: Day): Promise<DayResult> {
-    const result = await this.#download(day);
-    if (result.kind === 'failed' && this.#deps.counts.exports === 0) throw result.error;
+  async #resultAlone(day: Day, findsEnd = false): Promise<DayResult> {
+    const result = await this.#download(day, findsEnd);
+    if (result.kind === 'failed' && this.#deps.service.exports === 0) throw result.error;
     return result;
   }
 
   /** The result of a day, whose download begins unless it has. */
-  #download(day: Day): Promise<DayResult> {
+  #download(day: Day, findsEnd = false): Promise<DayResult> {
     const started = this.#started.get(day);
     if (started !== undefined) return started;
-    const result = downloadDay(day, this.#deps);
+    const result = downloadDay(day, this.#deps, findsEnd);
     this.#started.set(day, result);
     // A failure is thrown when it is the turn of its day.
     result.catch(() => {});

@@ -2,12 +2,12 @@ import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
-import type { ExportRequest } from '../../service/export/protocol.ts';
+import type { EventRequest } from '../../service/export/protocol.ts';
 import { rowCount } from '../checked-day.ts';
 import { discard, type ExportResult } from '../spool.ts';
 
 /** Exports the day at hand, or with these changes to its request. */
-export type SendExport = (changes?: Partial<ExportRequest>) => Promise<ExportResult>;
+export type SendExport = (changes?: Partial<EventRequest>) => Promise<ExportResult>;
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
@@ -46,7 +46,8 @@ export async function findEndDay(
 }
 
 /** True for a failure that another `to_date` would not change. */
-const isFailure = ({ kind }: ExportResult): boolean => !['checked', 'empty', 'invalid', 'too_large'].includes(kind);
+const isFailure = ({ kind }: ExportResult): boolean =>
+  !['checked', 'empty', 'invalid', 'retry_or_split'].includes(kind);
 
 /** True for an answer without any row; false for another failure. */
 const hasNoRows = (answer: ExportResult): boolean =>

@@ -1,7 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { DownloadFailure } from '../../service/export/download.ts';
-import type { Filters } from '../../service/export/protocol.ts';
+import type { ExportRefusal, Filters } from '../../service/export/protocol.ts';
 import { isFilter } from '../export-request.ts';
 import { type CheckedFile, discard } from '../spool.ts';
 import type { SendExport } from './end-day.ts';
@@ -40,8 +39,8 @@ export async function fetchParts(
   const { events, eventsCondition } = filters;
   const files: CheckedFile[] = [];
   const included: string[] = [];
-  let refusal: DownloadFailure | undefined;
-  const fail = async (which: string, part: DownloadFailure) => {
+  let refusal: ExportRefusal | undefined;
+  const fail = async (which: string, part: ExportRefusal) => {
     await discard(...files);
     return tooLarge(day, which, part);
   };
@@ -73,7 +72,7 @@ function namesWithin({ events, eventsCondition }: Filters, names: readonly strin
   return [...new Set(names)].filter((name) => !excluded.has(name));
 }
 
-function tooLarge(day: Day, which: string, { clause }: DownloadFailure): UserError {
+function tooLarge(day: Day, which: string, { clause }: ExportRefusal): UserError {
   const problem = `The events ${which} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,

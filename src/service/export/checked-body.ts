@@ -22,18 +22,11 @@ export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
   readonly output: Output;
 }
 
-interface CheckOptions {
-  readonly scan: ScannerOptions;
-  /** Its `bytes` count what is received, also of a body that fails. */
-  readonly counts?: { bytes: number };
-  readonly signal: AbortSignal;
-}
-
 /** Checks a body to its last byte. Throws MalformedCsv, UnusableCsv, and what its bytes and the output throw. */
 export async function checkBody<Output extends CheckedOutput>(
   body: AsyncIterable<Uint8Array>,
   output: Output,
-  { scan: options, counts, signal }: CheckOptions,
+  { scan: options, signal }: { readonly scan: ScannerOptions; readonly signal: AbortSignal },
 ): Promise<CheckedBody<Output>> {
   const scanner = new Scanner(options);
   const hash = createHash('sha256');
@@ -42,7 +35,6 @@ export async function checkBody<Output extends CheckedOutput>(
     for await (const chunk of body) {
       signal.throwIfAborted();
       bytes += chunk.length;
-      if (counts !== undefined) counts.bytes += chunk.length;
       hash.update(chunk);
       const part = scanner.push(chunk);
       if (part.length > 0) await output.write(part);

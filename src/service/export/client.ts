@@ -10,7 +10,7 @@ import { firstBytes } from '../../http/body.ts';
 import { bodyProblem, networkProblem } from '../../http/failures.ts';
 import { NO_LIMITS, readDate, readLimits } from '../../http/headers.ts';
 import { TimeLimit, TimeLimitReached } from '../../http/time-limit.ts';
-import { type HttpAnswer, Transport } from '../../http/transport.ts';
+import { HttpAnswer, Transport } from '../../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
 import { serviceRequest } from '../service-request.ts';
 import { originOf, peekBody, readRefusalBody } from './content.ts';
@@ -22,7 +22,6 @@ import {
   type ExportRequest,
   type ExportService,
   InterruptedBody,
-  type ProfileRequest,
 } from './protocol.ts';
 import { ExportQuota, type ExportQuotaOptions } from './quota.ts';
 
@@ -38,10 +37,16 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
   readonly onConnect?: () => void;
 }
 
-const propertiesFilter = ({ properties, propertiesCondition }: ProfileRequest) => ({
-  ...(properties.length > 0 && { properties }),
-  properties_condition_type: propertiesCondition,
-});
+/** The path and the body of a request. */
+function operationOf(request: ExportRequest): readonly [path: string, body: object] {
+  const { properties, propertiesCondition } = request;
+  // No list is sent empty: the service takes that for everything, as if it were absent.
+  const filter = { ...(properties.length > 0 && { properties }), properties_condition_type: propertiesCondition };
+  if (!('from' in request)) return ['/api/v1/export/userprofile', { ...filter, identities_condition_type: 'all' }];
+  const { events, eventsCondition, from, to } = request;
+  const eventsFilter = { ...(events.length > 0 && { events }), events_condition_type: eventsCondition };
+  return ['/api/v1/export/event', { ...eventsFilter, ...filter, from_date: from, to_date: to }];
+}
 
 /** The exports of events and of profiles over HTTP: one request and its answer; the caller retries. */
 export class ExportClient implements ExportService {
@@ -58,70 +63,57 @@ export class ExportClient implements ExportService {
     return this.#transport.close();
   }
 
-  exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
-    const { events, eventsCondition, from, to } = request;
-    const body = {
-      // No list is sent empty: the service takes that for everything, as if it were absent.
-      ...(events.length > 0 && { events }),
-      events_condition_type: eventsCondition,
-      ...propertiesFilter(request),
-      from_date: from,
-      to_date: to,
-    };
-    return this.#export('/api/v1/export/event', body, signal);
-  }
-
-  exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer> {
-    const body = { ...propertiesFilter(request), identities_condition_type: 'all' };
-    return this.#export('/api/v1/export/userprofile', body, signal);
-  }
-
-  async #export(path: string, body: object, signal: AbortSignal): Promise<ExportAnswer> {
-    const { clock, quota, serviceId, exportToken } = this.#options;
-    const headers = { Authorization: `Bearer ${exportToken.reveal()}`, 'Accept-Encoding': 'gzip' };
-    const request = serviceRequest(path, serviceId, headers, body);
+  async export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
+    const { clock, quota } = this.#options;
     const permit = await quota?.enter(signal);
     const timeLimit = new TimeLimit(clock, STALL_MS, signal);
-    let answer: HttpAnswer | undefined;
-    const close = () => {
-      answer?.disconnect();
+    try {
+      const answer = await this.#send(request, timeLimit, signal);
+      if (!(answer instanceof HttpAnswer)) return await use({ ...answer, limits: NO_LIMITS, serverTime: undefined });
+      const { status, headers } = answer;
+      try {
+        const outcome = await this.#outcome(answer, timeLimit, signal).catch((error) =>
+          this.#brokenBody(error, status),
+        );
+        const limits = readLimits(headers, clock.now());
+        permit?.recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
+        signal.throwIfAborted();
+        return await use({ ...outcome, limits, serverTime: readDate(headers) });
+      } finally {
+        answer.disconnect();
+      }
+    } finally {
       timeLimit.end();
       permit?.release();
-    };
+    }
+  }
+
+  /** Sends a request; gives the answer, or why none came. */
+  async #send(request: ExportRequest, timeLimit: TimeLimit, signal: AbortSignal): Promise<HttpAnswer | ExportRefusal> {
+    const { serviceId, exportToken } = this.#options;
+    const headers = { Authorization: `Bearer ${exportToken.reveal()}`, 'Accept-Encoding': 'gzip' };
+    const [path, body] = operationOf(request);
     try {
-      answer = await timeLimit.waitFor(this.#transport.send(request, timeLimit.signal));
-      const { status } = answer;
-      const outcome = await this.#outcome(answer, timeLimit).catch((error) => this.#brokenBody(error, status));
-      const limits = readLimits(answer.headers, clock.now());
-      permit?.recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
-      signal.throwIfAborted();
-      const head = { limits, serverTime: readDate(answer.headers) };
-      if (outcome.kind === 'data')
-        return { kind: 'data', bytes: this.#data(outcome.bytes, signal, close), close, ...head };
-      close();
-      return { ...outcome, ...head };
+      const outgoing = serviceRequest(path, serviceId, headers, body);
+      return await timeLimit.waitFor(this.#transport.send(outgoing, timeLimit.signal));
     } catch (error) {
-      close();
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      const noHead = { limits: NO_LIMITS, serverTime: undefined };
-      if (error instanceof TimeLimitReached) return { ...this.#brokenBody(error), ...noHead };
+      if (error instanceof TimeLimitReached) return this.#brokenBody(error);
       const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
-      return { kind: isConfig ? 'config' : 'retry', code, clause, ...noHead };
+      return { kind: isConfig ? 'config' : 'retry', code, clause };
     }
   }
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
-  async #outcome(
-    answer: HttpAnswer,
-    timeLimit: TimeLimit,
-  ): Promise<Pick<ExportBody, 'kind' | 'bytes'> | ExportRefusal> {
+  async #outcome(answer: HttpAnswer, timeLimit: TimeLimit, signal: AbortSignal): Promise<ExportBody | ExportRefusal> {
     const bytes = answer.bytes(timeLimit);
     // What came before a failure may name its reason.
     const keepPart = { keepsPart: true };
     if (answer.status !== 200) return this.#classify(answer, await firstBytes(bytes, keepPart));
     const body = await peekBody(bytes);
-    if (body.content === 'other' || body.content === 'empty') return { kind: 'data', bytes: body.bytes };
+    if (body.content === 'other' || body.content === 'empty')
+      return { kind: 'data', bytes: this.#data(body.bytes, signal) };
     return this.#classify(answer, await firstBytes(body.bytes, keepPart));
   }
 
@@ -139,19 +131,13 @@ export class ExportClient implements ExportService {
     return { kind, code, clause: text, status: answer.status };
   }
 
-  /** The bytes of a body, whose errors become an InterruptedBody. Closes at the end. */
-  async *#data(
-    bytes: AsyncIterable<Uint8Array>,
-    signal: AbortSignal,
-    close: () => void,
-  ): AsyncGenerator<Uint8Array, void, undefined> {
+  /** The bytes of a body, whose errors become an InterruptedBody. */
+  async *#data(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       yield* bytes;
     } catch (error) {
       signal.throwIfAborted();
       throw new InterruptedBody(this.#brokenBody(error), error);
-    } finally {
-      close();
     }
   }
 

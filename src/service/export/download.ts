@@ -8,13 +8,13 @@ import { sentenceOf } from '../../base/visible-text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
-import { type ExportAnswer, type ExportRefusal, InterruptedBody } from './protocol.ts';
+import { type ExportRefusal, type ExportRequest, type ExportService, InterruptedBody } from './protocol.ts';
 
 export interface DownloadRequest<Output extends CheckedOutput> extends RunContext {
+  readonly service: ExportService;
+  readonly request: ExportRequest;
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
   readonly label: string;
-  /** Sends the request once. */
-  readonly send: (signal: AbortSignal) => Promise<ExportAnswer>;
   /** Begins an attempt. */
   readonly open: () => Output | Promise<Output>;
   readonly scan: ScannerOptions;
@@ -22,20 +22,13 @@ export interface DownloadRequest<Output extends CheckedOutput> extends RunContex
   readonly finalNewline?: boolean | undefined;
   /** True if its rows may change between two downloads: those of a day that is not over. Default false. */
   readonly mayGrow?: boolean;
-  /** Its `bytes` count the CSV received, also of attempts that fail. */
-  readonly counts?: { bytes: number };
-  /** Called with each answer, before its body is read. What it throws ends the download. */
-  readonly onAnswer?: (answer: ExportAnswer) => void;
 }
 
-/** Why an export gave no checked body, after all attempts. */
-export interface DownloadFailure extends Pick<ExportRefusal, 'code' | 'clause' | 'where'> {
-  /**
-   * `empty`, `config`, `gone`, `invalid`, `unsupported`: as in an `ExportRefusal`. `too_large`: fewer events must be
-   * requested. `failed`: the next run may succeed.
-   */
-  readonly kind: Exclude<ExportRefusal['kind'], 'retry' | 'retry_or_split' | 'wait'> | 'too_large' | 'failed';
-}
+/** What an export came to. */
+export type DownloadResult<Output extends CheckedOutput> = (CheckedBody<Output> | ExportRefusal) & {
+  /** Number of requests that were sent. */
+  readonly exports: number;
+};
 
 const BACKOFF: Backoff = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
 /** The 429 after which an export fails. */
@@ -58,7 +51,7 @@ const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
  */
 export const downloadChecked = <Output extends CheckedOutput>(
   request: DownloadRequest<Output>,
-): Promise<CheckedBody<Output> | DownloadFailure> => new Download(request).run();
+): Promise<DownloadResult<Output>> => new Download(request).run();
 
 /**
  * The attempts at one export.
@@ -75,6 +68,8 @@ class Download<Output extends CheckedOutput> {
   readonly #request: DownloadRequest<Output>;
   /** What came of the attempts so far. */
   readonly #refusals: ExportRefusal[] = [];
+  /** Number of requests that were sent. */
+  #exports = 0;
   /** Number of refusals for the quota: they are no attempts. */
   #waits = 0;
   /** Lengths of the bodies whose last line may be cut, in bytes. */
@@ -84,18 +79,21 @@ class Download<Output extends CheckedOutput> {
     this.#request = request;
   }
 
-  async run(): Promise<CheckedBody<Output> | DownloadFailure> {
-    const { label, clock, random, signal } = this.#request;
+  async run(): Promise<DownloadResult<Output>> {
+    const { clock, random, signal } = this.#request;
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
-    const result = await retry(policy, (attempt) => this.#attempt(attempt));
-    if (result !== undefined) return result;
+    const result = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#lastFailure();
+    return { ...result, exports: this.#exports };
+  }
+
+  #lastFailure(): ExportRefusal {
     const last = this.#refusals[this.#refusals.length - 1];
-    const times = `the export of ${label} failed ${BACKOFF.attempts} times`;
+    const times = `the export of ${this.#request.label} failed ${BACKOFF.attempts} times`;
     return failed(last, `${times}, at last because ${withCode(last)}; nothing of it was stored`);
   }
 
   /** The result, or undefined if it is to be attempted again. */
-  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | DownloadFailure | undefined> {
+  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | ExportRefusal | undefined> {
     const { label } = this.#request;
     let answer = await this.#ask();
     while (answer.kind === 'wait' && ++this.#waits < MAX_QUOTA_REFUSALS) answer = await this.#ask();
@@ -112,12 +110,12 @@ class Download<Output extends CheckedOutput> {
         return failure;
       }
       default:
-        return { kind: answer.kind, code: answer.code, clause: answer.clause };
+        return answer;
     }
   }
 
   /** Why another attempt would fail as well; undefined if it may succeed. */
-  #failureAfter(refusal: ExportRefusal): DownloadFailure | undefined {
+  #failureAfter(refusal: ExportRefusal): ExportRefusal | undefined {
     const { kind, code, clause, where } = refusal;
     const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && (REPEATED_FAULTS.has(code) || this.#refusals.some(isSame))) {
@@ -127,7 +125,7 @@ class Download<Output extends CheckedOutput> {
     this.#refusals.push(refusal);
     const maybeTooLarge = this.#refusals.filter((before) => before.kind === 'retry_or_split').length;
     const isTooLarge = kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER;
-    return isTooLarge ? { kind: 'too_large', code, clause } : undefined;
+    return isTooLarge ? refusal : undefined;
   }
 
   /** `pause` in ms. */
@@ -143,20 +141,18 @@ class Download<Output extends CheckedOutput> {
 
   /** Sends the request once and checks its body. A body that is broken or has no byte is a refusal. */
   async #ask(): Promise<CheckedBody<Output> | ExportRefusal> {
-    const { send, open, signal, onAnswer } = this.#request;
+    const { service, request, open, signal } = this.#request;
     signal.throwIfAborted();
-    const answer = await send(signal);
-    try {
-      onAnswer?.(answer);
+    this.#exports++;
+    return service.export(request, signal, async (answer) => {
       if (answer.kind !== 'data') return answer;
-      const body = await checkBody(answer.bytes, await open(), this.#request);
-      return await this.#withWholeEnd(body);
-    } catch (error) {
-      signal.throwIfAborted();
-      return refusalOf(error);
-    } finally {
-      if (answer.kind === 'data') answer.close();
-    }
+      try {
+        return await this.#withWholeEnd(await checkBody(answer.bytes, await open(), this.#request));
+      } catch (error) {
+        signal.throwIfAborted();
+        return refusalOf(error);
+      }
+    });
   }
 
   /**
@@ -179,12 +175,8 @@ class Download<Output extends CheckedOutput> {
 /** The clause of a refusal with its code, to search for. */
 const withCode = ({ clause, code }: ExportRefusal): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
 
-const failed = ({ code, where }: ExportRefusal, clause: string): DownloadFailure => ({
-  kind: 'failed',
-  code,
-  clause,
-  where,
-});
+/** A refusal after which only the next run may succeed. */
+const failed = (last: ExportRefusal, clause: string): ExportRefusal => ({ ...last, kind: 'retry', clause });
 
 function warnOfInvalidUtf8(
   { scan }: CheckedBody,
@@ -214,14 +206,14 @@ function refusalOf(error: unknown): ExportRefusal {
 }
 
 /** The failure for a user; `label` names what was exported, a day or several. */
-export function downloadError(label: string, { kind, code, clause, where }: DownloadFailure): UserError {
+export function downloadError(label: string, { kind, code, clause, where }: ExportRefusal): UserError {
   const details = { where: { ...where, ...(isDay(label) && { day: label }) }, technical: code };
   switch (kind) {
     case 'empty':
       return transientError(`For ${label} ${clause}.`, details);
-    case 'failed':
+    case 'retry':
       return transientError(`${sentenceOf(clause)} Run again later.`, details);
-    case 'too_large':
+    case 'retry_or_split':
       return transientError(`The service does not export ${label}: ${clause}. Run again later.`, details);
     default:
       return configError(`The service does not export ${label}: ${sentenceOf(clause)}`, details);

@@ -3,7 +3,7 @@ import { transientError, UserError } from '../../base/errors.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
-import type { ExportRequest, ExportService } from './protocol.ts';
+import type { EventRequest, ExportService } from './protocol.ts';
 
 /** Who configures a connection waits for its schema (ms). */
 const HEADER_TIMEOUT_MS = 60_000;
@@ -19,15 +19,17 @@ interface ExportHeader {
  * again. Throws a configuration failure, and the signal's reason.
  */
 export async function exportHeader(
-  request: ExportRequest,
+  request: EventRequest,
   { service, clock, signal }: Pick<Runtime, 'clock' | 'signal'> & { readonly service: ExportService },
 ): Promise<ExportHeader> {
   try {
-    return await withinTime(HEADER_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
-      const answer = await service.exportEvents(request, timedSignal);
-      if (answer.kind !== 'data') return { header: [], reason: answer.clause };
-      return { header: await readHeader(answer.bytes, { needsLineEnd: true }).finally(answer.close) };
-    });
+    return await withinTime(HEADER_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
+      service.export(request, timedSignal, async (answer) =>
+        answer.kind === 'data'
+          ? { header: await readHeader(answer.bytes, { needsLineEnd: true }) }
+          : { header: [], reason: answer.clause },
+      ),
+    );
   } catch (error) {
     signal.throwIfAborted();
     const isTimeOver = error instanceof TimeLimitReached;

@@ -22,18 +22,16 @@ export interface ExportBody {
   readonly kind: 'data';
   /** The CSV after content decoding. Throws an InterruptedBody. Only the rows show an early end without an error. */
   readonly bytes: AsyncIterable<Uint8Array>;
-  /** Closes the connection; safe at any time, and needed unless `bytes` was read to its end. */
-  close(): void;
 }
 
-/** An answer that is not data, classified by the outcome table; `clause` is for people, `code` for logs and tests. */
+/** Why a request gave no data: one answer, or all attempts. `clause` is for people, `code` for logs and tests. */
 export interface ExportRefusal {
   /**
    * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `retry`: the same again
-   * after a pause. `retry_or_split`: the same again, and after a few times a smaller export. `wait`: nothing more is
-   * sent before the quota allows it. `config`: the user must act. `gone`: older than the service exports. `invalid`:
-   * the request, or a day that has not begun, is not accepted. `unsupported`: a body of another format, which another
-   * download would have as well.
+   * after a pause, at last by the next run. `retry_or_split`: the same again, and after a few times a smaller export.
+   * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the
+   * service exports. `invalid`: the request, or a day that has not begun, is not accepted. `unsupported`: a body of
+   * another format, which another download would have as well.
    */
   readonly kind: 'empty' | 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
   readonly code: string;
@@ -51,19 +49,24 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
   readonly serverTime: number | undefined;
 };
 
-/** Each sends one export, without any retry, under a permit of the quota. */
 export interface ExportService {
-  exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer>;
-  exportProfiles(request: ProfileRequest, signal: AbortSignal): Promise<ExportAnswer>;
+  /**
+   * Sends one export, without any retry, under a permit of the quota, and gives its answer to `use`. Closes the
+   * connection once that has settled. Throws what `use` throws, UserErrors, and the signal's reason.
+   */
+  export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T>;
 }
 
 /** The filters of an export, without the days. */
 export type Filters = Pick<SourceConfig, 'events' | 'eventsCondition' | 'properties' | 'propertiesCondition'>;
 
-export interface ExportRequest extends Filters {
+/** A request of events. */
+export interface EventRequest extends Filters {
   readonly from: Day;
   readonly to: Day;
 }
 
 /** The attributes that are wanted; the ids come with every profile. */
 export type ProfileRequest = Pick<Filters, 'properties' | 'propertiesCondition'>;
+
+export type ExportRequest = EventRequest | ProfileRequest;

@@ -20,7 +20,15 @@ import {
   startFaultyServer,
   whole,
 } from '../../support/service/faulty-server.ts';
-import { bodyOf, CANARY, EXPORT_REQUEST, exportService, ManualClock, settle } from '../../support/service/service.ts';
+import {
+  answerOf,
+  bodyOf,
+  CANARY,
+  EXPORT_REQUEST,
+  exportService,
+  ManualClock,
+  settle,
+} from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
 
 afterEach(closeServer);
@@ -30,15 +38,17 @@ describe('a connection without bytes', () => {
     const server = await serve(() => steps);
     const clock = new ManualClock();
     const { service, quota } = exportService(server.url, { clock });
-    const asking = service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
-    return { server, clock, asking, quota };
+    const asking = answerOf(service);
+    // The time limit starts twice: for the head, and for the body.
+    const headCame = () => until(() => clock.set.filter((ms) => ms === 600_000).length >= 2);
+    return { server, clock, asking, quota, headCame };
   };
 
   it('stalls after ten minutes when there is no head', async () => {
     const { server, clock, asking, quota } = await stalling([{ hold: true }]);
     let answer: ExportAnswer | undefined;
-    void asking.then((one) => {
-      answer = one;
+    void asking.then((received) => {
+      answer = received;
     });
     await until(() => server.requests.length === 1);
     clock.pass(599_000);
@@ -50,23 +60,21 @@ describe('a connection without bytes', () => {
   });
 
   it('stalls after the head when there is no body', async () => {
-    const { clock, asking } = await stalling([{ send: head(200, CHUNKED) }, { hold: true }]);
-    // The idle timeout starts twice: for the head, and for the body.
-    await until(() => clock.set.filter((ms) => ms === 600_000).length === 2);
+    const { clock, asking, headCame } = await stalling([{ send: head(200, CHUNKED) }, { hold: true }]);
+    await headCame();
     await clock.passUntil(() => false, 700_000, 100_000);
     expect(await asking).toMatchObject({ kind: 'retry_or_split', code: 'stall', status: 200 });
   });
 
   it('stalls in the middle of a body', async () => {
-    const { clock, asking, quota } = await stalling([
+    const { clock, asking, quota, headCame } = await stalling([
       { send: head(200, CHUNKED) },
       { send: chunks(CSV) },
       { hold: true },
     ]);
-    const answer = await asking;
-    const failing = failureOf(answer);
+    await headCame();
     await clock.passUntil(() => quota.released > 0, 2_000_000, 100_000);
-    expect((await failing).technical).toMatch(/^stall/);
+    expect((await failureOf(await asking)).technical).toMatch(/^stall/);
   });
 
   it('does not stall while bytes arrive now and then', async () => {
@@ -74,17 +82,17 @@ describe('a connection without bytes', () => {
     const later = new Promise<void>((resolve) => {
       go = resolve;
     });
-    const { clock, asking } = await stalling([
+    const { clock, asking, headCame } = await stalling([
       { send: head(200, length(CSV)) },
       { send: CSV.slice(0, 900) },
       { until: later },
       { send: CSV.slice(900) },
     ]);
-    const reading = bodyOf(await asking);
+    await headCame();
     await settle();
     clock.pass(590_000);
     go();
-    expect(await reading).toBe(CSV);
+    expect(await bodyOf(await asking)).toBe(CSV);
     clock.pass(10_000_000);
   });
 });
@@ -94,7 +102,7 @@ describe('closing an export', () => {
     const server = await serve(() => [{ hold: true }]);
     const { service, quota } = exportService(server.url);
     const controller = new AbortController();
-    const asking = service.exportEvents(EXPORT_REQUEST, controller.signal);
+    const asking = answerOf(service, { signal: controller.signal });
     await settle(30);
     controller.abort(new Error('enough'));
     await expect(asking).rejects.toThrow('enough');
@@ -105,11 +113,11 @@ describe('closing an export', () => {
     const controller = new AbortController();
     const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const { service, quota } = exportService(server.url);
-    const answer = await service.exportEvents(EXPORT_REQUEST, controller.signal);
-    const reading = bodyOf(answer);
+    const asking = answerOf(service, { signal: controller.signal });
+    await until(() => server.requests.length === 1);
     await settle();
     controller.abort(new Error('enough'));
-    await expect(reading).rejects.toThrow('enough');
+    await expect(asking.then(bodyOf)).rejects.toThrow('enough');
     expect(quota.released).toBe(1);
   });
 
@@ -121,11 +129,10 @@ describe('closing an export', () => {
       { hold: true },
     ]);
     const { service, quota } = exportService(server.url);
-    const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
-    if (answer.kind !== 'data') throw new Error(answer.clause);
-    for await (const _chunk of answer.bytes) break;
-    await answer.close();
-    await answer.close();
+    await service.export(EXPORT_REQUEST, new AbortController().signal, async (answer) => {
+      if (answer.kind !== 'data') throw new Error(answer.clause);
+      for await (const _chunk of answer.bytes) break;
+    });
     expect(quota.released).toBe(1);
     await service.close();
   });
@@ -133,11 +140,11 @@ describe('closing an export', () => {
   it('with the service closes every open connection', async () => {
     const server = await serve(() => [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { hold: true }]);
     const { service } = exportService(server.url);
-    const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
-    const reading = failureOf(answer);
+    const asking = answerOf(service);
+    await until(() => server.requests.length === 1);
     await settle();
     await service.close();
-    expect((await reading).technical).toMatch(/^reset/);
+    expect((await failureOf(await asking)).technical).toMatch(/^reset/);
   });
 });
 
@@ -157,7 +164,7 @@ describe('the token', () => {
   it('is not printed even when the service echoes it where its reason stands', async () => {
     const server = await serve(() => json(400, { result: 'fail', message: 'canary_token', code: 'canary_token' }));
     const { service } = exportService(server.url, { exportToken: new Secret('canary_token') });
-    const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
+    const answer = await answerOf(service);
     expect(answer).toMatchObject({ kind: 'invalid' });
     expect(JSON.stringify(answer)).not.toContain('canary');
   });

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
 import {
   ask,
   CSV,
@@ -13,24 +12,23 @@ import {
 } from '../../support/service/faulty-export.ts';
 import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { bodyOf, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
+import { answerOf, bodyOf, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
 const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
 
 afterEach(closeServer);
 
 /** Reads a body whose end must be a reset; `read` is awaited behind each chunk with the bytes so far. */
-async function endsInReset(answer: ExportAnswer, read: (bytes: number) => unknown): Promise<void> {
-  expect(answer.kind).toBe('data');
-  if (answer.kind !== 'data') return;
-  const reading = async () => {
+async function endsInReset(steps: readonly Step[], read: (bytes: number) => unknown): Promise<void> {
+  const { service } = exportService((await serve(() => steps)).url);
+  const reading = service.export(EXPORT_REQUEST, new AbortController().signal, async (answer) => {
     let bytes = 0;
-    for await (const chunk of answer.bytes) {
+    for await (const chunk of answer.kind === 'data' ? answer.bytes : []) {
       bytes += chunk.length;
       await read(bytes);
     }
-  };
-  await expect(reading()).rejects.toMatchObject({ kind: 'transient', refusal: { code: 'reset' } });
+  });
+  await expect(reading).rejects.toMatchObject({ kind: 'transient', refusal: { code: 'reset' } });
 }
 
 describe('complete bodies', () => {
@@ -116,9 +114,9 @@ describe('incomplete bodies', () => {
     const isRead = new Promise<void>((resolve) => {
       go = resolve;
     });
-    const { answer } = await ask([{ send: start }, { send: sent }, { until: isRead }, { reset: true }]);
     // Only then: a reset that overtakes unread bytes is shown by Node as the end of the connection.
-    await endsInReset(answer, (bytes) => bytes === cut && go());
+    const steps = [{ send: start }, { send: sent }, { until: isRead }, { reset: true as const }];
+    await endsInReset(steps, (bytes) => bytes === cut && go());
   });
 
   it('a corrupt gzip trailer is an error', async () => {
@@ -131,12 +129,12 @@ describe('incomplete bodies', () => {
 
   it('a reset while the reader is paused is an error, not an end and not a crash', async () => {
     const big = 'x'.repeat(4 * 1024 * 1024);
-    const { answer } = await ask([
+    const steps: readonly Step[] = [
       { send: head(200, CHUNKED) },
       { trickle: chunks(big, 64 * 1024), bytes: 256 * 1024 },
       { reset: true },
-    ]);
-    await endsInReset(answer, () => delay(2));
+    ];
+    await endsInReset(steps, () => delay(2));
   });
 });
 
@@ -163,14 +161,14 @@ describe('requests without an answer', () => {
   it('a refused connection is a retry', async () => {
     // No system gives a port so low to anybody who asks for a free one.
     const url = 'http://127.0.0.1:1';
-    const answer = await exportService(url).service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
+    const answer = await answerOf(exportService(url).service);
     expect(answer).toMatchObject({ kind: 'retry', code: 'refused' });
     expect((answer as { clause: string }).clause).toContain('127.0.0.1:1');
   });
 
   it('an unknown host is reported', async () => {
     const url = `https://${'a'.repeat(64)}.invalid`;
-    const answer = await exportService(url).service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
+    const answer = await answerOf(exportService(url).service);
     expect(answer).toMatchObject({ kind: 'retry', code: 'dns' });
   });
 
@@ -192,7 +190,7 @@ describe('requests without an answer', () => {
   it('a server without TLS is reported', async () => {
     const server = await serve(() => [], { greeting: 'HTTP/1.1 400 Bad Request\r\n\r\n' });
     const { service } = exportService(server.url.replace('http:', 'https:'));
-    const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
+    const answer = await answerOf(service);
     expect(answer).toMatchObject({ kind: 'retry', code: 'tls' });
   });
 });

@@ -94,11 +94,11 @@ describe('the export of profiles', () => {
   });
 
   it.each<[string, readonly Answer[], string]>([
-    ['a service that fails for good', [{ status: 500 }], 'failed'],
-    ['a limit that stays', [{ status: 429 }], 'failed'],
-    ['a body without a byte', [{ body: '' }], 'failed'],
+    ['a service that fails for good', [{ status: 500 }], 'retry'],
+    ['a limit that stays', [{ status: 429 }], 'retry'],
+    ['a body without a byte', [{ body: '' }], 'retry'],
     ['a wrong token', [{ status: 401 }], 'config'],
-    ['a body that is broken twice in the same way', [{ body: `${CSV}u3,x\n` }], 'failed'],
+    ['a body that is broken twice in the same way', [{ body: `${CSV}u3,x\n` }], 'retry'],
     ['another table', [{ body: 'a,b\n1,2\n' }], 'config'],
     ['an unknown address', [{ status: 404 }], 'gone'],
     ['a request that is not taken', [{ status: 400 }], 'invalid'],

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/deletion-client.ts';
-import type { ExportRequest } from '../../../src/service/export/protocol.ts';
+import type { EventRequest } from '../../../src/service/export/protocol.ts';
 import {
   type FaultyServer,
   json,
@@ -11,7 +11,7 @@ import {
   whole,
 } from '../../support/service/faulty-server.ts';
 import { type OperationId, validateRequest } from '../../support/service/openapi.ts';
-import { bodyOf, CANARY, EXPORT_REQUEST, exportService, ManualClock } from '../../support/service/service.ts';
+import { answerOf, bodyOf, CANARY, EXPORT_REQUEST, exportService, ManualClock } from '../../support/service/service.ts';
 
 let server: FaultyServer | undefined;
 afterEach(() => server?.close());
@@ -30,10 +30,10 @@ function problems(id: OperationId, request: RawRequest): string[] {
 }
 
 describe('the request for an export', () => {
-  const ask = async (selection: ExportRequest, serviceId = 'svc-1') => {
+  const ask = async (selection: EventRequest, serviceId = 'svc-1') => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service } = exportService(server.url, { serviceId });
-    await bodyOf(await service.exportEvents(selection, new AbortController().signal));
+    await bodyOf(await answerOf(service, { request: selection }));
     expect(server.requests).toHaveLength(1);
     return server.requests[0];
   };
@@ -42,7 +42,7 @@ describe('the request for an export', () => {
     ['everything', EXPORT_REQUEST],
     ['some events', { ...EXPORT_REQUEST, events: ['df_purchase', '가입, "new"'], eventsCondition: 'include' }],
     ['but some properties', { ...EXPORT_REQUEST, properties: ['__proto__', 'a b'], propertiesCondition: 'exclude' }],
-  ] as [string, ExportRequest][])('follows openapi.yaml: %s', async (_name, selection) => {
+  ] as [string, EventRequest][])('follows openapi.yaml: %s', async (_name, selection) => {
     const request = await ask(selection);
     expect(problems('exportEvents', request)).toEqual([]);
     expect(JSON.parse(request.body)).toEqual({
@@ -76,7 +76,7 @@ describe('the request for an export', () => {
   it('keeps a path of base_url', async () => {
     server = await startFaultyServer(() => whole(200, 'a\n'));
     const { service } = exportService(`${server.url}/gateway/`);
-    await bodyOf(await service.exportEvents(EXPORT_REQUEST, new AbortController().signal));
+    await bodyOf(await answerOf(service));
     expect(server.requests[0].line).toBe('POST /gateway/api/v1/export/event?service_id=svc-1 HTTP/1.1');
   });
 });
@@ -129,7 +129,7 @@ it('a clock that stands still never aborts an export', async () => {
   server = await startFaultyServer(() => whole(200, 'a\n'));
   const clock = new ManualClock();
   const { service } = exportService(server.url, { clock });
-  await bodyOf(await service.exportEvents(EXPORT_REQUEST, new AbortController().signal));
+  await bodyOf(await answerOf(service));
   await service.close();
   expect(clock.pending).toBe(0);
 });

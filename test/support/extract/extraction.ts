@@ -8,14 +8,14 @@ import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
 import type { CheckedDay, PriorLoads, Receipt } from '../../../src/extract/checked-day.ts';
-import { DaysReport } from '../../../src/extract/days-report.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
-import { type DayBatch, extractDays } from '../../../src/extract/extract.ts';
-import { type ExtractDeps, observeAnswers } from '../../../src/extract/extract-deps.ts';
+import { type DayBatch, Extraction } from '../../../src/extract/extract.ts';
+import type { ExtractDeps } from '../../../src/extract/extract-deps.ts';
+import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
 import { type LimitHeaders, NO_LIMITS } from '../../../src/http/headers.ts';
 import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';
-import type { ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
+import type { EventRequest, ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);
@@ -81,9 +81,9 @@ export interface FakeServiceSettings {
   /** Milliseconds that the service's clock is ahead of ours. */
   readonly clockAhead: number;
   /** Replaces an answer; `undefined` leaves it. The number counts the requests, from 1. */
-  readonly fault: (request: ExportRequest, count: number) => Fault | undefined;
+  readonly fault: (request: EventRequest, count: number) => Fault | undefined;
   /** An answer comes when this resolves. */
-  readonly until: (request: ExportRequest) => Promise<void> | undefined;
+  readonly until: (request: EventRequest) => Promise<void> | undefined;
 }
 
 export type Fault =
@@ -122,7 +122,7 @@ const HEADER =
 
 export class FakeService implements ExportService {
   settings: FakeServiceSettings;
-  readonly requests: ExportRequest[] = [];
+  readonly requests: EventRequest[] = [];
   readonly #clock: Clock;
   /** Exports under way now, and the most there ever were. */
   busy = 0;
@@ -142,9 +142,18 @@ export class FakeService implements ExportService {
     return this.requests.map(({ from, to }) => `${from}..${to}`);
   }
 
-  async exportEvents(request: ExportRequest, signal: AbortSignal): Promise<ExportAnswer> {
+  async export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     signal.throwIfAborted();
+    if (!('from' in request)) throw new Error('no profile is asked for');
     this.requests.push(request);
+    const answer = await this.#answer(request);
+    if (answer.kind === 'data') this.busiest = Math.max(this.busiest, ++this.busy);
+    return use(answer).finally(() => {
+      if (answer.kind === 'data') this.busy--;
+    });
+  }
+
+  async #answer(request: EventRequest): Promise<ExportAnswer> {
     const fault = this.settings.fault(request, this.requests.length);
     await this.settings.until(request);
     const refused = fault !== undefined && 'refuse' in fault ? fault : undefined;
@@ -164,15 +173,11 @@ export class FakeService implements ExportService {
       return { ...common, ...emptyAnswer(noRows) };
     const csv = isEmpty && noRows === 'no byte' ? '' : this.#csv(request);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
-    const body = this.#body(text, fault !== undefined && 'breaks' in fault ? fault : undefined);
-    return { ...common, ...body };
+    const end = fault !== undefined && 'breaks' in fault ? fault : undefined;
+    return { ...common, kind: 'data', bytes: chunks(text, end) };
   }
 
-  exportProfiles(): Promise<ExportAnswer> {
-    throw new Error('no profile is asked for');
-  }
-
-  selected(request: Pick<ExportRequest, 'from' | 'to'> & Partial<ExportRequest>): FakeRow[] {
+  selected(request: Pick<EventRequest, 'from' | 'to'> & Partial<EventRequest>): FakeRow[] {
     const { from, to } = request;
     const { singleDays } = this.settings;
     const form = from === to ? singleDays : 'as_ranges';
@@ -197,7 +202,7 @@ export class FakeService implements ExportService {
     return this.#clock.now() + this.settings.clockAhead;
   }
 
-  #refusal(request: ExportRequest) {
+  #refusal(request: EventRequest) {
     const today = dayAt(this.#now(), this.settings.zoneHours);
     if (request.from < addDays(today, -this.settings.historyDays)) return 'gone' as const;
     if (this.settings.future === 'error' && request.to > today) return 'invalid' as const;
@@ -206,23 +211,12 @@ export class FakeService implements ExportService {
     return undefined;
   }
 
-  #csv(request: ExportRequest): string {
+  #csv(request: EventRequest): string {
     const rows = this.selected(request);
     const turn = this.settings.shuffles && rows.length > 0 ? this.requests.length % rows.length : 0;
     const lines = [...rows.slice(turn), ...rows.slice(0, turn)].map(csvOf);
     const text = [HEADER, ...lines].join('\n');
     return this.settings.finalNewline ? `${text}\n` : text;
-  }
-
-  #body(text: string | Uint8Array, end: { readonly breaks: unknown } | undefined) {
-    this.busy++;
-    this.busiest = Math.max(this.busiest, this.busy);
-    let open = true;
-    const close = async () => {
-      if (open) this.busy--;
-      open = false;
-    };
-    return { kind: 'data' as const, close, bytes: chunks(text, close, end) };
   }
 }
 
@@ -235,7 +229,6 @@ const emptyAnswer = (noRows: '204' | '404' | 'an empty list') => ({
 
 async function* chunks(
   text: string | Uint8Array,
-  close: () => Promise<void>,
   end: { readonly breaks: unknown } | undefined,
 ): AsyncGenerator<Uint8Array> {
   const bytes = typeof text === 'string' ? Buffer.from(text) : text;
@@ -244,10 +237,9 @@ async function* chunks(
     yield bytes.subarray(i, i + 97);
     if (end !== undefined) throw end.breaks;
   }
-  await close();
 }
 
-function matches(row: FakeRow, request: Partial<ExportRequest>): boolean {
+function matches(row: FakeRow, request: Partial<EventRequest>): boolean {
   const names = request.events ?? [];
   if (names.length === 0 || request.eventsCondition === 'all') return true;
   return names.includes(row.event) === (request.eventsCondition === 'include');
@@ -358,8 +350,8 @@ export class Fixture {
   readonly log: LogEvent[] = [];
   target = new FakeTarget();
   controller = new AbortController();
-  /** Of the last run. */
-  report = new DaysReport();
+  /** The last run. */
+  extraction: Extraction | undefined;
 
   constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
     this.clock = new FakeClock(at(now));
@@ -374,23 +366,20 @@ export class Fixture {
       (text) => text,
     );
     return {
-      service: this.service,
-      edits: NO_EDITS,
+      service: new ObservedService(this.service, SETTINGS, { clock, logger }),
+      scan: { timezone: undefined, edits: NO_EDITS },
       clock,
       random: () => JITTER,
       logger,
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
-      unseenColumns: new Set(),
-      ...observeAnswers({ clock, logger }),
       maxConcurrentExports: 3,
-      timezone: undefined,
     };
   }
 
   batches(settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}) {
-    this.report = new DaysReport();
-    return extractDays(planFor(this.clock, this.target.prior(), settings, more), this.deps(), this.report);
+    this.extraction = new Extraction(planFor(this.clock, this.target.prior(), settings, more), this.deps());
+    return this.extraction.batches();
   }
 
   /** One run to its end; `crashAfter` batches are committed before the consumer fails. */

@@ -8,7 +8,7 @@ import {
   type Step,
   startFaultyServer,
 } from './faulty-server.ts';
-import { bodyOf, EXPORT_REQUEST, exportService } from './service.ts';
+import { answerOf, bodyOf, exportService } from './service.ts';
 
 export const CSV = `df_api_version,df_unified_id\n${Array.from({ length: 400 }, (_, i) => `1,"user, ${i}"\n`).join('')}`;
 export const GZIP = gzip(CSV);
@@ -38,7 +38,7 @@ export async function closeServer(): Promise<void> {
 export async function ask(script: Script | readonly Step[], options?: FaultyServerOptions) {
   const { url } = await serve(typeof script === 'function' ? script : () => script, options);
   const { service, quota } = exportService(url);
-  const answer = await service.exportEvents(EXPORT_REQUEST, new AbortController().signal);
+  const answer = await answerOf(service);
   return { answer, quota, service };
 }
 

@@ -2,13 +2,13 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import type { LogEvent } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient, type ExportClientOptions } from '../../../src/service/export/client.ts';
-import type { ExportAnswer, ExportRequest } from '../../../src/service/export/protocol.ts';
+import type { EventRequest, ExportAnswer, ExportService } from '../../../src/service/export/protocol.ts';
 import type { ExportQuota } from '../../../src/service/export/quota.ts';
 import type { AnswerHead } from '../../../src/service/export/quota-rules.ts';
 
 export const CANARY = 'canary-token-5e1f';
 
-export const EXPORT_REQUEST: ExportRequest = {
+export const EXPORT_REQUEST: EventRequest = {
   from: '2026-01-10',
   to: '2026-01-11',
   events: [],
@@ -110,6 +110,31 @@ export function exportService(baseUrl: string, more: Partial<ExportClientOptions
     ...more,
   });
   return { service, quota };
+}
+
+/** One export, whose body is read as far as it comes. The body of the answer gives the same, and fails as it did. */
+export function answerOf(
+  service: ExportService,
+  {
+    request = EXPORT_REQUEST,
+    signal = new AbortController().signal,
+  }: { readonly request?: EventRequest; readonly signal?: AbortSignal } = {},
+): Promise<ExportAnswer> {
+  return service.export(request, signal, async (answer) => {
+    if (answer.kind !== 'data') return answer;
+    const chunks: Uint8Array[] = [];
+    let failure: unknown;
+    try {
+      for await (const chunk of answer.bytes) chunks.push(Buffer.from(chunk));
+    } catch (error) {
+      failure = error;
+    }
+    const replay = async function* () {
+      yield* chunks;
+      if (failure !== undefined) throw failure;
+    };
+    return { ...answer, bytes: replay() };
+  });
 }
 
 export async function bodyOf(answer: ExportAnswer): Promise<string> {

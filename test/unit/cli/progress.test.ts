@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import { StatusLine, terminalColumns } from '../../../src/cli/process-terminal.ts';
 import { progressOf } from '../../../src/cli/progress.ts';
-import { DaysReport } from '../../../src/extract/days-report.ts';
 import { NOTHING_LOADED } from '../../../src/targets/load.ts';
 
 /** How far a run of 31 days is 100 s after its begin. */
 const told = (days: number, waitingUntil?: number) => {
-  const counts = { ...new DaysReport(), ...NOTHING_LOADED, bytes: 914_600_000, exports: 20 };
+  const noDays = { includesEnd: true, gaps: [], openDays: [], implausibleDays: [] };
+  const counts = { ...noDays, ...NOTHING_LOADED, bytes: 914_600_000, exports: 20 };
   counts.stored = { ...counts.stored, days: Array<string>(days).fill(''), rows: 191_666 };
   return progressOf(counts, { plannedDays: 31, began: 0, waitingUntil }, 100_000);
 };

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
-import { extractDays } from '../../../src/extract/extract.ts';
-import type { ExportRequest } from '../../../src/service/export/protocol.ts';
+import { Extraction } from '../../../src/extract/extract.ts';
+import type { EventRequest } from '../../../src/service/export/protocol.ts';
 import { NOTHING_STORED } from '../../../src/table/commit.ts';
 import { Load } from '../../../src/targets/load.ts';
 import {
@@ -35,7 +35,7 @@ const serve = (settings: Partial<FakeServiceSettings>) => {
 /** The service answers requests of one day in its own way; others as ever. */
 const onDay = (day: Day, fault: Fault | ((nth: number) => Fault | undefined)) => {
   let nth = 0;
-  return ({ from }: ExportRequest) => {
+  return ({ from }: EventRequest) => {
     if (from !== day) return undefined;
     return typeof fault === 'function' ? fault(++nth) : fault;
   };
@@ -221,8 +221,9 @@ describe('a day that has fewer rows than are stored', () => {
       length: 1,
     };
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
-    for await (const batch of extractDays(plan, { ...fixture.deps(), suppression }, fixture.report))
-      await fixture.target.commit(batch);
+    const deps = fixture.deps();
+    const extraction = new Extraction(plan, { ...deps, scan: { ...deps.scan, suppression } });
+    for await (const batch of extraction.batches()) await fixture.target.commit(batch);
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(3);
     expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ rows: 4, suppressed: 1 });
     expect(requestsOf('2026-01-19')).toBe(1);
@@ -230,7 +231,8 @@ describe('a day that has fewer rows than are stored', () => {
 
   it('counts no suppressed rows of a day that the place leaves out for a later download', async () => {
     const suppression = { has: () => true, length: 1 };
-    const load = new Load({ ...fixture.deps(), suppression });
+    const deps = fixture.deps();
+    const load = new Load({ ...deps, scan: { ...deps.scan, suppression } });
     await load.loadDays(planFor(fixture.clock, fixture.target.prior(), SETTINGS), {
       state: undefined,
       commit: async () => NOTHING_STORED,
@@ -324,7 +326,7 @@ describe('a day that is not over', () => {
 
   it('is counted as open if the caller named it', async () => {
     await start().run(SETTINGS, { from: '2026-01-20', to: '2026-01-20' });
-    expect(fixture.report.openDays).toEqual(['2026-01-20']);
+    expect(fixture.extraction?.outcome.openDays).toEqual(['2026-01-20']);
   });
 });
 
@@ -364,7 +366,7 @@ describe('a body that can never be read', () => {
 
   it('keeps no other day out, however many days there are of the kind', async () => {
     const body = (csv: string) => csv.replaceAll('\n', '\r');
-    const fault = ({ from }: ExportRequest) => (from <= '2026-01-17' ? { body } : undefined);
+    const fault = ({ from }: EventRequest) => (from <= '2026-01-17' ? { body } : undefined);
     const failure = await start({ fault }).failure(SETTINGS);
     expect(failure.exitCode).toBe(2);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
@@ -407,7 +409,7 @@ describe('a day that is too large', () => {
   });
 
   it('fails if the service refuses every name of the filter: that is no day without rows', async () => {
-    const fault = ({ from, events }: ExportRequest): Fault | undefined =>
+    const fault = ({ from, events }: EventRequest): Fault | undefined =>
       from === '2026-01-17' ? { refuse: events.length > 1 ? 'retry_or_split' : 'invalid' } : undefined;
     const filter = { events: ['df_login', 'own_event'], eventsCondition: 'include' } as const;
     const failure = await start({ fault }).failure({ ...SETTINGS, ...filter });
@@ -459,7 +461,7 @@ describe('days that are no longer exported', () => {
     expect(fixture.target.state?.gaps).toHaveLength(10);
     expect(fixture.target.state?.from_date).toBe('2026-03-01');
     await fixture.run(settings);
-    expect(fixture.report.gaps).toEqual([]);
+    expect(fixture.extraction?.outcome.gaps).toEqual([]);
     expect(fixture.target.state?.gaps).toHaveLength(10);
   });
 
@@ -521,7 +523,7 @@ describe('an implausible day', () => {
 
   it('is warned about and read again until it is whole', async () => {
     await start({ rows: few }).run(settings);
-    expect(fixture.report.implausibleDays).toMatchObject([{ day: '2026-01-18' }]);
+    expect(fixture.extraction?.outcome.implausibleDays).toMatchObject([{ day: '2026-01-18' }]);
     expect(fixture.target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-18'] });
     serve({ rows: usual });
     fixture.clock.time += 24 * HOUR;

@@ -2,11 +2,11 @@ import { expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
 import { discoverColumns } from '../../../src/extract/discover.ts';
-import type { ExportRequest } from '../../../src/service/export/protocol.ts';
+import type { EventRequest } from '../../../src/service/export/protocol.ts';
 import { type Fault, Fixture, steadyRows } from '../../support/extract/extraction.ts';
 
 /** A service that exports no more than two days at once; its rows have a column `age` of numbers. */
-const shortAnswers = ({ from, to }: ExportRequest): Fault =>
+const shortAnswers = ({ from, to }: EventRequest): Fault =>
   to > addDays(from, 1)
     ? { refuse: 'retry_or_split' }
     : {

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/durations.ts';
 import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
-import { observeAnswers } from '../../../src/extract/extract-deps.ts';
-import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
+import { ObservedService } from '../../../src/extract/observed-service.ts';
+import type { ExportAnswer, ExportService } from '../../../src/service/export/protocol.ts';
 import { Load } from '../../../src/targets/load.ts';
 import { Place } from '../../support/targets/place.ts';
 
@@ -20,7 +20,6 @@ const data = (csv: string): ExportAnswer => ({
   bytes: (async function* () {
     yield Buffer.from(csv);
   })(),
-  close: async () => {},
   ...NO_LIMITS,
 });
 const refusal = (kind: 'retry' | 'config' | 'invalid', status: number): ExportAnswer => ({
@@ -47,20 +46,17 @@ describe('the snapshot of user profiles', () => {
   async function sync(answer: () => ExportAnswer, settings = SETTINGS) {
     const { clock, logger, spoolDir } = place.options();
     const runtime = { clock, logger, spoolDir, signal: place.signal, random: () => 0 };
-    const exportProfiles = async () => {
-      sent++;
-      return answer();
+    const service: ExportService = {
+      export: (_request, _signal, use) => {
+        sent++;
+        return use(answer());
+      },
     };
-    const service = { exportProfiles, exportEvents: async () => Promise.reject(new Error('no day is asked for')) };
-    const unseenColumns = new Set<string>();
     const load = new Load({
       ...runtime,
-      ...observeAnswers(runtime),
-      unseenColumns,
-      edits: NO_EDITS,
-      service,
+      service: new ObservedService(service, settings, runtime),
       maxConcurrentExports: 5,
-      timezone: undefined,
+      scan: { timezone: undefined, edits: NO_EDITS },
     });
     const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
     try {

@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Day, daysOf } from '../../../src/base/days.ts';
-import { extractDays } from '../../../src/extract/extract.ts';
+import { Extraction } from '../../../src/extract/extract.ts';
 import { type FakeServiceSettings, Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
 import { expectMode } from '../../support/modes.ts';
 import { until } from '../../support/wait.ts';
@@ -43,7 +43,7 @@ describe('batches', () => {
     start();
     const sizes: number[] = [];
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
-    for await (const { days } of extractDays(plan, fixture.deps(), fixture.report, limits)) sizes.push(days.length);
+    for await (const { days } of new Extraction(plan, fixture.deps()).batches(limits)) sizes.push(days.length);
     expect(sizes).toEqual([3, 3, 3, 1]);
   });
 
@@ -74,8 +74,7 @@ describe('batches', () => {
     start({ finalNewline: false });
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
     const one = { rows: 0, bytes: 0, waitMs: 0 };
-    for await (const batch of extractDays(plan, fixture.deps(), fixture.report, one))
-      await fixture.target.commit(batch);
+    for await (const batch of new Extraction(plan, fixture.deps()).batches(one)) await fixture.target.commit(batch);
     expect(fixture.target.state).toEqual(together.state);
     expect(fixture.target.ids()).toEqual(together.ids());
   });

@@ -71,11 +71,6 @@ describe('the days of a first run', () => {
   it('end with end_date', () => {
     expect(plan({}, { startDate: '2026-01-15', endDate: '2026-01-16' }).days).toEqual(['2026-01-15', '2026-01-16']);
   });
-
-  it('find out the end of an export, unless it is configured', () => {
-    expect(plan().includesEnd).toBeUndefined();
-    expect(plan({}, { toDateInclusive: 'false' }).includesEnd).toBe(false);
-  });
 });
 
 describe('the days of a later run', () => {

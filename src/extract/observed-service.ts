@@ -1,0 +1,91 @@
+import type { Clock } from '../base/clock.ts';
+import type { Day } from '../base/days.ts';
+import { formatDuration, HOUR_MS } from '../base/durations.ts';
+import { configError } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
+import type { RunContext } from '../base/runtime.ts';
+import type { ScanResult } from '../cells/columns/scanner.ts';
+import type { SourceConfig } from '../config/source.ts';
+import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/protocol.ts';
+import { includesEndOf } from './export-state.ts';
+import type { Plan } from './which-days.ts';
+
+/** Differences between the clocks (ms) from which a run warns, and from which it ends. */
+const CLOCK_WARNING_MS = HOUR_MS;
+const CLOCK_LIMIT_MS = 12 * HOUR_MS;
+
+/** The service, and what its answers have shown. The first export of a run tells the others. */
+export class ObservedService implements ExportService {
+  /** Number of exports that the service answered. */
+  exports = 0;
+  /** Bytes of CSV received, also of exports that fail. */
+  bytes = 0;
+  /** Whether an export includes its `to_date`; undefined while it is not known. */
+  includesEnd: boolean | undefined;
+  /** False if files end without a line end; undefined while it is not known. */
+  finalNewline: boolean | undefined;
+  /** True once it has exported a day as CSV, in this run or an earlier one. */
+  exportsDays = false;
+  /** The newest day that it no longer exports: it exports none before it. */
+  goneThrough: Day | undefined;
+  /** Event names of all exports. */
+  readonly eventNames = new Set<string>();
+  /** Columns to drop or hash that no export has had so far. At the end the run warns of them. */
+  readonly unseenColumns: Set<string>;
+  readonly #service: ExportService;
+  readonly #clock: Clock;
+  readonly #logger: Logger;
+  #hasWarned = false;
+
+  constructor(
+    service: ExportService,
+    { columnsDrop, columnsHash }: Pick<SourceConfig, 'columnsDrop' | 'columnsHash'>,
+    { clock, logger }: Pick<RunContext, 'clock' | 'logger'>,
+  ) {
+    this.#service = service;
+    this.unseenColumns = new Set([...columnsDrop, ...columnsHash]);
+    this.#clock = clock;
+    this.#logger = logger;
+  }
+
+  export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
+    return this.#service.export(request, signal, async (answer) => {
+      if (answer.kind === 'data' || answer.status !== undefined) this.exports++;
+      this.#compareClocks(answer.serverTime);
+      return use(answer.kind === 'data' ? { ...answer, bytes: this.#counted(answer.bytes) } : answer);
+    });
+  }
+
+  async *#counted(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+    for await (const chunk of bytes) {
+      this.bytes += chunk.length;
+      yield chunk;
+    }
+  }
+
+  /** Warns of the first difference of more than an hour. Above twelve hours the wrong days would be read: it throws. */
+  #compareClocks(serverTime = this.#clock.now()): void {
+    const now = this.#clock.now();
+    const apart = Math.abs(now - serverTime);
+    if (apart <= CLOCK_WARNING_MS) return;
+    const [here, there] = [now, serverTime].map((time) => new Date(time).toISOString());
+    const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
+    if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
+    if (!this.#hasWarned) this.#logger.warn('clock.apart', `${message}.`);
+    this.#hasWarned = true;
+  }
+
+  /** Takes over what earlier runs have seen. */
+  recall(plan: Plan): void {
+    this.includesEnd ??= includesEndOf(plan);
+    this.finalNewline ??= plan.state?.final_newline;
+    this.exportsDays ||= plan.receipts.size > 0;
+  }
+
+  /** Takes what the export of a day shows. */
+  learn({ eventNames, finalNewline }: ScanResult): void {
+    for (const name of eventNames) this.eventNames.add(name);
+    this.finalNewline = finalNewline;
+    this.exportsDays = true;
+  }
+}
