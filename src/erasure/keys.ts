@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
 import { MIN_KEY_LENGTH, Secret } from '../base/secrets.ts';
 import { createFile } from '../fs/atomic-file.ts';
-import { GROUP_AND_OTHERS, isOpenTo, isTrustedOwner, keepsModes } from '../fs/permissions.ts';
+import { GROUP_AND_OTHERS, isProtected } from '../fs/permissions.ts';
 
 /** A file whose lines are keyed hashes: the ledger, and the suppression list. */
 export interface KeyedFile {
@@ -52,8 +52,7 @@ const keyPathOf = ({ path, keyName }: KeyedFile): string => join(dirname(path), 
 function storedKey(path: string): Secret | undefined {
   try {
     const file = lstatSync(path);
-    const isOpenToOthers = isOpenTo(GROUP_AND_OTHERS, file.mode) && keepsModes(dirname(path));
-    if (!isTrustedOwner(file.uid) || !file.isFile() || isOpenToOthers) {
+    if (!file.isFile() || !isProtected(file, GROUP_AND_OTHERS, dirname(path))) {
       throw configError(
         `The key ${path} is a link, belongs to another user or is open to others: ` +
           'see that nobody else can read it and set its mode to 0600.',

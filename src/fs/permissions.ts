@@ -1,7 +1,7 @@
 // Who may read and change files: owners, modes, the umask.
 
 import { randomUUID } from 'node:crypto';
-import { chmodSync, closeSync, fstatSync, openSync, rmSync } from 'node:fs';
+import { chmodSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 
@@ -17,9 +17,6 @@ export function isForeignOwner(uid: number): boolean {
   const user = process.getuid?.();
   return user !== undefined && uid !== user && uid !== 0;
 }
-
-/** True for an owner that this process trusts: its own user, or root as for a container's volume. Root trusts all. */
-export const isTrustedOwner = (uid: number): boolean => process.getuid?.() === 0 || !isForeignOwner(uid);
 
 const WITHOUT_MODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 let firstWithoutModes: string | undefined;
@@ -38,23 +35,30 @@ export function setMode(path: string, mode: number): void {
 }
 
 /**
- * False for a folder whose file system keeps no modes, which are then no proof of anything. To see it, a new file is
- * made there for this user alone, and removed.
+ * True for a file or folder of this user, or of root as in a container's volume, whose mode has none of these bits. Root
+ * trusts every owner. The mode of a file system that keeps none proves nothing: `folder` is where that is tried.
  */
-export function keepsModes(folder: string): boolean {
+export function isProtected(
+  { uid, mode }: { readonly uid: number; readonly mode: number },
+  bits: number,
+  folder: string,
+): boolean {
+  const user = process.getuid?.();
+  if (user === undefined) return true;
+  return (user === 0 || !isForeignOwner(uid)) && ((mode & bits) === 0 || !keepsModes(folder));
+}
+
+/** Makes a new file in a folder for this user alone, and removes it. Its mode tells whether the file system keeps modes. */
+function keepsModes(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
-  let descriptor: number | undefined;
   try {
-    descriptor = openSync(probe, 'wx', OWNER_FILE_MODE);
-    if ((fstatSync(descriptor).mode & GROUP_AND_OTHERS) === 0) return true;
+    writeFileSync(probe, '', { flag: 'wx', mode: OWNER_FILE_MODE });
+    if ((statSync(probe).mode & GROUP_AND_OTHERS) === 0) return true;
   } catch {
     // Without the right to write here nothing is known, and modes are believed.
     return true;
   } finally {
-    if (descriptor !== undefined) {
-      closeSync(descriptor);
-      rmSync(probe, { force: true });
-    }
+    rmSync(probe, { force: true });
   }
   firstWithoutModes ??= resolve(folder);
   return false;
@@ -84,6 +88,3 @@ function setUmask(mask: number): number | undefined {
     return undefined;
   }
 }
-
-/** True if a mode has one of these bits, on a system where modes mean anything. */
-export const isOpenTo = (bits: number, mode: number): boolean => process.getuid !== undefined && (mode & bits) !== 0;

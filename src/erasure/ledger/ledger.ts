@@ -12,7 +12,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
-import { isOpenTo, isTrustedOwner, keepsModes, OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { isProtected, OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { probeWritable } from '../../fs/writability.ts';
 import { keyOf, makeKey, randomKey } from '../keys.ts';
 import {
@@ -189,9 +189,8 @@ const OTHERS_MAY_WRITE = 0o022;
 
 /** Refuses a folder whose files others could take away or replace. */
 function refuseForeignFolder(folder: string): void {
-  const { uid, mode } = statSync(folder, { throwIfNoEntry: false }) ?? {};
-  if (uid === undefined || mode === undefined) return;
-  if (isTrustedOwner(uid) && !(isOpenTo(OTHERS_MAY_WRITE, mode) && keepsModes(folder))) return;
+  const stat = statSync(folder, { throwIfNoEntry: false });
+  if (stat === undefined || isProtected(stat, OTHERS_MAY_WRITE, folder)) return;
   throw configError(
     `Other users could exchange the files in the ledger's folder ${folder}: it must belong to this user, with mode 0700.`,
     { where: { file: folder } },
