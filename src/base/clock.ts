@@ -9,6 +9,8 @@ export interface Clock {
   after(ms: number, callback: () => void): () => void;
 }
 
+export const HOUR_MS = 3_600_000;
+export const DAY_MS = 24 * HOUR_MS;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export const systemClock: Clock = {

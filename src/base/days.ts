@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS } from './durations.ts';
+import { DAY_MS, HOUR_MS } from './clock.ts';
 
 /** A calendar day as `yyyy-MM-dd`, the form of the service and of all files. Compared as text. */
 export type Day = string;

@@ -1,7 +1,7 @@
 import { isDay } from '../base/days.ts';
-import { parseDuration } from '../base/durations.ts';
 import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
+import { parseDuration } from '../base/quantities.ts';
 import { nearest } from '../config/nearest.ts';
 import { hasCredentials } from './configuration.ts';
 import { type Context, LOG_FORMATS, type Stream } from './context.ts';

@@ -1,5 +1,4 @@
-import { formatDuration } from '../base/durations.ts';
-import { count, formatBytes } from '../base/quantities.ts';
+import { count, formatBytes, formatDuration } from '../base/quantities.ts';
 import type { LoadCounts } from '../targets/load.ts';
 import type { Context } from './context.ts';
 

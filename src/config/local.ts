@@ -5,8 +5,8 @@ import erasureSchema from '../../schemas/erasure-config.json' with { type: 'json
 import validateErasure from '../../schemas/erasure-config.validator';
 import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import validateLocal from '../../schemas/local-config.validator';
-import { parseDuration } from '../base/durations.ts';
 import { systemError } from '../base/errors.ts';
+import { parseDuration } from '../base/quantities.ts';
 import type { ValuesOf } from './parse.ts';
 import { type Problem, problemOf } from './problems.ts';
 

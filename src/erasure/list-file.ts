@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { configError, type UserError } from '../base/errors.ts';
 import { linesOf } from '../base/lines.ts';
-import { isPlaceholder } from '../base/placeholder.ts';
+import { isPlaceholder } from '../base/visible-text.ts';
 import { nfc, UNIFIED_ID } from '../cells/csv/header.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import { RowSource } from '../cells/csv/row-source.ts';

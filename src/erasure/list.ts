@@ -1,9 +1,9 @@
 import { createHash, hash } from 'node:crypto';
+import { HOUR_MS } from '../base/clock.ts';
 import { isDay } from '../base/days.ts';
-import { HOUR_MS } from '../base/durations.ts';
 import { configError } from '../base/errors.ts';
-import { isBlank, isPlaceholder } from '../base/placeholder.ts';
 import { count } from '../base/quantities.ts';
+import { isBlank, isPlaceholder } from '../base/visible-text.ts';
 
 /** Reasons to refuse a row before anything is sent, as texts for people. */
 const REFUSALS = {

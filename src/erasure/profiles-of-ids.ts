@@ -1,8 +1,7 @@
 import { configError, transientError, UserError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
-import { isPlaceholder } from '../base/placeholder.ts';
 import type { RunContext } from '../base/runtime.ts';
-import { sentenceOf } from '../base/visible-text.ts';
+import { isPlaceholder, sentenceOf } from '../base/visible-text.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowSource } from '../cells/csv/row-source.ts';

@@ -1,5 +1,5 @@
+import { HOUR_MS } from '../base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween } from '../base/days.ts';
-import { HOUR_MS } from '../base/durations.ts';
 
 const EAST = 14;
 const WEST = -12;

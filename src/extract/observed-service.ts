@@ -1,8 +1,8 @@
-import type { Clock } from '../base/clock.ts';
+import { type Clock, HOUR_MS } from '../base/clock.ts';
 import type { Day } from '../base/days.ts';
-import { formatDuration, HOUR_MS } from '../base/durations.ts';
 import { configError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
+import { formatDuration } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';

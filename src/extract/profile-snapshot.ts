@@ -1,5 +1,5 @@
+import { HOUR_MS } from '../base/clock.ts';
 import { dayAt } from '../base/days.ts';
-import { HOUR_MS } from '../base/durations.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';

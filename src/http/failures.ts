@@ -1,8 +1,8 @@
 // Why no answer came, or no whole body: the errors of a connection, and what is said of them.
 
-import { formatDuration } from '../base/durations.ts';
 import { codeOf } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
+import { formatDuration } from '../base/quantities.ts';
 import { ProxyFailed } from './proxy.ts';
 import { TimeLimitReached } from './time-limit.ts';
 

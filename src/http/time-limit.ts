@@ -1,6 +1,6 @@
 import { abortable, onAbort } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
-import { formatDuration } from '../base/durations.ts';
+import { formatDuration } from '../base/quantities.ts';
 
 /** Thrown when the time for an answer, or for its next bytes, is over. */
 export class TimeLimitReached extends Error {

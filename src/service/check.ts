@@ -1,6 +1,6 @@
 import { addDays, dayAt } from '../base/days.ts';
-import { formatDuration } from '../base/durations.ts';
 import { UserError } from '../base/errors.ts';
+import { formatDuration } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import { missingColumns } from '../cells/csv/header.ts';

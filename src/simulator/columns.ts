@@ -1,5 +1,5 @@
+import { DAY_MS } from '../base/clock.ts';
 import { startOf } from '../base/days.ts';
-import { DAY_MS } from '../base/durations.ts';
 import type { Random } from '../base/runtime.ts';
 import { type EventRow, fullStamp, ITEM_EVENTS, shortStamp } from './events.ts';
 import { drawBirthday, memberNumber } from './people.ts';

@@ -1,5 +1,5 @@
+import { DAY_MS, HOUR_MS } from '../base/clock.ts';
 import { type Day, startOf } from '../base/days.ts';
-import { DAY_MS, HOUR_MS } from '../base/durations.ts';
 import { USERS, unifiedId } from './people.ts';
 import { drawNumber, drawOne, mix, seededRandom } from './random.ts';
 

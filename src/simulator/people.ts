@@ -1,4 +1,4 @@
-import { DAY_MS } from '../base/durations.ts';
+import { DAY_MS } from '../base/clock.ts';
 import type { Random } from '../base/runtime.ts';
 import { drawNumber, drawOne, hashText, hex8, mix, seededRandom } from './random.ts';
 

@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Clock } from '../base/clock.ts';
-import { HOUR_MS } from '../base/durations.ts';
+import { type Clock, HOUR_MS } from '../base/clock.ts';
 import { Dataset } from './dataset.ts';
 import { eventCount } from './events.ts';
 import type { Operation, PlannedAnswer, Scenario } from './scenario.ts';

@@ -1,7 +1,6 @@
-import { formatDuration } from '../../base/durations.ts';
 import { EXIT, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { plainCount } from '../../base/quantities.ts';
+import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';

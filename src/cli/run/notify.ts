@@ -1,8 +1,7 @@
 import { type Day, dayAt, nameDays } from '../../base/days.ts';
-import { formatDuration } from '../../base/durations.ts';
 import { configError } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
-import { count } from '../../base/quantities.ts';
+import { count, formatDuration } from '../../base/quantities.ts';
 import { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/visible-text.ts';
 import { isSecure } from '../../config/base-url.ts';

@@ -1,6 +1,5 @@
-import { formatDuration } from '../../base/durations.ts';
 import { EXIT } from '../../base/errors.ts';
-import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
+import { count, formatBytes, formatDuration, withSeparators } from '../../base/quantities.ts';
 import { includesEndOf } from '../../extract/export-state.ts';
 import { cursorOf, type Plan } from '../../extract/which-days.ts';
 import type { Place } from '../../targets/contract.ts';

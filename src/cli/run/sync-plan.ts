@@ -1,5 +1,5 @@
-import { formatDuration, HOUR_MS } from '../../base/durations.ts';
-import { count } from '../../base/quantities.ts';
+import { HOUR_MS } from '../../base/clock.ts';
+import { count, formatDuration } from '../../base/quantities.ts';
 import { toDateOf } from '../../extract/export-request.ts';
 import { includesEndOf } from '../../extract/export-state.ts';
 import { isSnapshotDue, profileFingerprint } from '../../extract/profile-snapshot.ts';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chownSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { HOUR_MS } from '../../base/durations.ts';
+import { HOUR_MS } from '../../base/clock.ts';
 import { codeOf, configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
 import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';

@@ -1,7 +1,6 @@
 import { isDay } from '../../base/days.ts';
-import { formatDuration } from '../../base/durations.ts';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
-import { plainCount } from '../../base/quantities.ts';
+import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
 import type { RunContext } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/visible-text.ts';

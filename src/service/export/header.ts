@@ -1,5 +1,5 @@
-import { formatDuration } from '../../base/durations.ts';
 import { transientError, UserError } from '../../base/errors.ts';
+import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';

@@ -1,6 +1,6 @@
 // The rules of the quota, pure functions: whether an export may be sent now, and what an answer changes.
 
-import { HOUR_MS } from '../../base/durations.ts';
+import { HOUR_MS } from '../../base/clock.ts';
 import type { LimitHeaders } from '../../http/headers.ts';
 
 /** The pause after a refusal without `Retry-After`. It doubles with each refusal before it in a row. */

@@ -3,9 +3,9 @@
 import pLimit from 'p-limit';
 import { abortable } from '../../base/abort.ts';
 import type { Clock } from '../../base/clock.ts';
-import { formatDuration } from '../../base/durations.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
+import { formatDuration } from '../../base/quantities.ts';
 import { type AnswerHead, afterAnswer, afterSending, NO_QUOTA, nextAllowedAt, type QuotaState } from './quota-rules.ts';
 
 /** The permission to send one export; it counts as running until it is released. */

@@ -6,7 +6,7 @@ import { createWriteStream, statSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
-import { DAY_MS } from '../../base/durations.ts';
+import { DAY_MS } from '../../base/clock.ts';
 import { codeOf, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, dayAt, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
-import { formatDuration, parseDuration } from '../../../src/base/durations.ts';
+import { formatDuration, parseDuration } from '../../../src/base/quantities.ts';
 
 describe('days', () => {
   it.each(['2024-02-29', '0001-01-01', '9999-12-31'])('%s is a day', (day) => expect(isDay(day)).toBe(true));

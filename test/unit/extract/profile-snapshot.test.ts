@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { HOUR_MS } from '../../../src/base/durations.ts';
+import { HOUR_MS } from '../../../src/base/clock.ts';
 import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import type { ExportAnswer, ExportService } from '../../../src/service/export/protocol.ts';

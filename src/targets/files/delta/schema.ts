@@ -1,4 +1,4 @@
-import { DAY_MS } from '../../../base/durations.ts';
+import { DAY_MS } from '../../../base/clock.ts';
 import { configError } from '../../../base/errors.ts';
 import { DUCKDB_SCALARS, type DuckDbColumn, scalarOf } from '../../../cells/types/codec.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';

@@ -1,4 +1,4 @@
-import { DAY_MS, HOUR_MS } from '../../../base/durations.ts';
+import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
 import type { IsKept, StoredObject } from '../../../storage/storage.ts';
