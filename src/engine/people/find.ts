@@ -6,7 +6,7 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES, type Table } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { columnsNamed, IdColumn } from './id-column.ts';
+import { columnsNamed, IdColumn, type SearchedTable } from './id-column.ts';
 import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './query.ts';
 
 export interface SearchedPlace {
@@ -27,10 +27,8 @@ export interface PlaceLookup {
   readonly conditions: Conditions;
 }
 
-/** A table that has rows, with the columns in which people are looked for. */
-interface SearchedTable {
-  readonly name: Table['name'];
-  readonly relation: string;
+/** A table that has rows, with the columns of its ids. */
+interface TableOfIds extends SearchedTable {
   /** It has no cells if the table is not searched for external ids. */
   readonly external: IdColumn;
   readonly unified: IdColumn;
@@ -41,14 +39,14 @@ interface SearchedTable {
  * for a column whose hashes need another key.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<PlaceLookup> {
-  const { engine, state } = place;
+  const { state } = place;
   const { ids, column, hashKey, suppressed } = query;
   const tables = searchedTables(place, query);
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that other ways found.
   const externalTexts = ids.map((id) => ({ id, text: id }));
-  for (const { external } of tables) await external.storeTexts(engine, externalTexts);
-  const unifiedIdsInRows = await unifiedIdsOfRows(engine, tables);
+  for (const { external } of tables) await external.storeTexts(externalTexts);
+  const unifiedIdsInRows = await unifiedIdsOfRows(tables);
   const unifiedIdsOf = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
   const warnings = checkKeys(place.name, tables, unifiedIdsOf, query);
 
@@ -56,36 +54,36 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   const textsOfIds = ids.flatMap((id) => (unifiedIdsOf.get(id) ?? []).map((text) => ({ id, text })));
   const conditions = { events: 'false', user_profiles: 'false' };
   for (const { name, external, unified } of tables) {
-    const textsOfList = (await unified.suppressedTexts(engine, suppressed)).map((text) => ({ id: null, text }));
+    const textsOfList = (await unified.suppressedTexts(suppressed)).map((text) => ({ id: null, text }));
     const texts = [...textsOfIds.filter(({ text }) => !isPlaceholder(text)), ...textsOfList];
-    await unified.storeTexts(engine, texts);
+    await unified.storeTexts(texts);
     conditions[name] = anyOfSql([external.holdsTextSql, unified.holdsTextSql]);
   }
 
   // 3. Who these rows are of, and how many each id has.
-  const counts = await countPeople(engine, tables, conditions, hashKey);
+  const counts = await countPeople(tables, conditions, hashKey);
 
   // 4. Of ids without a row: how another id there differs.
   const missingIds = ids.filter((id) => !counts.rowsOf.has(id));
   const alikeTexts = new Map<string, string>();
   for (const { external } of tables) {
-    for (const [id, text] of await external.alikeTexts(engine, missingIds)) alikeTexts.set(id, text);
+    for (const [id, text] of await external.alikeTexts(missingIds)) alikeTexts.set(id, text);
   }
   const hasColumn = columnsNamed(state.events, column).length > 0;
   return { people: { ...counts, unifiedIdsOf: unifiedIdsInRows, alikeTexts, hasColumn, state, warnings }, conditions };
 }
 
 /** The tables that have rows. */
-function searchedTables(place: SearchedPlace, { column, searchesProfiles, hashKey }: PeopleQuery): SearchedTable[] {
+function searchedTables(place: SearchedPlace, { column, searchesProfiles, hashKey }: PeopleQuery): TableOfIds[] {
   const externalColumns = { events: column, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
   return TABLES.flatMap(({ name }) => {
     const [relation, state] = [place.relations[name], place.state[name]];
     if (relation === undefined || state === undefined) return [];
-    const columnOf = (kind: string, source: string | undefined) =>
-      new IdColumn(`${name}_${kind}`, relation, state, source, hashKey);
-    const [external, unified] = [columnOf('external', externalColumns[name]), columnOf('unified', UNIFIED_ID)];
+    const table = { engine: place.engine, name, relation, state };
+    const external = new IdColumn(table, 'external', externalColumns[name], hashKey);
+    const unified = new IdColumn(table, 'unified', UNIFIED_ID, hashKey);
     if (unified.cells.length === 0) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
-    return [{ name, relation, external, unified }];
+    return [{ ...table, external, unified }];
   });
 }
 
@@ -97,11 +95,7 @@ interface RowGroup {
 }
 
 /** The rows of a table that meet a condition. */
-async function groupRows(
-  engine: Engine,
-  { relation, external, unified }: SearchedTable,
-  condition: string,
-): Promise<RowGroup[]> {
+async function groupRows({ engine, relation, external, unified }: TableOfIds, condition: string): Promise<RowGroup[]> {
   const groups = await engine.rows(`
     SELECT ${external.textsSql} AS external_ids, ${unified.textsSql} AS unified_ids, count(*) AS row_count
     FROM ${relation}
@@ -117,10 +111,10 @@ async function groupRows(
 }
 
 /** The unified ids of the rows that hold an external id, by that id. */
-async function unifiedIdsOfRows(engine: Engine, tables: readonly SearchedTable[]): Promise<UnifiedIdsById> {
+async function unifiedIdsOfRows(tables: readonly TableOfIds[]): Promise<UnifiedIdsById> {
   const pairs: [id: string, unifiedIds: readonly string[]][] = [];
   for (const table of tables) {
-    for (const { externalIds, unifiedIds } of await groupRows(engine, table, table.external.holdsTextSql)) {
+    for (const { externalIds, unifiedIds } of await groupRows(table, table.external.holdsTextSql)) {
       for (const id of table.external.idsOf(externalIds)) pairs.push([id, unifiedIds]);
     }
   }
@@ -130,7 +124,7 @@ async function unifiedIdsOfRows(engine: Engine, tables: readonly SearchedTable[]
 /** Gives warnings of `IdColumn.checkKey`. Only what is plain, or may be, needs the key of the unified ids. */
 function checkKeys(
   place: string,
-  tables: readonly SearchedTable[],
+  tables: readonly TableOfIds[],
   unifiedIdsOf: UnifiedIdsById,
   { column }: PeopleQuery,
 ): string[] {
@@ -143,12 +137,7 @@ function checkKeys(
 }
 
 /** Counts the people whose rows leave, and the rows. A row of no id is one of the suppression list. */
-async function countPeople(
-  engine: Engine,
-  tables: readonly SearchedTable[],
-  conditions: Conditions,
-  hashKey: HashKey | undefined,
-) {
+async function countPeople(tables: readonly TableOfIds[], conditions: Conditions, hashKey: HashKey | undefined) {
   const unifiedIds = new Map<string, string | undefined>();
   const people = new Set<string>();
   const peopleWithOtherIds = new Set<string>();
@@ -157,7 +146,7 @@ async function countPeople(
   let [rowCount, suppressedRowCount] = [0, 0];
   for (const table of tables) {
     const { external, unified } = table;
-    for (const group of await groupRows(engine, table, conditions[table.name])) {
+    for (const group of await groupRows(table, conditions[table.name])) {
       const peopleOfRow = group.unifiedIds.map((text) => personOf(text, hashKey));
       const idsOfRow = new Set([...external.idsOf(group.externalIds), ...unified.idsOf(group.unifiedIds)]);
       if (idsOfRow.size === 0) {

@@ -6,11 +6,20 @@ import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { type Typed, typedColumns } from '../../table/tables.ts';
+import { type Table, type Typed, typedColumns } from '../../table/tables.ts';
 import { rescueKey } from '../rows/csv-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { isHash, type SuppressedPeople } from './query.ts';
 import { foldedSql } from './spelling.ts';
+
+/** A table in which people are looked for. */
+export interface SearchedTable {
+  readonly engine: Engine;
+  readonly name: Table['name'];
+  /** All rows, with all columns. */
+  readonly relation: string;
+  readonly state: TableState;
+}
 
 /** The columns of a table that have this name in the export, whose Unicode form may be another. */
 export const columnsNamed = ({ columns }: TableState, name: string | undefined): Typed[] =>
@@ -24,6 +33,7 @@ export const columnsNamed = ({ columns }: TableState, name: string | undefined):
 export class IdColumn {
   /** SQL of the text of each of its cells in a row, NULL if it is absent. */
   readonly cells: readonly string[];
+  readonly #engine: Engine;
   readonly #source: string;
   /** The key that was given, if rows have hashes under it. */
   readonly #hashKey: HashKey | undefined;
@@ -37,14 +47,14 @@ export class IdColumn {
   /** The ids of each stored text. */
   readonly #idsByText = new Map<string, string[]>();
 
-  /** `key`: what tells it from the other columns of a look-up. */
+  /** `name`: that in the export; undefined for a column without cells. */
   constructor(
-    key: string,
-    relation: string,
-    state: TableState,
+    { engine, name: table, relation, state }: SearchedTable,
+    kind: 'external' | 'unified',
     name: string | undefined,
     hashKey: HashKey | undefined,
   ) {
+    this.#engine = engine;
     const columns = columnsNamed(state, name);
     this.#source = columns[0]?.source ?? '';
     const hashings = state.exportState?.hashed ?? [];
@@ -59,7 +69,7 @@ export class IdColumn {
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
     this.#cellsOfRows = `(SELECT unnest(${this.textsSql}) AS text FROM ${relation})`;
-    this.#storedTexts = `temp.main._dfinery_${key}_texts`;
+    this.#storedTexts = `temp.main._dfinery_${table}_${kind}_ids`;
   }
 
   /** SQL of the list of the texts of a row's cells, with NULLs. */
@@ -81,10 +91,7 @@ export class IdColumn {
    * Stores the texts that cells may hold for these: the text itself, that of its value in the column's type, and their
    * hashes. `id`: whose text it is; null for the suppression list. Called once.
    */
-  async storeTexts(
-    engine: Engine,
-    texts: readonly { readonly id: string | null; readonly text: string }[],
-  ): Promise<void> {
+  async storeTexts(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<void> {
     const plain = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
     const computed = this.#hashKey === undefined ? plain : [...plain, ...plain.map(hmacSql)];
     // Only its hash tells that a plain cell holds the same id as a hashed one.
@@ -103,26 +110,26 @@ export class IdColumn {
       SELECT DISTINCT id, text
       FROM stored_texts
       WHERE text <> ''`;
-    await engine.run(sql, { ...padsOf(this.#hashKey), texts: JSON.stringify(texts) });
-    for (const { id, text } of await engine.rows(`FROM ${this.#storedTexts} WHERE id IS NOT NULL`)) {
+    await this.#engine.run(sql, { ...padsOf(this.#hashKey), texts: JSON.stringify(texts) });
+    for (const { id, text } of await this.#engine.rows(`FROM ${this.#storedTexts} WHERE id IS NOT NULL`)) {
       this.#idsByText.set(String(text), [...this.idsOf([String(text)]), String(id)]);
     }
   }
 
   /** The texts of cells that are on the suppression list. */
-  async suppressedTexts(engine: Engine, suppressed: SuppressedPeople | undefined): Promise<string[]> {
+  async suppressedTexts(suppressed: SuppressedPeople | undefined): Promise<string[]> {
     if (suppressed === undefined || suppressed.hmacs.length === 0) return [];
     const sql = `
       SELECT DISTINCT text
       FROM ${this.#cellsOfRows}
       WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
     const values = { ...padsOf(suppressed.key), hmacs: JSON.stringify(suppressed.hmacs) };
-    const rows = await engine.rows(sql, values);
+    const rows = await this.#engine.rows(sql, values);
     return rows.map(({ text }) => String(text));
   }
 
   /** For each of these ids: the text of a cell that differs only in its spelling, if there is one. */
-  async alikeTexts(engine: Engine, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  async alikeTexts(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     if (ids.length === 0) return new Map();
     const folded = foldedSql('id');
     const foldedTexts = this.#hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
@@ -140,7 +147,7 @@ export class IdColumn {
       JOIN folded_cells USING (folded)
       WHERE folded <> ''
       GROUP BY id`;
-    const rows = await engine.rows(sql, { ...padsOf(this.#hashKey), ids: JSON.stringify(ids) });
+    const rows = await this.#engine.rows(sql, { ...padsOf(this.#hashKey), ids: JSON.stringify(ids) });
     return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
   }
 
