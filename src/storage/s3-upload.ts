@@ -1,4 +1,6 @@
-import { type FileHandle, open } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { readFile, stat } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
 import type { CompletedPart } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
 import type { BucketAccess } from './s3-client.ts';
@@ -13,17 +15,12 @@ const MAX_PARTS = 10_000;
 /** Uploads a local file atomically: nothing of an incomplete upload is visible. */
 export async function upload(access: BucketAccess, key: string, path: string): Promise<void> {
   const { client, bucket, options } = access;
-  const file = await open(path, 'r');
-  try {
-    const { size } = await file.stat();
-    if (size > PART_BYTES) return await uploadParts(access, key, file, size);
-    await client.putObject({ Bucket: bucket, Key: key, Body: await readAt(file, 0, size) }, options);
-  } finally {
-    await file.close();
-  }
+  const { size } = await stat(path);
+  if (size > PART_BYTES) return uploadParts(access, key, path, size);
+  await client.putObject({ Bucket: bucket, Key: key, Body: await readFile(path) }, options);
 }
 
-async function uploadParts(access: BucketAccess, key: string, file: FileHandle, size: number): Promise<void> {
+async function uploadParts(access: BucketAccess, key: string, path: string, size: number): Promise<void> {
   const { client, bucket, options } = access;
   const object = { Bucket: bucket, Key: key };
   const { UploadId } = await client.createMultipartUpload(object, options);
@@ -31,7 +28,8 @@ async function uploadParts(access: BucketAccess, key: string, file: FileHandle, 
   const limit = pLimit({ concurrency: PART_CONCURRENCY, rejectOnClear: true });
   const send = async (offset: number): Promise<CompletedPart> => {
     const PartNumber = offset / partBytes + 1;
-    const Body = await readAt(file, offset, Math.min(partBytes, size - offset));
+    // Not as a stream, which could not be sent again.
+    const Body = await buffer(createReadStream(path, { start: offset, end: offset + partBytes - 1 }));
     const part = { ...object, UploadId, PartNumber, Body };
     const { ETag, ChecksumCRC32 } = await client.uploadPart(part, options);
     return { ETag, PartNumber, ChecksumCRC32 };
@@ -55,14 +53,4 @@ async function uploadParts(access: BucketAccess, key: string, file: FileHandle, 
     await client.abortMultipartUpload({ ...object, UploadId }).catch(() => {});
     throw error;
   }
-}
-
-async function readAt(file: FileHandle, position: number, length: number): Promise<Buffer> {
-  const buffer = Buffer.allocUnsafe(length);
-  for (let read = 0; read < length; ) {
-    const { bytesRead } = await file.read(buffer, read, length - read, position + read);
-    if (bytesRead === 0) throw new RangeError('a file that is shorter than it was');
-    read += bytesRead;
-  }
-  return buffer;
 }

@@ -155,7 +155,8 @@ describe('failures', () => {
     await using((storage) => storage.write('x', 'one'));
     s3.outcomeOf = ({ what, attempt }) => (what === 'PutObject' && attempt === 1 ? 'answer lost' : 'normal');
     await using((storage) => storage.write('y', 'two'));
-    expect([...s3.objects.keys()].sort()).toEqual(['lake/x', 'lake/y']);
+    expect(await using((storage) => storage.create('z', 'three'))).toBe(true);
+    expect([...s3.objects.keys()].sort()).toEqual(['lake/x', 'lake/y', 'lake/z']);
   });
 
   it('a request is not made again after a stop', async () => {

@@ -185,6 +185,7 @@ describe('a Delta table on a disk', () => {
     const [d1, d2] = [place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])];
     await place.load([[d1, d2]]);
     rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
+    expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining(D1)] });
     expect(await place.load([[d2]])).toMatchObject([{ days: [], daysUnchanged: [D2] }]);
     expect(await place.keys()).toEqual([`${D2} b`]);
     const receipts = (await place.state())?.events.receipts;
@@ -267,19 +268,6 @@ describe('a Delta table on a disk', () => {
     expect(readdirSync(log()).filter((name) => name.endsWith('.json')).length).toBeLessThan(20);
     expect((await place.verify()).differences).toEqual([]);
   }, 240_000);
-
-  it('says what verify finds: a file that changed, and one that is gone', async () => {
-    await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
-    const [first] = await place.live();
-    const bytes = readFileSync(first);
-    bytes[20] ^= 1;
-    writeFileSync(first, bytes);
-    expect((await place.verify()).differences).toMatchObject([
-      { check: 'files', message: expect.stringContaining(D1) },
-    ]);
-    rmSync(first);
-    expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining(D1)] });
-  });
 
   it('is read again if somebody removes a file under its reader', async () => {
     const rows = (id: string) => [{ id, member: 'm1', df_unified_id: 'u1' }];
@@ -391,13 +379,5 @@ describe('a Delta table in a bucket', () => {
     begin('of somebody else', 'events/copy.parquet', -hour);
     await place.purge(['m1']);
     expect([...s3.uploads.keys()]).toEqual(['live', 'of somebody else']);
-  });
-
-  it('is committed although the answer to the commit is lost', async () => {
-    s3.outcomeOf = ({ what, key, attempt }) =>
-      what === 'PutObject' && key.endsWith('.json') && attempt === 1 ? 'answer lost' : 'normal';
-    await place.load([[place.of(D1, [{ id: 'a' }])], [place.of(D2, [{ id: 'b' }])]]);
-    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
-    expect((await place.verify()).differences).toEqual([]);
   });
 });
