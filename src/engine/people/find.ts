@@ -4,7 +4,7 @@ import { isPlaceholder } from '../../base/visible-text.ts';
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import { type ByTable, TABLES, type Table } from '../../table/tables.ts';
+import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { columnsNamed, IdColumn, type SearchedTable } from './id-column.ts';
 import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './query.ts';
