@@ -1,27 +1,8 @@
 import { count, withSeparators } from '../base/quantities.ts';
-import type { Ledger } from './ledger/ledger.ts';
-import { type ListCounts, type ListedId, MAX_SHOWN, refusals } from './list.ts';
-import { MAX_NAMED, type PlacePurge, type Purge } from './purge.ts';
+import type { ErasurePlan } from './erasure-plan.ts';
+import { type ListedId, MAX_SHOWN, refusals } from './list.ts';
+import { MAX_NAMED, type PlacePurge } from './purge.ts';
 import { NOT_REQUESTED, type Requested } from './requests.ts';
-
-/** What an erasure will do: all that is known before anything is sent or removed. */
-export interface ErasurePlan {
-  /** When it was begun (ms since 1970). */
-  readonly began: number;
-  readonly ledger: Ledger;
-  readonly counts: ListCounts;
-  /** Undefined if no place is to be purged. */
-  readonly purge: Purge | undefined;
-  /** Whom the service is asked for. */
-  readonly toRequest: readonly ListedId[];
-  /** Whom the ledger knows as deleted. */
-  readonly doneBefore: readonly ListedId[];
-  readonly isPurgeOnly: boolean;
-  /** The limit that the erasure exceeds, as a sentence. */
-  readonly guard: string | undefined;
-  readonly hash: string;
-  readonly warnings: readonly string[];
-}
 
 /**
  * What a plan would do; with `requested` what it did until `now` (schemas/deletion.json). Ids appear nowhere.

@@ -46,6 +46,10 @@ const MAX_IDS = 7_000_000;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
+const ODD_SPELLINGS: readonly { readonly isOdd: (id: string) => boolean; readonly what: string }[] = [
+  { isOdd: (id) => UNSEEN_EDGE.test(id), what: 'begins or ends with a blank' },
+  { isOdd: (id) => id.normalize('NFC') !== id, what: 'is not in the usual Unicode form (NFC)' },
+];
 
 /** The whole list of an erasure, read before the first request: each id once, in the order of its rows. */
 export class IdList {
@@ -113,16 +117,10 @@ export class IdList {
   /** Sentences about ids that are probably not spelt as the service spells them, with their rows. */
   warnings(): string[] {
     const entries = this.entries();
-    const edgeBlankIds = entries.filter(({ id }) => UNSEEN_EDGE.test(id));
-    const nonNfcIds = entries.filter(({ id }) => id.normalize('NFC') !== id);
-    return [
-      ...(edgeBlankIds.length > 0
-        ? [`${rowsText(edgeBlankIds)}: the ID begins or ends with a blank. It is used as it is.`]
-        : []),
-      ...(nonNfcIds.length > 0
-        ? [`${rowsText(nonNfcIds)}: the ID is not in the usual Unicode form (NFC). It is used as it is.`]
-        : []),
-    ];
+    return ODD_SPELLINGS.flatMap(({ isOdd, what }) => {
+      const odd = entries.filter(({ id }) => isOdd(id));
+      return odd.length === 0 ? [] : [`${rowsText(odd)}: the ID ${what}. It is used as it is.`];
+    });
   }
 
   #refuse(why: Refusal): undefined {

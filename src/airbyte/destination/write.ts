@@ -32,12 +32,9 @@ export const write: Verb = async (context) => {
   });
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
-    const { report, failure } = await runErasure({
-      settings: config,
-      io: { clock, random, logger, signal },
-      consent: config.dryRun ? undefined : 'configured',
-      deleter,
-      list,
+    const consent = config.dryRun ? undefined : 'configured';
+    const options = { settings: config, io: { clock, random, logger, signal }, list, consent, deleter } as const;
+    const { report, failure } = await runErasure(options, {
       onPlanned: (plan) => logStart(plan, config, context),
       onDecided(id, decision, hasConfirmed) {
         states.decide(id, decision);

@@ -1,0 +1,138 @@
+import { nameDays } from '../base/days.ts';
+import { configError, EXIT, type UserError } from '../base/errors.ts';
+import { sha256OfJson } from '../base/json.ts';
+import { count, withSeparators } from '../base/quantities.ts';
+import type { RunContext } from '../base/runtime.ts';
+import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
+import { type IdList, type ListedId, refusedSentence } from './list.ts';
+import { type Purge, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
+import type { Deleter, RequestLimits } from './requests.ts';
+import { placeName } from './ways.ts';
+
+/** The settings of an erasure, from either configuration. */
+interface ErasureSettings extends LedgerSettings, RequestLimits {
+  readonly maxDeletionsPerSync: number;
+  readonly onRejected: 'continue' | 'fail';
+  readonly requestedAtField: string | undefined;
+}
+
+/** Whom to erase, where and how. */
+export interface ErasureOptions {
+  readonly settings: ErasureSettings;
+  readonly io: RunContext;
+  readonly list: IdList;
+  /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
+  readonly consent: 'configured' | { readonly confirm: string } | undefined;
+  /** Undefined: no request is sent. */
+  readonly deleter: Deleter | undefined;
+  /** Undefined: no place is purged. */
+  readonly purgeSettings?: PurgeSettings | undefined;
+  /** True to request also those whom the ledger knows as deleted. */
+  readonly isAgain?: boolean;
+}
+
+/**
+ * Everything that is known before anything is sent or removed. Changes nothing. Throws UserError for what makes the
+ * execution impossible.
+ */
+export async function planErasure(options: ErasureOptions) {
+  const { settings, io, list, consent, deleter, purgeSettings, isAgain = false } = options;
+  const began = io.clock.now();
+  const { counts } = list;
+  const entries = list.entries();
+  const ids = entries.map(({ id }) => id);
+  const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined, ids });
+  const isSuppressed = purgeSettings?.isSuppressed === true;
+  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || isSuppressed);
+  const purge = hasPurge ? await planPurge(purgeSettings, entries, settings, ledger) : undefined;
+  const isDone = (entry: ListedId): boolean => !isAgain && isDoneBefore(entry, ledger);
+  const toRequest = deleter === undefined ? [] : entries.filter((entry) => !isDone(entry));
+  const doneBefore = deleter === undefined ? [] : entries.filter(isDone);
+  return {
+    /** When it was begun (ms since 1970). */
+    began,
+    ledger,
+    counts,
+    /** Undefined if no place is to be purged. */
+    purge,
+    /** Whom the service is asked for. */
+    toRequest,
+    /** Whom the ledger knows as deleted. */
+    doneBefore,
+    isPurgeOnly: deleter === undefined,
+    /** The limit that the erasure exceeds, as a sentence. */
+    guard: requestLimitProblem(toRequest, ledger, settings) ?? (purge && peopleLimitProblem(purge)),
+    /** What the officer confirms. */
+    hash: consentHash(options, purge),
+    warnings: [
+      counts.received > 0 || isSuppressed ? [] : 'The list is empty: nobody is deleted.',
+      refusedSentence(counts) ?? [],
+      list.warnings(),
+      memorySentences(doneBefore, ledger, settings),
+    ].flat(),
+  };
+}
+
+export type ErasurePlan = Awaited<ReturnType<typeof planErasure>>;
+
+/** True for an id that the ledger knows as deleted, unless its row is a new request. */
+function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
+  const history = ledger.history.of(id);
+  const answer = history?.lastAnswer;
+  if (answer?.outcome !== 'done') return false;
+  // A row that comes again is no new request: its deletion was confirmed already.
+  const isNewRequest =
+    requestedAt !== undefined &&
+    requestedAt >= Date.parse(answer.at) &&
+    requestedAt > (history?.requestedAt ?? Number.NEGATIVE_INFINITY);
+  return !isNewRequest;
+}
+
+/** What the ledger remembers of the list, or that it remembers nothing. */
+function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settings: ErasureSettings): string[] {
+  if (!ledger.isKept) {
+    return ['There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.'];
+  }
+  if (doneBefore.length === 0) return [];
+  const field = settings.requestedAtField;
+  const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
+  const days = new Set(doneBefore.flatMap(({ id }) => ledger.history.of(id)?.lastAnswer?.at.slice(0, 10) ?? []));
+  return [
+    `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${nameDays([...days].sort())}), and will not be requested ` +
+      `again. To request them, give forget --again, or ${later}.`,
+  ];
+}
+
+/** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */
+function requestLimitProblem(toRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
+  const { maxDeletionsPerSync: limit } = settings;
+  const n = toRequest.filter(({ id }) => ledger.history.of(id)?.lastAnswer?.outcome !== 'rejected').length;
+  if (n <= limit) return undefined;
+  return (
+    `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
+    `meant, set max_deletions_per_sync to ${n} or more.`
+  );
+}
+
+/**
+ * The hash of what an officer confirms. It never covers what ledger or service know: it stays valid for a second run.
+ */
+function consentHash({ settings, list, deleter, purgeSettings, isAgain }: ErasureOptions, purge: Purge | undefined) {
+  const { places = [], profiles, column, isSuppressed, isNewList, maxPeople, allowsShared } = purgeSettings ?? {};
+  const pairs = [...(purge?.listedPeople.mapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
+  return sha256OfJson([
+    'dfinery-elt erasure v1',
+    [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
+    [list.digest, deleter === undefined, isAgain ?? false],
+    [places.map(placeName).sort(), profiles !== undefined, column ?? null, pairs],
+    [isSuppressed ?? false, isNewList ?? false, maxPeople ?? null, allowsShared ?? false],
+  ]);
+}
+
+/** The failure of an erasure that exceeds a limit, or has no usable ID in its rows: the field is probably wrong. */
+export function planFailure({ counts, guard }: ErasurePlan): UserError | undefined {
+  const isWrongField = counts.ids === 0 && Object.keys(counts.refused).some((why) => why !== 'withdrawn');
+  if (isWrongField)
+    return configError(`Nothing was deleted. ${refusedSentence(counts)} Is the ID field the right one?`);
+  return guard === undefined ? undefined : configError(`Nothing was deleted. ${guard}`, { exitCode: EXIT.guard });
+}
