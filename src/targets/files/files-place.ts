@@ -182,7 +182,7 @@ export function readPlace<T>(
       const [outcome] = await Promise.allSettled([work(place)]);
       signal?.throwIfAborted();
       const isDone = outcome.status === 'fulfilled' && isConsistent(outcome.value);
-      if (isDone && !place.log.hasReplacedFiles()) return outcome;
+      if (isDone && !place.log.hasReplacedFiles?.()) return outcome;
       const isChanged = await place.log.read();
       return isChanged ? undefined : outcome;
     });

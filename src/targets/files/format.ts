@@ -21,8 +21,11 @@ export interface FilesLog {
    * where their table would.
    */
   read(): Promise<boolean>;
-  /** True if a file of `version` was replaced under its name. Then what was read may be of two versions. */
-  hasReplacedFiles(): boolean;
+  /**
+   * True if a file of `version` was replaced under its name. Then what was read may be of two versions. Absent if a
+   * commit replaces none.
+   */
+  hasReplacedFiles?(): boolean;
   /**
    * Reads the latest version, has a change of it planned, and makes that visible, together with the state. It also
    * finishes what a killed run left half-way. A change
@@ -39,8 +42,8 @@ export interface FilesLog {
   recordRun(run: RunRecord): Promise<void>;
   /** Files among those of the tables that this program did not write: they stay. */
   foreign(): Promise<string[]>;
-  /** Differences in the log itself. */
-  check(): Promise<Difference[]>;
+  /** Differences beside the live files; absent if readers see these alone. */
+  check?(): Promise<Difference[]>;
 }
 
 /** One kind of place with Parquet files. */

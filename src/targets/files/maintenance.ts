@@ -30,7 +30,10 @@ export const maintenanceOf = (format: FilesFormat): Maintenance => ({
 async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<Verified> {
   const { engine, version } = place;
   const { state, damage } = version;
-  const differences = [...(await place.log.check()), ...damage.map((message) => difference('files', message))];
+  const differences = [
+    ...((await place.log.check?.()) ?? []),
+    ...damage.map((message) => difference('files', message)),
+  ];
   for (const file of version.files) {
     signal?.throwIfAborted();
     differences.push(...(await checkFile(place, file)));

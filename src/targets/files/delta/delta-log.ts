@@ -6,7 +6,6 @@ import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import { transientError, UserError } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
-import type { Difference } from '../../../engine/rows/check-rows.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newState, type RunRecord } from '../../../table/place-state.ts';
@@ -123,11 +122,6 @@ class DeltaLog implements FilesLog {
     }
   }
 
-  /** A commit adds files under new names. */
-  hasReplacedFiles(): boolean {
-    return false;
-  }
-
   async commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
     for (const table of this.#tables) await table.followLog();
     const { change, report } = await plan();
@@ -196,10 +190,6 @@ class DeltaLog implements FilesLog {
   async foreign(): Promise<string[]> {
     const paths = await Promise.all(TABLES.map(({ name }) => pathsIn(this.#storage, name)));
     return paths.flat().filter((path) => !isOurs(path));
-  }
-
-  async check(): Promise<Difference[]> {
-    return this.#tables.flatMap((table) => table.check());
   }
 
   /** This program's tables: events, then profiles. */

@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../../../base/days.ts';
-import { configError } from '../../../base/errors.ts';
 import { plainCount } from '../../../base/quantities.ts';
-import { type Difference, difference } from '../../../engine/rows/check-rows.ts';
 import type { StoredObject } from '../../../storage/storage.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
@@ -13,7 +11,7 @@ import { commitActions, dayFilesOf, type TableChange } from './commit-actions.ts
 import { type LogState, stateActions, stateOf } from './delta-state.ts';
 import { entryPath, logFolder, type TableLocation } from './protocol/entry.ts';
 import { type LatestTable, readSnapshot, Snapshot } from './protocol/snapshot.ts';
-import { checkProtocol, partitionColumnsOf, retentionMsOf, schemaString } from './schema.ts';
+import { checkProtocol, retentionMsOf } from './schema.ts';
 import { CHECKPOINT_EVERY, eraseHistory, expiredFiles, renewCheckpoint } from './vacuum.ts';
 
 /** What a table holds at its latest version. */
@@ -63,7 +61,7 @@ export class DeltaTable {
   async followLog(): Promise<void> {
     const snapshot = await readSnapshot(this.#location, this.#snapshot);
     if (snapshot === this.#snapshot) return;
-    this.#refuseOthers(snapshot);
+    checkProtocol(snapshot.protocol, this.address);
     this.#show(snapshot, this.#missing);
   }
 
@@ -99,22 +97,6 @@ export class DeltaTable {
     // A file that another run has just committed must be in the snapshot.
     await this.followLog();
     if (this.view !== undefined) await this.#location.storage.remove(expiredFiles(dataFiles, this.#latest));
-  }
-
-  check(): Difference[] {
-    if (this.view === undefined) return [];
-    const schema = schemaString(this.view.state, this.#location.table);
-    if (this.#snapshot.metaData?.schemaString === schema) return [];
-    return [difference('columns', `${this.address}: the schema in the log is not that of the state`)];
-  }
-
-  #refuseOthers({ protocol, metaData }: Snapshot): void {
-    if (protocol === undefined || metaData === undefined) {
-      throw configError(`${this.address} has a log without protocol or metadata: restore it from a copy.`);
-    }
-    checkProtocol(protocol, this.address);
-    if (isDeepStrictEqual(metaData.partitionColumns, partitionColumnsOf(this.#location.table))) return;
-    throw configError(`${this.address} is no longer partitioned as this program does it: somebody else changed it.`);
   }
 
   #show(snapshot: Snapshot, missing: ReadonlySet<string>): void {

@@ -68,7 +68,10 @@ export function protocolOf(asInstants: boolean): Protocol {
 }
 
 /** Throws a configuration failure for a table that requires what this program does not know. */
-export function checkProtocol(protocol: Protocol, tableAddress: string): void {
+export function checkProtocol(protocol: Protocol | undefined, tableAddress: string): void {
+  if (protocol === undefined) {
+    throw configError(`${tableAddress} has a log without protocol: restore it from a copy.`);
+  }
   const { minReaderVersion, minWriterVersion } = protocol;
   const features = new Set([...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])]);
   const unknownFeatures = [...features].filter((name) => !KNOWN_FEATURES.has(name)).map((name) => JSON.stringify(name));
