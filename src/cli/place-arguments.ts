@@ -1,6 +1,6 @@
 import { configError, type UserError } from '../base/errors.ts';
 import type { Place, Target } from '../targets/contract.ts';
-import { TARGETS, targetAt } from '../targets/targets.ts';
+import { TARGETS } from '../targets/targets.ts';
 import { argument, type OptionValues, text, unknownName } from './command.ts';
 import { type CommandConfig, readConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
@@ -65,7 +65,7 @@ export function placeFrom<T extends Target>(word: string, path: string, targets:
     throw configError(`${word} is not possible here: write ${placeUsage(targets)}.`);
   const names = targets.map(({ name }) => name);
   if (target === undefined) throw unknownName('target', word, names);
-  const kind = targetAt(path);
-  if (kind === undefined || kind === word) return { target, path };
-  throw configError(`${path} is a place of ${kind}: write ${kind} ${path}.`);
+  const { name: actual = word } = TARGETS.find(({ isAt }) => isAt?.(path)) ?? {};
+  if (actual === word) return { target, path };
+  throw configError(`${path} is a place of ${actual}: write ${actual} ${path}.`);
 }

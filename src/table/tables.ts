@@ -26,7 +26,7 @@ export interface StoredColumn {
 /** A column that has a type, and so a column in the table. */
 export type Typed<C extends StoredColumn = StoredColumn> = C & { readonly type: ColumnType };
 
-export const isTyped = <C extends StoredColumn>(column: C): column is Typed<C> => column.type !== null;
+const isTyped = <C extends StoredColumn>(column: C): column is Typed<C> => column.type !== null;
 
 export const typedColumns = <C extends StoredColumn>(columns: readonly C[]): Typed<C>[] => columns.filter(isTyped);
 

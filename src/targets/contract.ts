@@ -19,6 +19,8 @@ export interface Target {
   readonly name: string;
   /** How help and messages name its places: `DIR`, `s3://BUCKET/PREFIX`. */
   readonly placeForms: readonly string[];
+  /** True if a place on this disk has the form of those of this target, loaded or not. */
+  isAt?(path: string): boolean;
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
   isStdout?(place: string): boolean;
   /**
@@ -83,11 +85,8 @@ export interface StreamSink {
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
   /** Sends all days; it may move their files away. A reader that closes the stream before the end is no failure. */
-  write(days: AsyncIterable<CheckedDay>, onSent: OnSent): Promise<Streamed>;
+  write(days: AsyncIterable<CheckedDay>, onSent: OnSent): Promise<void>;
 }
 
-/** Called for each day, in order, once its reader has taken all of its rows, with their number. */
-export type OnSent = (day: CheckedDay, rows: number) => void;
-
-/** What a stream reports at its end beside the days that its reader has taken. */
-export type Streamed = Pick<Commit, 'columnsAdded' | 'rescued'>;
+/** Called for each day, in order, once its reader has taken all of its rows. The first brings the columns. */
+export type OnSent = (day: CheckedDay, sent: Commit) => void;

@@ -9,6 +9,7 @@ import type { ExtractDeps } from '../extract/extract-deps.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import type { Plan } from '../extract/which-days.ts';
+import { logRescued } from '../table/changes.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
 import { countStoredRows } from '../table/receipts.ts';
 import { USER_PROFILES } from '../table/tables.ts';
@@ -18,7 +19,7 @@ import type { Sink, StreamSink } from './contract.ts';
 interface Loaded {
   /** The sum of all commits; a column widened twice counts once, with its first type before and its last after. */
   readonly stored: Commit;
-  /** Number of rows more than the place had. */
+  /** Number of rows more than the place had; as long as it loads, perhaps negative. */
   readonly rowsNew: number;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   readonly suppressed: number;
@@ -54,7 +55,8 @@ export class Load {
   get counts(): LoadCounts {
     const { exports, bytes, includesEnd } = this.#deps.service;
     const { gaps, openDays, implausibleDays } = this.#days;
-    return { ...this.#loaded, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
+    const rowsNew = Math.max(0, this.#loaded.rowsNew);
+    return { ...this.#loaded, rowsNew, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**
@@ -96,16 +98,15 @@ export class Load {
   }
 
   async #loadBatches(plan: Plan, sink: Sink): Promise<void> {
-    const rowsBefore = rowsInPlace(sink);
     const extraction = await this.#begin(plan);
     for await (const { days, progress } of extraction.batches()) {
       try {
-        await this.#commit(days, progress, sink, rowsBefore);
+        await this.#commit(days, progress, sink);
       } catch (error) {
         const isTransient = error instanceof UserError && error.kind === 'transient';
         if (days.length === 1 || isTransient || this.#deps.signal.aborted) throw error;
         // Days before the one that fails are still stored.
-        for (const day of days) await this.#commit([day], progress, sink, rowsBefore);
+        for (const day of days) await this.#commit([day], progress, sink);
       }
     }
   }
@@ -118,10 +119,11 @@ export class Load {
     return extraction;
   }
 
-  async #commit(batch: readonly CheckedDay[], progress: RunProgress, sink: Sink, rowsBefore: number): Promise<void> {
+  async #commit(batch: readonly CheckedDay[], progress: RunProgress, sink: Sink): Promise<void> {
     const { logger } = this.#deps;
+    const rowsBefore = rowsInPlace(sink);
     const commit = await sink.commit(batch, progress);
-    const rowsNew = Math.max(0, rowsInPlace(sink) - rowsBefore);
+    const rowsNew = this.#loaded.rowsNew + rowsInPlace(sink) - rowsBefore;
     const nextFromDate = sink.state?.events.exportState?.from_date;
     this.#loaded = { ...addCommit(this.#loaded, batch, commit), rowsNew, nextFromDate };
     for (const { receipt } of inPlace(batch, commit)) {
@@ -134,12 +136,10 @@ export class Load {
   async #loadStream(plan: Plan, sink: StreamSink): Promise<void> {
     const extraction = await this.#begin(plan);
     try {
-      const streamed = await sink.write(extraction.days(), (download, rows) => {
-        const days = [download.receipt.day];
-        const commit = { ...NOTHING_STORED, days, daysChanged: days, rows };
-        this.#loaded = { ...addCommit(this.#loaded, [download], commit), rowsNew: this.#loaded.rowsNew + rows };
+      await sink.write(extraction.days(), (download, sent) => {
+        this.#loaded = { ...addCommit(this.#loaded, [download], sent), rowsNew: this.#loaded.rowsNew + sent.rows };
       });
-      this.#loaded = { ...this.#loaded, stored: { ...this.#loaded.stored, ...streamed } };
+      logRescued(this.#deps.logger, this.#loaded.stored.rescued);
     } catch (error) {
       if (sink.isAllOrNothing) this.#loaded = NOTHING_LOADED;
       throw error;

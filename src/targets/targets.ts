@@ -1,15 +1,29 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDatabase } from '../fs/named-file.ts';
-import { arrow } from './arrow/arrow-target.ts';
-import type { StatefulTarget, Target } from './contract.ts';
-import { duckdb } from './duckdb/duckdb-target.ts';
+import { EVENTS } from '../table/tables.ts';
+import type { OpenOptions, StatefulTarget, Target } from './contract.ts';
 import type { FilesFormat } from './files/format.ts';
 import { STATE_FILE } from './files/parquet/folder-state.ts';
 
+export const duckdb: StatefulTarget = {
+  name: 'duckdb',
+  placeForms: ['FILE'],
+  isAt(path) {
+    try {
+      return statSync(path).isFile() && isDatabase(path);
+    } catch {
+      return false;
+    }
+  },
+  open: async (file, options) => (await import('./duckdb/sink.ts')).openDuckDbSink(file, options),
+  maintenance: async () => (await import('./duckdb/file-maintenance.ts')).MAINTENANCE,
+  people: async () => (await import('./duckdb/file-people.ts')).PEOPLE,
+};
+
 /** Makes a target of one Parquet file a day. */
 function filesTarget(
-  descriptor: Pick<StatefulTarget, 'name' | 'placeForms'>,
+  descriptor: Pick<StatefulTarget, 'name' | 'placeForms' | 'isAt'>,
   loadFormat: () => Promise<FilesFormat>,
 ): StatefulTarget {
   return {
@@ -30,25 +44,30 @@ function filesTarget(
 }
 
 const parquet = filesTarget(
-  { name: 'parquet', placeForms: ['DIR'] },
+  { name: 'parquet', placeForms: ['DIR'], isAt: (path) => existsSync(join(path, STATE_FILE)) },
   async () => (await import('./files/parquet/folder-log.ts')).PARQUET,
 );
 const delta = filesTarget(
-  { name: 'delta', placeForms: ['DIR', 's3://BUCKET/PREFIX'] },
+  {
+    name: 'delta',
+    placeForms: ['DIR', 's3://BUCKET/PREFIX'],
+    isAt: (path) => existsSync(join(path, EVENTS.name, '_delta_log')),
+  },
   async () => (await import('./files/delta/delta-log.ts')).DELTA,
 );
+
+const STDOUT = '-';
+
+export const arrow = {
+  name: 'arrow',
+  placeForms: ['FILE', STDOUT],
+  isStdout: (place) => place === STDOUT,
+  async open(place: string, options: OpenOptions) {
+    const { openArrowSink } = await import('./arrow/arrow-sink.ts');
+    return openArrowSink(place === STDOUT ? options.stdout : place, options);
+  },
+} satisfies Target;
 
 /** The targets, in the order of help. */
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];
 export const TARGETS: readonly Target[] = [...STATEFUL_TARGETS, arrow];
-
-/** The name of the target whose form a place on this disk has, loaded or not; undefined if it has none. */
-export function targetAt(path: string): string | undefined {
-  try {
-    if (statSync(path).isFile()) return isDatabase(path) ? 'duckdb' : undefined;
-    if (existsSync(join(path, STATE_FILE))) return 'parquet';
-    return existsSync(join(path, 'events', '_delta_log')) ? 'delta' : undefined;
-  } catch {
-    return undefined;
-  }
-}

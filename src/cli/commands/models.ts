@@ -1,5 +1,5 @@
-import { duckdb } from '../../targets/duckdb/duckdb-target.ts';
 import { MODELS } from '../../targets/duckdb/models/models.ts';
+import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';

@@ -9,7 +9,7 @@ import { headerColumns } from '../../../src/cells/csv/header.ts';
 import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
-import { writeArrow } from '../../../src/targets/arrow/write-arrow.ts';
+import { openArrowSink } from '../../../src/targets/arrow/arrow-sink.ts';
 import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';
 import { streamedColumns } from './arrow.ts';
@@ -70,7 +70,7 @@ export class AgreementFixture extends DuckDbFixture {
     const each = (async function* () {
       yield* days;
     })();
-    await writeArrow(each, out, this.options({ timezone }), () => {});
+    await openArrowSink(out, this.options({ timezone })).write(each, () => {});
     const streamed = streamedColumns(out);
     const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];
     const own = headerColumns(days[0].files[0].header).map(({ source, occurrence }) => {

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
-import type { Day } from '../../../src/base/days.ts';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/column-types.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
-import { arrow } from '../../../src/targets/arrow/arrow-target.ts';
-import type { OpenOptions, Streamed } from '../../../src/targets/contract.ts';
+import { type Commit, NOTHING_STORED } from '../../../src/table/commit.ts';
+import type { OpenOptions } from '../../../src/targets/contract.ts';
+import { arrow } from '../../../src/targets/targets.ts';
 import { arrowAt } from '../column-types.ts';
 import { Days } from './days.ts';
 
@@ -18,19 +18,18 @@ export class ArrowFixture extends Days {
   async write(
     days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>,
     { out = this.out, ...more }: Partial<OpenOptions> & { readonly out?: string | Writable } = {},
-  ): Promise<Streamed & { readonly rows: number; readonly days: readonly Day[] }> {
-    let rows = 0;
-    const taken: Day[] = [];
-    const onSent = ({ receipt }: CheckedDay, sent: number) => {
-      rows += sent;
-      taken.push(receipt.day);
+  ): Promise<Commit> {
+    let sum: Commit = NOTHING_STORED;
+    const onSent = (_: CheckedDay, { rows, days, rescued }: Commit) => {
+      const merged = new Map([...sum.rescued, ...rescued]);
+      sum = { ...sum, rows: sum.rows + rows, days: [...sum.days, ...days], rescued: merged };
     };
     const options = this.options(more);
     const sink = await (typeof out === 'string'
       ? arrow.open(out, options)
       : arrow.open('-', { ...options, stdout: out }));
-    const streamed = await sink.write(each(days), onSent);
-    return { ...streamed, rows, days: taken };
+    await sink.write(each(days), onSent);
+    return sum;
   }
 
   table(): Table {

@@ -12,7 +12,7 @@ import { Stopped } from '../../../src/base/process.ts';
 import { Redactor } from '../../../src/base/secrets.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notify, notifyAddress } from '../../../src/cli/run/notify.ts';
-import { duckdb } from '../../../src/targets/duckdb/duckdb-target.ts';
+import { duckdb } from '../../../src/targets/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 

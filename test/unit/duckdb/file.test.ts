@@ -4,7 +4,7 @@ import { chmodSync, existsSync, readFileSync, truncateSync, writeFileSync } from
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isDamagedBlock } from '../../../src/engine/session/faults.ts';
-import { duckdb } from '../../../src/targets/duckdb/duckdb-target.ts';
+import { duckdb } from '../../../src/targets/targets.ts';
 import { expectMode } from '../../support/modes.ts';
 import { pastedRows } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';

@@ -1,13 +1,15 @@
-// This folder: the target `arrow`. DuckDB writes the typed rows of a day as a temporary Parquet file, which is decoded
-// into record batches (`typed-files.ts`). These are sent as one stream (`ipc-stream.ts`).
+// This folder: the target `arrow`: one stream of all days, of which nothing is stored. DuckDB writes the typed rows of a
+// day as a temporary Parquet file, which is decoded into record batches (`day-batches.ts`). They are sent as one stream
+// (`ipc-stream.ts`).
 
 import { once } from 'node:events';
 import { createWriteStream, statSync } from 'node:fs';
 import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
+import { WriteStream } from 'node:tty';
 import { DAY_MS } from '../../base/clock.ts';
-import { codeOf, UserError } from '../../base/errors.ts';
+import { codeOf, configError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
@@ -19,37 +21,53 @@ import { replaceablePath } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { planDays } from '../../table/batch-plan.ts';
-import { logRescued, logWidened } from '../../table/changes.ts';
+import { logWidened } from '../../table/changes.ts';
+import { NOTHING_STORED } from '../../table/commit.ts';
 import { FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/tables.ts';
-import type { OnSent, OpenOptions, Streamed } from '../contract.ts';
+import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
+import { batchesOfDays, type DayBatches } from './day-batches.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
-import { type WrittenDay, writtenDays } from './typed-files.ts';
+
+/** One Arrow IPC stream, into a file or on a stream that stays open. Throws a configuration failure for a terminal. */
+export function openArrowSink(out: string | Writable, openOptions: OpenOptions): StreamSink {
+  const { pinned } = openOptions;
+  if (out instanceof WriteStream) {
+    throw configError('stdout is a terminal, and an Arrow stream is binary: write it into a file or a pipe.');
+  }
+  // What a stream with a given schema lacks goes to `_rescued`.
+  const options: OpenOptions = pinned === undefined ? openOptions : { ...openOptions, schemaMode: 'freeze' };
+  return {
+    // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
+    // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
+    isAllOrNothing: typeof out === 'string' || pinned === undefined,
+    write: (days, onSent) => writeArrow(days, out, options, onSent),
+  };
+}
 
 /**
- * Writes days as one Arrow IPC stream into a file, or on a stream that stays open. Its schema is the pinned one, if
- * there is one. Else all days stay on disk until the last has come, and the schema has the columns of all. Throws
- * UserError; an unfinished file is removed.
+ * Writes the stream. Its schema is the pinned one, if there is one. Else all days stay on disk until the last has come,
+ * and the schema has the columns of all. Throws UserError; an unfinished file is removed.
  */
-export async function writeArrow(
+async function writeArrow(
   days: AsyncIterable<CheckedDay>,
   out: string | Writable,
   options: OpenOptions,
   onSent: OnSent,
-): Promise<Streamed> {
+): Promise<void> {
   const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
-  const writeTo = async (stream: Writable): Promise<Streamed> => {
+  const writeTo = async (stream: Writable): Promise<void> => {
     // The database file holds no rows: DuckDB spills beside it.
     const engine = await openEngine({ ...options, file: join(folder.path, 'engine') });
     try {
       const { columns, days: plannedDays } = await planStream(days, folder.path, options);
-      const written = writtenDays(plannedDays, { engine, folder: folder.path, columns, rules: options });
-      return await sendDays(prefetch(written), typedColumns(columns), stream, { ...options, onSent });
+      const batches = batchesOfDays(plannedDays, { engine, folder: folder.path, columns, rules: options });
+      await sendDays(prefetch(batches), typedColumns(columns), stream, { ...options, onSent });
     } finally {
       await engine.close();
     }
   };
   try {
-    return await (typeof out === 'string' ? intoFile(out, options.clock.now(), writeTo) : writeTo(out));
+    await (typeof out === 'string' ? intoFile(out, options.clock.now(), writeTo) : writeTo(out));
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
@@ -63,7 +81,7 @@ export async function writeArrow(
  * Writes a file that appears under its name once it is complete. A device or a pipe is written directly. Files
  * that killed runs left unfinished are removed after a day. Throws the system's error.
  */
-async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<Streamed>): Promise<Streamed> {
+async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<void>): Promise<void> {
   const file = replaceablePath(path);
   // Without this check only the rename at the very end would find that a folder has this name.
   if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
@@ -77,13 +95,12 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
     await once(stream, 'open');
     // A younger one may be that of a run that waits for its first day.
     if (file !== undefined) await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
-    const streamed = await write(stream);
+    await write(stream);
     // The reader of a pipe has left.
-    if (stream.destroyed) return streamed;
+    if (stream.destroyed) return;
     stream.end();
     await closed;
     if (file !== undefined) await replaceFileFrom(file, writtenPath);
-    return streamed;
   } finally {
     stream.destroy();
     if (file !== undefined) await rm(writtenPath, { force: true });
@@ -95,10 +112,11 @@ async function planStream(
   days: AsyncIterable<CheckedDay>,
   folder: string,
   options: OpenOptions,
-): Promise<{ readonly days: AsyncIterable<CheckedDay>; readonly columns: readonly StoredColumn[] }> {
-  if (options.pinned !== undefined) {
-    return { days, columns: planDays(undefined, [], options).columns };
-  }
+): Promise<{
+  readonly days: AsyncIterable<CheckedDay> | readonly CheckedDay[];
+  readonly columns: readonly StoredColumn[];
+}> {
+  if (options.pinned !== undefined) return { days, columns: planDays(undefined, [], options).columns };
   const waitingDays: CheckedDay[] = [];
   let columns: readonly StoredColumn[] | undefined;
   for await (const day of days) {
@@ -113,51 +131,38 @@ async function planStream(
     }
     waitingDays.push({ ...day, files });
   }
-  return { days: removingFiles(waitingDays), columns: columns ?? FIRST_COLUMNS };
-}
-
-/** Yields days, and removes the files of each once the next one is requested. */
-async function* removingFiles(days: readonly CheckedDay[]): AsyncGenerator<CheckedDay> {
-  for (const day of days) {
-    yield day;
-    for (const { path } of day.files) await rm(path, { force: true });
-  }
+  return { days: waitingDays, columns: columns ?? FIRST_COLUMNS };
 }
 
 /** Sends all days. If one fails, the reader has taken those before it. */
 async function sendDays(
-  days: AsyncIterable<WrittenDay>,
+  days: AsyncIterable<DayBatches>,
   columns: readonly Typed[],
   out: Writable,
   { timezone, logger, signal, onSent }: OpenOptions & { readonly onSent: OnSent },
-): Promise<Streamed> {
+): Promise<void> {
   const stream = new IpcStream(out, streamSchema(columns, zoneOf(timezone), VERSION), signal);
-  const rescued = new Map<string, number>();
   let daysTaken = 0;
-  let readerLeft = false;
   try {
-    for await (const { day, rescued: cellsByKey, batches } of days) {
-      let rowsTaken = 0;
-      for await (const { messages, rows } of batches) {
-        await stream.write(messages);
-        rowsTaken += rows;
+    for await (const { day: download, rescued, batches } of days) {
+      let rows = 0;
+      for await (const batch of batches) {
+        await stream.write(batch.messages);
+        rows += batch.rows;
       }
+      const sentDays = [download.receipt.day];
+      const columnsAdded = daysTaken === 0 ? columns.map(({ name }) => name) : [];
+      onSent(download, { ...NOTHING_STORED, days: sentDays, daysChanged: sentDays, rows, rescued, columnsAdded });
       daysTaken++;
-      for (const [name, cells] of cellsByKey) rescued.set(name, (rescued.get(name) ?? 0) + cells);
-      onSent(day, rowsTaken);
     }
     await stream.end();
   } catch (error) {
     if (!isReaderGone(error)) throw error;
-    readerLeft = true;
     const message = `The reader closed the Arrow stream before its end, after ${plainCount(daysTaken, 'whole day')}.`;
     logger.warn('arrow.reader_left', message, { days: daysTaken });
   } finally {
     stream.release();
   }
-  logRescued(logger, rescued);
-  const columnsAdded = readerLeft && daysTaken === 0 ? [] : columns.map(({ name }) => name);
-  return { columnsAdded, rescued };
 }
 
 /** True if the reader closed its end of the stream, which is no failure of this program. */

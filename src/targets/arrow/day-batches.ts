@@ -15,7 +15,7 @@ import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { messagesOf, OWN_IN_ARROW } from './ipc-stream.ts';
 
 /** A day, and what a stream gets of it. */
-export interface WrittenDay {
+export interface DayBatches {
   readonly day: CheckedDay;
   /** Cells in `_rescued`, by their key there. */
   readonly rescued: ReadonlyMap<string, number>;
@@ -39,8 +39,8 @@ const SENT = '_dfinery_sent';
 /** Loads the decoder of Parquet: 5 MB of WebAssembly, which take 35 ms and are needed only here. */
 const loadDecoder = () => import('parquet-wasm');
 
-/** With what the days of a stream are written. */
-interface WriteOptions {
+/** By what the days of a stream are written. */
+interface StreamRules {
   readonly engine: Engine;
   /** A private folder, in which the files are made. */
   readonly folder: string;
@@ -49,13 +49,16 @@ interface WriteOptions {
   readonly rules: ColumnRules;
 }
 
-/** Writes days as Parquet files with the columns of a stream, in the order of their rows. Throws UserError. */
-export async function* writtenDays(days: AsyncIterable<CheckedDay>, stream: WriteOptions): AsyncGenerator<WrittenDay> {
+/** Gives the rows of days, in their order, with the columns of a stream. Removes the files of each. Throws UserError. */
+export async function* batchesOfDays(
+  days: AsyncIterable<CheckedDay> | Iterable<CheckedDay>,
+  stream: StreamRules,
+): AsyncGenerator<DayBatches> {
   const { engine } = stream;
   // The day whose rows are in `SENT`.
   let sharedDay: Day | undefined;
   for await (const day of days) {
-    let written: WrittenDay = { day, rescued: new Map(), batches: [] };
+    let written: DayBatches = { day, rescued: new Map(), batches: [] };
     if (day.files.some(({ rows }) => rows > 0)) {
       const isAfterShared = sharedDay === addDays(day.receipt.day, -1);
       try {
@@ -66,6 +69,7 @@ export async function* writtenDays(days: AsyncIterable<CheckedDay>, stream: Writ
       }
       if (day.mayShareRows) sharedDay = day.receipt.day;
     }
+    for (const { path } of day.files) await rm(path, { force: true });
     yield written;
   }
 }
@@ -73,9 +77,9 @@ export async function* writtenDays(days: AsyncIterable<CheckedDay>, stream: Writ
 /** Writes a day with rows. `isAfterShared`: the day before may have some of them, which are left out. */
 async function writeDay(
   day: CheckedDay,
-  { engine, folder, columns, rules }: WriteOptions,
+  { engine, folder, columns, rules }: StreamRules,
   isAfterShared: boolean,
-): Promise<WrittenDay> {
+): Promise<DayBatches> {
   const { receipt, mayShareRows } = day;
   const batch = planDays(columns, [day], rules);
   const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
