@@ -20,8 +20,11 @@ export interface KeyedFile {
 
 export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'));
 
-/** The configured key, else the stored one; undefined for a new file, whose key is still to be made. */
-export function keyOf(file: KeyedFile): Secret | undefined {
+/** The key of a file. A new file, whose key is still to be made, is empty: any key reads it. */
+export const keyOf = (file: KeyedFile): Secret => existingKey(file) ?? randomKey();
+
+/** The configured key, else the stored one; undefined for a new file. */
+function existingKey(file: KeyedFile): Secret | undefined {
   const { path, configured, option, lostKey } = file;
   if (configured !== undefined && configured.reveal().length < MIN_KEY_LENGTH) {
     throw configError(
@@ -35,10 +38,12 @@ export function keyOf(file: KeyedFile): Secret | undefined {
 }
 
 /**
- * Makes the key of a new file; one that is there all the same stays. The caller holds the lock of the file. Without it,
- * two processes could each put a key there on a file system without hard links.
+ * The key of a file, which is made for a new one. The caller holds the lock of the file. Without it, two processes
+ * could each put a key there on a file system without hard links.
  */
-export async function makeKey(file: KeyedFile): Promise<Secret> {
+export async function keyOrNew(file: KeyedFile): Promise<Secret> {
+  const existing = existingKey(file);
+  if (existing !== undefined) return existing;
   const path = keyPathOf(file);
   await createFile(path, `${randomKey().reveal()}\n`, { mayRename: true });
   const key = storedKey(path);

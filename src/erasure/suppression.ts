@@ -16,7 +16,7 @@ import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { probeWritable } from '../fs/writability.ts';
-import { type KeyedFile, keyOf, makeKey, randomKey } from './keys.ts';
+import { type KeyedFile, keyOf, keyOrNew } from './keys.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
@@ -28,7 +28,7 @@ interface SuppressionConfig {
   readonly ledgerDir?: string | undefined;
 }
 
-const KEY_LABEL = 'dfinery-elt suppression key check v1';
+const listKey = (secret: Secret): HashKey => new HashKey(secret, 'dfinery-elt suppression key check v1');
 const NEW_LIST = 'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
 
 /** The list of a configuration: `suppression_file`, else one in the folder of the ledger; undefined without either. */
@@ -113,7 +113,8 @@ interface SuppressionList extends SuppressedPeople {
 function readForLoad(file: KeyedFile): SuppressionList {
   const { path, configured } = file;
   try {
-    return listIn(configured === undefined ? textOf(path) : readFileSync(path, 'utf8'), file);
+    const text = configured === undefined ? textOf(path) : readFileSync(path, 'utf8');
+    return listIn(text, path, listKey(keyOf(file)));
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -124,7 +125,8 @@ function readForLoad(file: KeyedFile): SuppressionList {
 }
 
 /** Reads a list that a purge will append to. A missing file is empty. A last line that was cut does not count. */
-export const readForPurge = (file: KeyedFile): SuppressedPeople => listIn(wholeLines(textOf(file.path)), file);
+export const readForPurge = (file: KeyedFile): SuppressedPeople =>
+  listIn(wholeLines(textOf(file.path)), file.path, listKey(keyOf(file)));
 
 /** Throws UserError if nobody could be put on the list. Changes nothing. */
 export async function requireWritableList({ path }: KeyedFile): Promise<void> {
@@ -149,20 +151,20 @@ export async function addPeople(
     await makeFolders(dirname(path));
     const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
     return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
-      if (keyOf(file) === undefined) await makeKey(file);
-      return append(unifiedIds, file, checkHeld);
+      const key = listKey(await keyOrNew(file));
+      return append(unifiedIds, path, key, checkHeld);
     });
   } catch (error) {
     throw listError(error, path);
   }
 }
 
-async function append(unifiedIds: UnifiedIds, file: KeyedFile, checkHeld: () => void): Promise<number> {
-  const handle = await open(file.path, 'a+', OWNER_FILE_MODE);
+async function append(unifiedIds: UnifiedIds, path: string, key: HashKey, checkHeld: () => void): Promise<number> {
+  const file = await open(path, 'a+', OWNER_FILE_MODE);
   try {
-    const text = await handle.readFile('utf8');
+    const text = await file.readFile('utf8');
     const wholeText = wholeLines(text);
-    const { key, hmacs } = listIn(wholeText, file);
+    const { hmacs } = listIn(wholeText, path, key);
     const people = [...unifiedIds].filter(([unifiedId]) => !isPlaceholder(unifiedId));
     const newPeople = new Map(people.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
     for (const hmac of hmacs) newPeople.delete(hmac);
@@ -174,13 +176,13 @@ async function append(unifiedIds: UnifiedIds, file: KeyedFile, checkHeld: () => 
     // The end of the last line, if an editor has left it out; else empty.
     const missingEnd = wholeText.slice(text.length);
     checkHeld();
-    if (wholeText.length < text.length) await handle.truncate(Buffer.byteLength(wholeText));
-    await handle.writeFile(missingEnd + newLines.map((line) => `${JSON.stringify(line)}\n`).join(''));
-    await handle.sync();
-    await syncFolder(dirname(file.path));
+    if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
+    await file.writeFile(missingEnd + newLines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    await file.sync();
+    await syncFolder(dirname(path));
     return hmacs.length + newPeople.size;
   } finally {
-    await handle.close();
+    await file.close();
   }
 }
 
@@ -189,9 +191,7 @@ const textOf = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
 /** Throws UserError unless every line is understood: half a list would let people through. */
-function listIn(text: string, file: KeyedFile): SuppressionList {
-  const { path } = file;
-  const key = new HashKey(keyOf(file) ?? randomKey(), KEY_LABEL);
+function listIn(text: string, path: string, key: HashKey): SuppressionList {
   const hmacs: string[] = [];
   const hashChecks = new Set<string>();
   for (const [i, line] of text.split(/\r?\n/).entries()) {

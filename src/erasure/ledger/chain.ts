@@ -6,7 +6,7 @@ import { configError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { Secret } from '../../base/secrets.ts';
 import { HashKey } from '../../cells/columns/hash-key.ts';
-import { type KeyedFile, keyOf, randomKey } from '../keys.ts';
+import { type KeyedFile, keyOf } from '../keys.ts';
 
 // The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
 
@@ -162,7 +162,7 @@ interface OpenedLedger {
 export function openLedger(fileOrFolder: string, configured: Secret | undefined): OpenedLedger {
   if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
   const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  return { path, key: new LedgerKey(keyOf(keyedLedger(path, configured)) ?? randomKey()) };
+  return { path, key: new LedgerKey(keyOf(keyedLedger(path, configured))) };
 }
 
 /** `number`: 1 for the first line of the ledger. */

@@ -14,7 +14,7 @@ import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { isProtected, OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { probeWritable } from '../../fs/writability.ts';
-import { keyOf, makeKey, randomKey } from '../keys.ts';
+import { keyOf, keyOrNew, randomKey } from '../keys.ts';
 import {
   type Chained,
   EMPTY_CHAIN,
@@ -84,8 +84,8 @@ export class Ledger {
       else await makeFolders(folder);
       refuseForeignFolder(folder);
       const file = keyedLedger(path, ledgerKey);
-      const make = () => (isPlan ? randomKey() : whileLocked(folder, clock, () => makeKey(file)));
-      const ledger = new Ledger(settings, clock, new LedgerKey(keyOf(file) ?? (await make())), ids);
+      const key = isPlan ? keyOf(file) : await whileLocked(folder, clock, () => keyOrNew(file));
+      const ledger = new Ledger(settings, clock, new LedgerKey(key), ids);
       await ledger.#readOn(folder);
       return ledger;
     } catch (error) {
