@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -32,18 +32,10 @@ export const code = (response: ServerResponse, value: string, status = 200, head
 
 const accept: Answer = (_deletion, response) => json(response, SUCCESS);
 
-export interface DeletionServer {
-  readonly url: string;
-  /** Every request, of any method and path, in order of arrival. */
-  readonly seen: Deletion[];
-  ids(): (string | undefined)[];
-  /** Connections that are open now. */
-  connections(): Promise<number>;
-  close(): Promise<void>;
-}
+export type DeletionServer = Awaited<ReturnType<typeof startDeletionServer>>;
 
 /** A server written for these tests alone: it counts everything, and answers as the test says. */
-export async function startDeletionServer(answer: Answer = accept): Promise<DeletionServer> {
+export async function startDeletionServer(answer: Answer = accept) {
   const seen: Deletion[] = [];
   const server = createServer((request, response) => {
     const parts: Buffer[] = [];
@@ -61,14 +53,11 @@ export async function startDeletionServer(answer: Answer = accept): Promise<Dele
   const { port } = server.address() as AddressInfo;
   return {
     url: `http://127.0.0.1:${port}`,
+    /** Every request, of any method and path, in order of arrival. */
     seen,
     ids: () => seen.filter(({ method }) => method === 'POST').map(({ id }) => id),
-    connections: () =>
-      new Promise((resolve) => {
-        server.getConnections((_error, count) => resolve(count));
-      }),
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         server.closeAllConnections();
         server.close(() => resolve());
       }),
@@ -88,20 +77,9 @@ class Folders {
   readonly root = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
   readonly ledger = join(this.root, 'ledger');
 
-  /** Every line of every ledger file, in the order of the chain. */
   ledgerLines(): Json[] {
-    return this.ledgerFiles().flatMap((name) =>
-      readFileSync(join(this.ledger, name), 'utf8')
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line): Json => JSON.parse(line)),
-    );
-  }
-
-  ledgerFiles(): string[] {
-    return readdirSync(this.ledger)
-      .filter((name) => name.endsWith('.jsonl'))
-      .sort();
+    const lines = readFileSync(join(this.ledger, 'ledger.jsonl'), 'utf8').split('\n');
+    return lines.filter((line) => line !== '').map((line): Json => JSON.parse(line));
   }
 
   close(): void {

@@ -237,16 +237,6 @@ describe('a plan', () => {
     expect((await setup.case.plan(...base)).hash).toBe(hash);
   });
 
-  it('ends with 5 for too many people, and so does its execution', async () => {
-    await setup.case.load(ROWS, DUCKDB);
-    const words = ['--file', setup.case.list('ids.txt', 'm1\nm2\n'), ...only(...DUCKDB), '--max-people', '1'];
-    const plan = await setup.case.plan(...words);
-    const message = expect.stringMatching(/2 people have these IDs.*give --max-people 2/);
-    expect([plan.exit, plan.error]).toEqual([5, message]);
-    const done = await setup.case.plan(...words, '--execute', '--confirm', plan.hash);
-    expect([done.exit, done.mode, setup.case.requested()]).toEqual([5, 'plan', []]);
-  });
-
   it('counts each person with other IDs once, over all places', async () => {
     const [duckdb, lake] = PLACES;
     await setup.case.load([...ROWS, event('m2', 2, { member: 'other' })], [duckdb]);

@@ -157,12 +157,6 @@ describe('the file of a list', () => {
       message: expect.stringContaining('cannot be read'),
     });
   });
-
-  it('may have a first line of 300 kB', async () => {
-    const line = `${' '.repeat(150_000)}x${'.<'.repeat(75_000)}`;
-    expect(await rowsOf(`${line}\n`)).toEqual([[1, line]]);
-    expect(listOf(line).counts.ids).toBe(1);
-  });
 });
 
 describe('a mapping', () => {
