@@ -31,11 +31,13 @@ const STALL_MS = 600_000;
 export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
   readonly clock: Clock;
   /** Without one, exports are sent at once. */
-  readonly quota?: Pick<ExportQuota, 'enter'>;
+  readonly quota?: Pick<ExportQuota, 'run'>;
   /** Has HTTPS_PROXY and NO_PROXY. */
   readonly env: Env;
   readonly onConnect?: () => void;
 }
+
+const NO_QUOTA: Pick<ExportQuota, 'run'> = { run: (_signal, send) => send(() => {}) };
 
 /** The path and the body of a request. */
 function operationOf(request: ExportRequest): readonly [path: string, body: object] {
@@ -64,28 +66,26 @@ export class ExportClient implements ExportService {
   }
 
   async export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
-    const { clock, quota } = this.#options;
-    const permit = await quota?.enter(signal);
-    const timeLimit = new TimeLimit(clock, STALL_MS, signal);
-    try {
-      const answer = await this.#send(request, timeLimit, signal);
-      if (!(answer instanceof HttpAnswer)) return await use({ ...answer, limits: NO_LIMITS, serverTime: undefined });
-      const { status, headers } = answer;
+    const { clock, quota = NO_QUOTA } = this.#options;
+    return quota.run(signal, async (recordAnswer) => {
+      const timeLimit = new TimeLimit(clock, STALL_MS, signal);
       try {
-        const outcome = await this.#outcome(answer, timeLimit, signal).catch((error) =>
-          this.#brokenBody(error, status),
-        );
-        const limits = readLimits(headers, clock.now());
-        permit?.recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
-        signal.throwIfAborted();
-        return await use({ ...outcome, limits, serverTime: readDate(headers) });
+        const answer = await this.#send(request, timeLimit, signal);
+        if (!(answer instanceof HttpAnswer)) return await use({ ...answer, limits: NO_LIMITS, serverTime: undefined });
+        const { status, headers } = answer;
+        try {
+          const outcome = await this.#outcome(answer, timeLimit, signal);
+          const limits = readLimits(headers, clock.now());
+          recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
+          signal.throwIfAborted();
+          return await use({ ...outcome, limits, serverTime: readDate(headers) });
+        } finally {
+          answer.disconnect();
+        }
       } finally {
-        answer.disconnect();
+        timeLimit.end();
       }
-    } finally {
-      timeLimit.end();
-      permit?.release();
-    }
+    });
   }
 
   /** Sends a request; gives the answer, or why none came. */
@@ -107,14 +107,19 @@ export class ExportClient implements ExportService {
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
   async #outcome(answer: HttpAnswer, timeLimit: TimeLimit, signal: AbortSignal): Promise<ExportBody | ExportRefusal> {
-    const bytes = answer.bytes(timeLimit);
-    // What came before a failure may name its reason.
-    const keepPart = { keepsPart: true };
-    if (answer.status !== 200) return this.#classify(answer, await firstBytes(bytes, keepPart));
-    const body = await peekBody(bytes);
-    if (body.content === 'other' || body.content === 'empty')
-      return { kind: 'data', bytes: this.#data(body.bytes, signal) };
-    return this.#classify(answer, await firstBytes(body.bytes, keepPart));
+    let bytes: AsyncIterable<Uint8Array> = answer.bytes(timeLimit);
+    try {
+      if (answer.status === 200) {
+        const body = await peekBody(bytes);
+        if (body.content === 'other' || body.content === 'empty')
+          return { kind: 'data', bytes: this.#data(body.bytes, signal) };
+        bytes = body.bytes;
+      }
+      // What came before a failure may name its reason.
+      return this.#classify(answer, await firstBytes(bytes, { keepsPart: true }));
+    } catch (error) {
+      return this.#brokenBody(error, answer.status);
+    }
   }
 
   #classify(answer: HttpAnswer, body: Buffer): ExportRefusal {

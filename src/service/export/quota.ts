@@ -1,20 +1,11 @@
-// The limits of the Export group, in this process: this file gives permits, waits and shows waits.
+// The limits of the Export group, in this process: this file holds exports back, and shows waits.
 
 import pLimit from 'p-limit';
-import { abortable } from '../../base/abort.ts';
 import type { Clock } from '../../base/clock.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { formatDuration } from '../../base/quantities.ts';
 import { type AnswerHead, afterAnswer, afterSending, NO_QUOTA, nextAllowedAt, type QuotaState } from './quota-rules.ts';
-
-/** The permission to send one export; it counts as running until it is released. */
-export interface Permit {
-  /** Records the head of the answer; called before `release`. */
-  recordAnswer(head: AnswerHead): void;
-  /** Records that the connection is closed; may be called again. */
-  release(): void;
-}
 
 export interface ExportQuotaOptions {
   readonly maxConcurrentExports: number;
@@ -43,41 +34,21 @@ export class ExportQuota {
   }
 
   /**
-   * Resolves when an export may be sent, in the order of the calls. Rejects with the signal's reason, or with a
-   * transient UserError that names the wait if it is longer than allowed.
+   * Calls `send` when an export may be sent, in the order of the calls, and counts it as running until that settles.
+   * `send` records the head of the answer. Rejects as `send` does, with the signal's reason, or with a transient
+   * UserError that names the wait if it is longer than allowed.
    */
-  async enter(signal: AbortSignal): Promise<Permit> {
-    signal.throwIfAborted();
-    const admitted = new Promise<Permit>((resolve, reject) => {
-      const useSlot = async () => {
-        const { permit, released } = await this.#queue(() => this.#admit(signal));
-        resolve(permit);
-        await released;
-      };
-      this.#slots(useSlot).catch(reject);
-    });
-    try {
-      return await abortable(admitted, signal);
-    } catch (error) {
-      // The export may have been admitted when the signal aborted: nobody will use the permit.
-      void admitted.then((permit) => permit.release()).catch(() => {});
-      throw error;
-    }
-  }
-
-  /** Waits until an export may be sent, and counts it as sent. `released` resolves when its connection is closed. */
-  async #admit(signal: AbortSignal): Promise<{ readonly permit: Permit; readonly released: Promise<void> }> {
+  run<T>(signal: AbortSignal, send: (recordAnswer: (head: AnswerHead) => void) => Promise<T>): Promise<T> {
     const { clock } = this.#options;
-    await this.#waitUntilAllowed(signal);
-    this.#state = afterSending(this.#state, clock.now());
-    let release = () => {};
-    const released = new Promise<void>((resolve) => {
-      release = resolve;
+    return this.#slots(async () => {
+      await this.#queue(async () => {
+        await this.#waitUntilAllowed(signal);
+        this.#state = afterSending(this.#state, clock.now());
+      });
+      return send((head) => {
+        this.#state = afterAnswer(this.#state, head, clock.now());
+      });
     });
-    const recordAnswer = (head: AnswerHead) => {
-      this.#state = afterAnswer(this.#state, head, clock.now());
-    };
-    return { permit: { recordAnswer, release }, released };
   }
 
   async #waitUntilAllowed(signal: AbortSignal): Promise<void> {

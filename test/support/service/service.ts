@@ -18,23 +18,14 @@ export const EXPORT_REQUEST: EventRequest = {
 };
 
 /** A quota that admits everybody and remembers what it was told. */
-class OpenQuota implements Pick<ExportQuota, 'enter'> {
+class OpenQuota implements Pick<ExportQuota, 'run'> {
   entered = 0;
   released = 0;
   readonly heads: AnswerHead[] = [];
 
-  async enter() {
+  run<T>(_signal: AbortSignal, send: (recordAnswer: (head: AnswerHead) => void) => Promise<T>): Promise<T> {
     this.entered++;
-    let isOver = false;
-    return {
-      recordAnswer: async (head: AnswerHead) => {
-        this.heads.push(head);
-      },
-      release: async () => {
-        if (!isOver) this.released++;
-        isOver = true;
-      },
-    };
+    return send((head) => this.heads.push(head)).finally(() => this.released++);
   }
 }
 

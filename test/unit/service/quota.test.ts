@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ExportQuota, type ExportQuotaOptions, type Permit } from '../../../src/service/export/quota.ts';
+import { ExportQuota, type ExportQuotaOptions } from '../../../src/service/export/quota.ts';
 import type { AnswerHead } from '../../../src/service/export/quota-rules.ts';
 import { ManualClock, recorder, settle } from '../../support/service/service.ts';
 
@@ -22,33 +22,41 @@ function open(more: Partial<ExportQuotaOptions> = {}) {
   return { quota, clock, waits, events };
 }
 
-/** Enters so often; the permits and failures come when they do. */
-async function enter(quota: ExportQuota, count: number, signal = NEVER) {
-  const inside: Permit[] = [];
+/** An export under way, which ends with an answer or without one. */
+interface RunningExport {
+  end(head?: AnswerHead): void;
+}
+
+/** Begins so many exports; those under way and the failures come when they do. */
+async function begin(quota: ExportQuota, count: number) {
+  const running: RunningExport[] = [];
   const failures: unknown[] = [];
   for (let i = 0; i < count; i++) {
-    quota.enter(signal).then(
-      (permit) => inside.push(permit),
-      (error: unknown) => failures.push(error),
-    );
+    const exporting = quota.run(NEVER, (recordAnswer) => {
+      return new Promise<void>((resolve) => {
+        const end = (head?: AnswerHead) => {
+          if (head !== undefined) recordAnswer(head);
+          resolve();
+        };
+        running.push({ end });
+      });
+    });
+    exporting.catch((error: unknown) => failures.push(error));
   }
   await settle();
-  return { inside, failures };
+  return { running, failures };
 }
 
 /** One export from its request to its end. */
-async function exportWith(quota: ExportQuota, head: AnswerHead) {
-  const permit = await quota.enter(NEVER);
-  permit.recordAnswer(head);
-  permit.release();
-}
+const exportWith = (quota: ExportQuota, head: AnswerHead) =>
+  quota.run(NEVER, async (recordAnswer) => recordAnswer(head));
 
 /** Milliseconds until the next export may be sent. */
 async function waitOf({ quota, clock }: Pick<ReturnType<typeof open>, 'quota' | 'clock'>) {
   const before = clock.now();
-  const { inside } = await enter(quota, 1);
-  await clock.passUntil(() => inside.length === 1, 2 * HOUR);
-  inside[0]?.release();
+  const { running } = await begin(quota, 1);
+  await clock.passUntil(() => running.length === 1, 2 * HOUR);
+  running[0]?.end();
   await settle();
   return clock.now() - before;
 }
@@ -56,26 +64,21 @@ async function waitOf({ quota, clock }: Pick<ReturnType<typeof open>, 'quota' | 
 describe('exports at once', () => {
   it('are as many as configured, and each that ends lets the next one in', async () => {
     const { quota } = open({ maxConcurrentExports: 3 });
-    const { inside } = await enter(quota, 5);
-    expect(inside).toHaveLength(3);
-    inside[0].release();
-    inside[0].release();
+    const { running } = await begin(quota, 5);
+    expect(running).toHaveLength(3);
+    running[0].end();
     await settle();
-    expect(inside).toHaveLength(4);
+    expect(running).toHaveLength(4);
   });
 
-  it('leave the queue when their run is aborted', async () => {
-    const { quota } = open({ maxConcurrentExports: 1 });
+  it('that wait leave the queue when their run is aborted', async () => {
+    const opened = open({ maxConcurrentExports: 1 });
+    await exportWith(opened.quota, answer(429));
     const stop = new AbortController();
-    const first = await quota.enter(NEVER);
-    const { failures } = await enter(quota, 1, stop.signal);
+    const waiting = opened.quota.run(stop.signal, async () => {});
     stop.abort(new Error('stopped'));
-    await settle();
-    expect(failures).toEqual([new Error('stopped')]);
-    const { inside } = await enter(quota, 1);
-    first.release();
-    await settle();
-    expect(inside).toHaveLength(1);
+    await expect(waiting).rejects.toThrow('stopped');
+    expect(await waitOf(opened)).toBe(MINUTE);
   });
 });
 
@@ -105,11 +108,9 @@ describe('after a 429', () => {
 
   it('exports that were refused together count as one refusal', async () => {
     const opened = open();
-    const { inside } = await enter(opened.quota, 5);
-    for (const permit of inside) {
-      permit.recordAnswer(answer(429));
-      permit.release();
-    }
+    const { running } = await begin(opened.quota, 5);
+    for (const exporting of running) exporting.end(answer(429));
+    await settle();
     expect(await waitOf(opened)).toBe(MINUTE);
   });
 
@@ -140,11 +141,11 @@ describe('with Remaining', () => {
     const resetAt = clock.now() + 10 * MINUTE;
     await exportWith(quota, answer(200, 3, resetAt));
     await exportWith(quota, answer(200, 7, resetAt));
-    const { inside } = await enter(quota, 5);
-    expect(inside).toHaveLength(2);
-    await clock.passUntil(() => inside.length > 2, HOUR);
+    const { running } = await begin(quota, 5);
+    expect(running).toHaveLength(2);
+    await clock.passUntil(() => running.length > 2, HOUR);
     expect(clock.now()).toBe(resetAt + 1_000);
-    expect(inside).toHaveLength(5);
+    expect(running).toHaveLength(5);
   });
 });
 
@@ -153,7 +154,7 @@ describe('a wait', () => {
     const { quota, clock, waits, events } = open();
     const until = clock.now() + 20 * MINUTE + 1_000;
     await exportWith(quota, answer(429, 0, undefined, until - 1_000));
-    await enter(quota, 3);
+    await begin(quota, 3);
     await clock.passUntil(() => false, HOUR);
     expect(waits).toEqual([until, undefined]);
     const at = new Date(until).toISOString();
@@ -165,7 +166,7 @@ describe('a wait', () => {
   it('longer than allowed ends with exit 3 and names its end', async () => {
     const { quota, clock } = open({ maxWaitMs: 10 * MINUTE });
     await exportWith(quota, answer(429, 0, undefined, clock.now() + 11 * MINUTE));
-    const { failures } = await enter(quota, 2);
+    const { failures } = await begin(quota, 2);
     expect(failures).toMatchObject([{ exitCode: 3 }, { exitCode: 3 }]);
     expect(String(failures[0])).toContain('longer than this run waits (10 min)');
   });
