@@ -29,8 +29,8 @@ export interface TransportOptions {
   readonly clock: Clock;
   /** Most connections, which requests share and keep alive; 0: each request opens and closes its own. */
   readonly keptConnections: number;
-  /** Called whenever a connection is established, TLS included. */
-  readonly onConnect?: (() => void) | undefined;
+  /** Longest time until a connection is established, TLS included (ms); default 30 s. */
+  readonly connectTimeoutMs?: number | undefined;
 }
 
 const CONNECT_TIMEOUT_MS = 30_000;
@@ -112,18 +112,14 @@ export class Transport {
   }
 
   #watchConnection(request: ClientRequest): void {
-    const { clock, onConnect } = this.#options;
+    const { clock, connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.#options;
     const isTls = this.#base.protocol === 'https:';
     const timeoutError = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
-    const cancel = clock.after(CONNECT_TIMEOUT_MS, () => request.destroy(timeoutError));
-    const onConnected = () => {
-      cancel();
-      onConnect?.();
-    };
+    const cancel = clock.after(connectTimeoutMs, () => request.destroy(timeoutError));
     request.once('close', cancel);
     request.once('socket', (socket) => {
-      if (request.reusedSocket) onConnected();
-      else socket.once(isTls ? 'secureConnect' : 'connect', onConnected);
+      if (request.reusedSocket) cancel();
+      else socket.once(isTls ? 'secureConnect' : 'connect', cancel);
     });
   }
 }
@@ -149,7 +145,7 @@ export class HttpAnswer {
   }
 
   /** Stops the body. A connection that is kept stays open if the whole answer has come. */
-  disconnect(): void {
+  close(): void {
     this.#stream.destroy();
   }
 

@@ -6,7 +6,7 @@ import { sentenceOf } from '../base/visible-text.ts';
 import { missingColumns } from '../cells/csv/header.ts';
 import { MalformedCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { type LimitHeaders, NO_LIMITS } from '../http/headers.ts';
+import { type LimitHeaders, NO_LIMITS } from '../http/limit-headers.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
@@ -28,8 +28,9 @@ export interface CheckVerdict {
 type Service = Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>;
 
 const COST = 'This check costs one export of the hourly limit, sometimes two.';
-/** Longest time for the whole check (ms): platforms end one that takes longer. */
-const SOURCE_CHECK_TIMEOUT_MS = 4_000;
+/** Longest time for the whole check, and for a connection (ms): platforms end a check that takes longer. */
+const CHECK_TIMEOUT_MS = 4_000;
+const CONNECT_TIMEOUT_MS = 3_500;
 const MISSING_EVENT = 'dfinery_elt_check_no_such_event';
 
 /**
@@ -42,11 +43,8 @@ export async function checkService(
   { clock, logger, env, signal }: Omit<Runtime, 'random'>,
 ): Promise<CheckVerdict> {
   const { host } = new URL(baseUrl);
-  let isConnected = false;
-  const onConnect = () => {
-    isConnected = true;
-  };
-  const client = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, onConnect });
+  const connectTimeoutMs = CONNECT_TIMEOUT_MS;
+  const client = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, connectTimeoutMs });
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       const refusal = answer.kind === 'data' ? await refusalInBody(answer.bytes, host) : answer;
@@ -55,7 +53,7 @@ export async function checkService(
   logger.info('check.cost', COST);
   try {
     signal.throwIfAborted();
-    return await withinTime(SOURCE_CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
+    return await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
       // Yesterday in UTC has begun everywhere, and is not too old for any service.
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all' } as const;
@@ -67,11 +65,18 @@ export async function checkService(
         const twoDays = { ...noFilter, from: addDays(day, -1), to: day, events: [], eventsCondition: 'all' } as const;
         ({ refusal, limits } = await ask(twoDays, timedSignal));
       }
-      return { ...findingOf(refusal, { host, serviceId, limits, now: clock.now() }), limits };
+      return { ...verdictOn(refusal, { host, serviceId, limits, now: clock.now() }), limits };
     });
   } catch (error) {
     signal.throwIfAborted();
-    return { ...findingWithoutAnswer(error, host, isConnected), limits: NO_LIMITS };
+    if (error instanceof UserError) {
+      const { kind: code, message } = error;
+      return { kind: code === 'config' ? 'config' : 'later', code, message, limits: NO_LIMITS };
+    }
+    if (!(error instanceof TimeLimitReached)) throw error;
+    const time = formatDuration(CHECK_TIMEOUT_MS);
+    const message = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
+    return { kind: 'usable', code: 'slow', message, limits: NO_LIMITS };
   } finally {
     await client.close();
   }
@@ -85,11 +90,11 @@ function mayBeDueToEvent(refusal: ExportRefusal | undefined): boolean {
 
 /** Why a body is no export of events, as its header shows; undefined for one that is. */
 async function refusalInBody(bytes: ExportBody['bytes'], host: string): Promise<ExportRefusal | undefined> {
-  const status = 200;
-  const notAnExport = (code: string, why: string): ExportRefusal => {
-    const clause = `${host} answers, but not with an export of events (${why}): is base_url right?`;
-    return { kind: 'config', code, clause, status };
-  };
+  const notAnExport = (code: string, why: string): ExportRefusal => ({
+    kind: 'config',
+    code,
+    clause: `${host} answers, but not with an export of events (${why}): is base_url right?`,
+  });
   try {
     const missing = missingColumns(await readHeader(bytes));
     if (missing.length === 0) return undefined;
@@ -98,12 +103,10 @@ async function refusalInBody(bytes: ExportBody['bytes'], host: string): Promise<
     if (error instanceof InterruptedBody) return error.refusal;
     if (!(error instanceof MalformedCsv)) throw error;
     const { reason: code, clause } = error;
-    if (code === 'empty_body') return { kind: 'empty', code, clause: `${host} answered with no byte`, status };
+    if (code === 'empty_body') return { kind: 'empty', code, clause: `${host} answered with no byte`, status: 200 };
     return notAnExport(code, clause);
   }
 }
-
-type Finding = Omit<CheckVerdict, 'limits'>;
 
 interface AskedService {
   readonly host: string;
@@ -114,49 +117,36 @@ interface AskedService {
 }
 
 /** What a refusal says, or an export of events. */
-function findingOf(refusal: ExportRefusal | undefined, { host, serviceId, limits, now }: AskedService): Finding {
+function verdictOn(
+  refusal: ExportRefusal | undefined,
+  { host, serviceId, limits, now }: AskedService,
+): Omit<CheckVerdict, 'limits'> {
   if (refusal === undefined)
     return { kind: 'usable', code: 'ok', message: `${host} accepts token and service, and exports events.` };
   const { kind, code, clause } = refusal;
+  if (code === NOT_FOUND || code === HTML_PAGE)
+    return { kind: 'config', code, message: `${clause}: is base_url right?` };
+  const verdict = (verdictKind: CheckVerdict['kind'], message: string) => ({ kind: verdictKind, code, message });
   switch (kind) {
-    case 'empty': {
-      if (code === NOT_FOUND) return { kind: 'config', code, message: `${clause}: is base_url right?` };
-      const message = `${clause}, and accepts token and service: there seem to be no events yet.`;
-      return { kind: 'usable', code, message };
-    }
+    case 'empty':
+      return verdict('usable', `${clause}, and accepts token and service: there seem to be no events yet.`);
     case 'config':
     case 'unsupported':
-      return { kind: 'config', code, message: sentenceOf(clause) };
+      return verdict('config', sentenceOf(clause));
     case 'invalid': {
-      const message = `${host} does not know service_id ${JSON.stringify(serviceId)}, or its token is another service's (${code}).`;
-      return { kind: 'config', code, message };
+      const id = JSON.stringify(serviceId);
+      return verdict('config', `${host} does not know service_id ${id}, or its token is another service's (${code}).`);
     }
     case 'retry':
     case 'retry_or_split':
-      if (code === HTML_PAGE) return { kind: 'config', code, message: `${clause}: is base_url right?` };
-      return { kind: 'later', code, message: `${sentenceOf(clause)} Try again later.` };
-    case 'gone': {
-      const message = `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`;
-      return { kind: 'usable', code, message };
-    }
+      return verdict('later', `${sentenceOf(clause)} Try again later.`);
+    case 'gone':
+      return verdict('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
     case 'wait': {
       const { refusedUntil } = afterAnswer(NO_QUOTA, { status: 429, isLimited: true, limits }, now);
       const until = `${new Date(refusedUntil).toISOString()}, in ${formatDuration(refusedUntil - now)}`;
       const message = `The service answers, but its limit of exports is reached. A run waits by itself, and asks again at ${until}.`;
-      return { kind: 'usable', code, message };
+      return verdict('usable', message);
     }
   }
-}
-
-function findingWithoutAnswer(error: unknown, host: string, isConnected: boolean): Finding {
-  if (error instanceof UserError)
-    return { kind: error.kind === 'config' ? 'config' : 'later', code: error.kind, message: error.message };
-  if (!(error instanceof TimeLimitReached)) throw error;
-  const time = formatDuration(SOURCE_CHECK_TIMEOUT_MS);
-  if (isConnected) {
-    const message = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
-    return { kind: 'usable', code: 'slow', message };
-  }
-  const message = `${host} did not take a connection within ${time}: is base_url right, and may this machine reach it?`;
-  return { kind: 'later', code: 'connect_timeout', message };
 }

@@ -5,7 +5,7 @@ import { sentenceOf } from '../base/visible-text.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { firstBytes } from '../http/body.ts';
 import { networkProblem, WrongBody } from '../http/failures.ts';
-import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/headers.ts';
+import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/limit-headers.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './deletion-outcomes.ts';
@@ -99,7 +99,7 @@ export class DeletionClient {
       const limits = readLimits(headers, this.#options.clock.now());
       return { kind, code, status, message: text, limits };
     } finally {
-      answer.disconnect();
+      answer.close();
     }
   }
 }

@@ -36,7 +36,7 @@ async function checkHost(
     const answer = await withinTime(DESTINATION_CHECK_TIMEOUT_MS, { clock, signal }, (timeLimit) =>
       transport.send(request, timeLimit),
     );
-    answer.disconnect();
+    answer.close();
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof UserError) throw error;

@@ -115,7 +115,7 @@ async function post(
   const request = { method: 'POST' as const, path: `${url.pathname}${url.search}`, headers, body };
   try {
     const answer = await withinTime(timeoutMs, { clock, signal }, (limited) => transport.send(request, limited));
-    answer.disconnect();
+    answer.close();
     return answer.status >= 200 && answer.status < 300 ? undefined : `${url.host} answered ${answer.status}`;
   } catch (error) {
     if (signal.aborted) return `the run was stopped before ${url.host} answered`;

@@ -8,7 +8,7 @@ import type { Runtime } from '../../base/runtime.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import { firstBytes } from '../../http/body.ts';
 import { bodyProblem, networkProblem } from '../../http/failures.ts';
-import { NO_LIMITS, readDate, readLimits } from '../../http/headers.ts';
+import { NO_LIMITS, readLimits } from '../../http/limit-headers.ts';
 import { TimeLimit, TimeLimitReached } from '../../http/time-limit.ts';
 import { HttpAnswer, Transport } from '../../http/transport.ts';
 import { firstMatch } from '../outcome-table.ts';
@@ -34,7 +34,7 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
   readonly quota?: Pick<ExportQuota, 'run'>;
   /** Has HTTPS_PROXY and NO_PROXY. */
   readonly env: Env;
-  readonly onConnect?: () => void;
+  readonly connectTimeoutMs?: number;
 }
 
 const NO_QUOTA: Pick<ExportQuota, 'run'> = { run: (_signal, send) => send(() => {}) };
@@ -56,9 +56,9 @@ export class ExportClient implements ExportService {
   readonly #transport: Transport;
 
   constructor(options: ExportClientOptions) {
-    const { baseUrl, clock, onConnect, env } = options;
+    const { baseUrl, clock, connectTimeoutMs, env } = options;
     this.#options = options;
-    this.#transport = new Transport({ baseUrl, env, clock, keptConnections: 0, onConnect });
+    this.#transport = new Transport({ baseUrl, env, clock, keptConnections: 0, connectTimeoutMs });
   }
 
   close(): Promise<void> {
@@ -73,14 +73,15 @@ export class ExportClient implements ExportService {
         const answer = await this.#send(request, timeLimit, signal);
         if (!(answer instanceof HttpAnswer)) return await use({ ...answer, limits: NO_LIMITS, serverTime: undefined });
         const { status, headers } = answer;
+        const date = Date.parse(headers.date ?? '');
         try {
           const outcome = await this.#outcome(answer, timeLimit, signal);
           const limits = readLimits(headers, clock.now());
           recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
           signal.throwIfAborted();
-          return await use({ ...outcome, limits, serverTime: readDate(headers) });
+          return await use({ ...outcome, limits, serverTime: Number.isNaN(date) ? undefined : date });
         } finally {
-          answer.disconnect();
+          answer.close();
         }
       } finally {
         timeLimit.end();

@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { type Coordinates, UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { LimitHeaders } from '../../http/headers.ts';
+import type { LimitHeaders } from '../../http/limit-headers.ts';
 
 /** A body could not be read to its end. Another request may get a whole one. */
 export class InterruptedBody extends UserError {

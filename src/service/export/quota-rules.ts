@@ -1,7 +1,7 @@
 // The rules of the quota, pure functions: whether an export may be sent now, and what an answer changes.
 
 import { HOUR_MS } from '../../base/clock.ts';
-import type { LimitHeaders } from '../../http/headers.ts';
+import type { LimitHeaders } from '../../http/limit-headers.ts';
 
 /** The pause after a refusal without `Retry-After`. It doubles with each refusal before it in a row. */
 const PAUSE_MS = 60_000;

@@ -13,7 +13,7 @@ import { type DayBatch, Extraction } from '../../../src/extract/extract.ts';
 import type { ExtractDeps } from '../../../src/extract/extract-deps.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
-import { type LimitHeaders, NO_LIMITS } from '../../../src/http/headers.ts';
+import { type LimitHeaders, NO_LIMITS } from '../../../src/http/limit-headers.ts';
 import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';
 import type { EventRequest, ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/http/failures.ts';
-import { readLimits } from '../../../src/http/headers.ts';
+import { readLimits } from '../../../src/http/limit-headers.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
 import { Transport } from '../../../src/http/transport.ts';
 import { originOf, readRefusalBody } from '../../../src/service/export/content.ts';

@@ -24,12 +24,6 @@ export function readLimits(headers: IncomingHttpHeaders, now: number): LimitHead
   };
 }
 
-/** The `Date` header in ms. */
-export function readDate(headers: IncomingHttpHeaders): number | undefined {
-  const ms = Date.parse(headers.date ?? '');
-  return Number.isNaN(ms) ? undefined : ms;
-}
-
 /** The first spelling of a header that `read` understands. */
 const firstSpelling = <T>(
   headers: IncomingHttpHeaders,
