@@ -38,8 +38,8 @@ export function reportOf(plan: ErasurePlan, now: number, requested?: Requested) 
 /** What the purge found and removed in one place. */
 function placeReport(place: PlacePurge, entries: readonly ListedId[]) {
   const { target, path, people, foreign, result, failure } = place;
-  const { personCount, rowCount, peopleWithOtherIds, rowsOf, suppressedOthers } = people;
-  const withoutRows = entries.filter(({ id }) => !rowsOf.has(id));
+  const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
+  const withoutRows = entries.filter(({ id }) => !rowCountById.has(id));
   return {
     target: target.name,
     place: path,

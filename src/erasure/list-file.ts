@@ -6,7 +6,7 @@ import { isPlaceholder } from '../base/visible-text.ts';
 import { nfc, UNIFIED_ID } from '../cells/csv/header.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
-import type { UnifiedIdsById } from '../engine/people/query.ts';
+import type { UnifiedIdsById } from '../engine/people/people.ts';
 import { whyUnreadable } from '../fs/disk-failure.ts';
 import type { ListRow } from './list.ts';
 

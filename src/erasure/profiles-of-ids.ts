@@ -5,7 +5,7 @@ import { isPlaceholder, sentenceOf } from '../base/visible-text.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
-import { type PeopleFound, personOf } from '../engine/people/query.ts';
+import { type PeopleFound, personOf } from '../engine/people/people.ts';
 import { foldedSpelling } from '../engine/people/spelling.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
 import type { ExportService, ProfileRequest } from '../service/export/protocol.ts';
@@ -14,7 +14,7 @@ import type { ExportService, ProfileRequest } from '../service/export/protocol.t
  * What the profiles of the service say of the ids of a list. `peopleWithOtherIds`: those whom rows name, and whose
  * profile has an external id that is not on the list.
  */
-export type ProfilesOfIds = Pick<PeopleFound, 'unifiedIdsOf' | 'alikeTexts' | 'peopleWithOtherIds'>;
+export type ProfilesOfIds = Pick<PeopleFound, 'unifiedIdsById' | 'similarIds' | 'peopleWithOtherIds'>;
 
 interface ProfileQuery {
   /** The external ids of the list. */
@@ -66,8 +66,8 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
 
 /** Reads checked CSV as it arrives. Memory: the profiles of the list. */
 class ProfileReader implements ProfilesOfIds {
-  readonly unifiedIdsOf = new Map<string, string[]>();
-  readonly alikeTexts = new Map<string, string>();
+  readonly unifiedIdsById = new Map<string, string[]>();
+  readonly similarIds = new Map<string, string>();
   readonly peopleWithOtherIds = new Set<string>();
   /** Number of profiles with an external id. */
   profileCount = 0;
@@ -92,7 +92,7 @@ class ProfileReader implements ProfilesOfIds {
   finish(): void {
     this.#source.finish();
     this.#readRows();
-    for (const id of this.unifiedIdsOf.keys()) this.alikeTexts.delete(id);
+    for (const id of this.unifiedIdsById.keys()) this.similarIds.delete(id);
   }
 
   #readRows(): void {
@@ -108,12 +108,12 @@ class ProfileReader implements ProfilesOfIds {
     this.profileCount++;
     const { ids, peopleInRows, hashKey } = this.#query;
     if (ids.has(externalId)) {
-      const unifiedIds = this.unifiedIdsOf.get(externalId);
-      if (unifiedIds === undefined) this.unifiedIdsOf.set(externalId, [unifiedId]);
+      const unifiedIds = this.unifiedIdsById.get(externalId);
+      if (unifiedIds === undefined) this.unifiedIdsById.set(externalId, [unifiedId]);
       else unifiedIds.push(unifiedId);
       return;
     }
-    for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.alikeTexts.set(id, externalId);
+    for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.similarIds.set(id, externalId);
     const person = personOf(unifiedId, hashKey);
     if (peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
   }

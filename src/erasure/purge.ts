@@ -1,6 +1,6 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { count, withSeparators } from '../base/quantities.ts';
-import { type PeopleFound, personOf, type UnifiedIds } from '../engine/people/query.ts';
+import { type PeopleFound, personOf, type UnifiedIds } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -207,7 +207,7 @@ const shortened = (names: readonly string[]): string =>
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines({ name: place, people }: PlacePurge, { entries, ledger: { key } }: Purge) {
   const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
-  const linesOfIds = entries.map(({ id }) => line(key.idHash(id), people.rowsOf.get(id) ?? 0));
+  const linesOfIds = entries.map(({ id }) => line(key.idHash(id), people.rowCountById.get(id) ?? 0));
   const { rowCount: otherRows } = people.suppressedOthers;
   return otherRows > 0 || entries.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
 }

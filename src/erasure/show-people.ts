@@ -26,7 +26,7 @@ export async function showPeople({ list, search, ledger: ledgerSettings, write }
   const rowsOfPlaces: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {
     const lookup = await (await target.people()).find(path, people.query, io);
-    rowsOfPlaces.push(lookup.rowsOf);
+    rowsOfPlaces.push(lookup.rowCountById);
     warnings.push(...lookup.warnings);
   }
   for (const warning of new Set(warnings)) io.logger.warn('person.list', warning);
@@ -36,7 +36,7 @@ export async function showPeople({ list, search, ledger: ledgerSettings, write }
     await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.writeAll(
       ids.map((id) => {
-        const rows = rowsOfPlaces.reduce((sum, rowsOf) => sum + (rowsOf.get(id) ?? 0), 0);
+        const rows = rowsOfPlaces.reduce((sum, rowCountById) => sum + (rowCountById.get(id) ?? 0), 0);
         return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: people.usedWays, rows };
       }),
     );

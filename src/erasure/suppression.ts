@@ -10,7 +10,7 @@ import { isPlaceholder } from '../base/visible-text.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
-import { isHash, type SuppressedPeople, type UnifiedIds } from '../engine/people/query.ts';
+import { isHash, type SuppressedPeople, type UnifiedIds } from '../engine/people/people.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';

@@ -9,7 +9,7 @@ import {
   type PeopleQuery,
   personOf,
   type UnifiedIdsById,
-} from '../engine/people/query.ts';
+} from '../engine/people/people.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/protocol.ts';
@@ -81,7 +81,7 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
   let profiles: ProfilesOfIds | undefined;
   let whyNot: string | undefined;
   if (usesProfiles && service !== undefined) {
-    const unifiedIdsInRows = lookups.flatMap((lookup) => [...lookup.unifiedIdsOf.values()].flat());
+    const unifiedIdsInRows = lookups.flatMap((lookup) => [...lookup.unifiedIdsById.values()].flat());
     const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
     ({ profiles, whyNot } = await profilesOfIds({ ids, peopleInRows, hashKey }, service, options));
   }
@@ -96,13 +96,20 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
     throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());
   }
 
-  const unifiedIdsOf = joinUnifiedIds(profiles?.unifiedIdsOf, mapping, ...lookups.map((lookup) => lookup.unifiedIdsOf));
-  const foundIds = new Set([...unifiedIdsOf.keys(), ...lookups.flatMap(({ rowsOf }) => [...rowsOf.keys()])]);
+  const unifiedIdsById = joinUnifiedIds(
+    profiles?.unifiedIdsById,
+    mapping,
+    ...lookups.map((lookup) => lookup.unifiedIdsById),
+  );
+  const foundIds = new Set([
+    ...unifiedIdsById.keys(),
+    ...lookups.flatMap(({ rowCountById }) => [...rowCountById.keys()]),
+  ]);
   const lacking = lookups.filter((lookup) => column !== undefined && !lookup.hasColumn);
   return {
-    query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsOf },
+    query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsById },
     foundIds,
-    withProfile: profiles?.unifiedIdsOf.size ?? null,
+    withProfile: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays: [
       ...(mapping === undefined ? [] : ['a mapping']),
@@ -136,13 +143,13 @@ async function searchRows(query: PeopleQuery, { places, options }: PeopleSearch)
 function missedSentences(
   entries: readonly ListedId[],
   foundIds: ReadonlySet<string>,
-  sources: readonly (Pick<ProfilesOfIds, 'alikeTexts'> | undefined)[],
+  sources: readonly (Pick<ProfilesOfIds, 'similarIds'> | undefined)[],
 ): string[] {
   const missed = entries.filter(({ id }) => !foundIds.has(id));
   if (missed.length === 0) return [];
-  const alikeTexts = new Map(sources.flatMap((source) => [...(source?.alikeTexts ?? [])]));
-  const alikes = missed.filter(({ id }) => alikeTexts.has(id));
-  const byDifference = groupBy(alikes, ({ id }) => differenceOf(id, alikeTexts.get(id) ?? ''));
+  const similarIds = new Map(sources.flatMap((source) => [...(source?.similarIds ?? [])]));
+  const alikes = missed.filter(({ id }) => similarIds.has(id));
+  const byDifference = groupBy(alikes, ({ id }) => differenceOf(id, similarIds.get(id) ?? ''));
   const what = missed.length === 1 ? 'this ID was' : 'these IDs were';
   return [
     `${rowsText(missed)}: ${what} found in no way (${count(missed.length, 'ID')}).`,

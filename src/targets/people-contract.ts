@@ -1,9 +1,9 @@
-import type { PeopleFound, PeopleQuery } from '../engine/people/query.ts';
+import type { PeopleFound, PeopleQuery } from '../engine/people/people.ts';
 import type { PlaceOptions } from './place-options.ts';
 
 /**
  * Finds people in a place that was loaded, and removes them. All targets look them up with `findPeople` of
- * `engine/people/find.ts`. Each call opens the place and closes it. Where nothing was loaded yet it throws a
+ * `engine/people/find-people.ts`. Each call opens the place and closes it. Where nothing was loaded yet it throws a
  * configuration failure (exit 2). An erasure calls `previewPurge` of every place, then `purge` of one place after
  * the other. `person` calls `find` and `rows`.
  */

@@ -9,7 +9,7 @@ import type { TableState } from '../../table/place-state.ts';
 import { type Table, type Typed, typedColumns } from '../../table/tables.ts';
 import { rescueKey } from '../rows/csv-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { isHash, type SuppressedPeople } from './query.ts';
+import { isHash, type SuppressedPeople } from './people.ts';
 import { foldedSql } from './spelling.ts';
 
 /** A table in which people are looked for. */
@@ -42,9 +42,9 @@ export class IdColumn {
   readonly #codecs: readonly ColumnCodec[];
   /** A relation (text) of all cells of all rows. */
   readonly #cellsOfRows: string;
-  /** Temporary table (id, text) of the stored texts. */
-  readonly #storedTexts: string;
-  /** The ids of each stored text. */
+  /** Temporary table (id, text) of the texts for which `lookFor` was called. */
+  readonly #idTexts: string;
+  /** The ids of each of these texts. */
   readonly #idsByText = new Map<string, string[]>();
 
   /** `name`: that in the export; undefined for a column without cells. */
@@ -69,7 +69,7 @@ export class IdColumn {
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
     this.#cellsOfRows = `(SELECT unnest(${this.textsSql}) AS text FROM ${relation})`;
-    this.#storedTexts = `temp.main._dfinery_${table}_${kind}_ids`;
+    this.#idTexts = `temp.main._dfinery_${table}_${kind}_ids`;
   }
 
   /** SQL of the list of the texts of a row's cells, with NULLs. */
@@ -77,21 +77,21 @@ export class IdColumn {
     return listSql([...this.cells, 'CAST(NULL AS VARCHAR)']);
   }
 
-  /** SQL, TRUE for a row with a cell that holds one of the stored texts, else FALSE. */
-  get holdsTextSql(): string {
-    return anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN (SELECT text FROM ${this.#storedTexts}), false)`));
+  /** SQL, TRUE for a row with a cell that holds one of the texts of `lookFor`, else FALSE. */
+  get matchSql(): string {
+    return anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN (SELECT text FROM ${this.#idTexts}), false)`));
   }
 
-  /** The ids of stored texts. */
+  /** The ids of texts of cells; none for a text that nobody looked for. */
   idsOf(texts: readonly string[]): string[] {
     return texts.flatMap((text) => this.#idsByText.get(text) ?? []);
   }
 
   /**
-   * Stores the texts that cells may hold for these: the text itself, that of its value in the column's type, and their
+   * Computes what cells may hold for these texts: the text itself, that of its value in the column's type, and their
    * hashes. `id`: whose text it is; null for the suppression list. Called once.
    */
-  async storeTexts(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<void> {
+  async lookFor(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<void> {
     const plain = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
     const computed = this.#hashKey === undefined ? plain : [...plain, ...plain.map(hmacSql)];
     // Only its hash tells that a plain cell holds the same id as a hashed one.
@@ -102,16 +102,16 @@ export class IdColumn {
       JOIN computed ON computed.text = ${hmacSql('plain.text')}`;
     const isMixed = this.#hashKey !== undefined && this.#keyChecks.includes(null);
     const sql = `
-      CREATE OR REPLACE TEMP TABLE ${this.#storedTexts} AS
+      CREATE OR REPLACE TEMP TABLE ${this.#idTexts} AS
       WITH
         entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
         computed AS (SELECT entry.id AS id, unnest(${listSql(computed)}) AS text FROM entries),
-        stored_texts AS (SELECT id, text FROM computed ${isMixed ? plainTexts : ''})
+        texts AS (SELECT id, text FROM computed ${isMixed ? plainTexts : ''})
       SELECT DISTINCT id, text
-      FROM stored_texts
+      FROM texts
       WHERE text <> ''`;
     await this.#engine.run(sql, { ...padsOf(this.#hashKey), texts: JSON.stringify(texts) });
-    for (const { id, text } of await this.#engine.rows(`FROM ${this.#storedTexts} WHERE id IS NOT NULL`)) {
+    for (const { id, text } of await this.#engine.rows(`FROM ${this.#idTexts} WHERE id IS NOT NULL`)) {
       this.#idsByText.set(String(text), [...this.idsOf([String(text)]), String(id)]);
     }
   }
@@ -129,7 +129,7 @@ export class IdColumn {
   }
 
   /** For each of these ids: the text of a cell that differs only in its spelling, if there is one. */
-  async alikeTexts(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  async similarIds(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     if (ids.length === 0) return new Map();
     const folded = foldedSql('id');
     const foldedTexts = this.#hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
@@ -151,7 +151,7 @@ export class IdColumn {
     return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
   }
 
-  /** The check value of the key under which a stored text is a hash; undefined for another text. */
+  /** The check value of the key under which the text of a cell is a hash; undefined for another text. */
   keyCheckOf(text: string): string | undefined {
     const newestCheck = this.#keyChecks.findLast((check) => check !== null) ?? undefined;
     return newestCheck === undefined || !isHash(text) ? undefined : (this.#hashKey?.check ?? newestCheck);
@@ -162,7 +162,7 @@ export class IdColumn {
    * a configuration failure if there is no such key and `needsKey`. Without need, a hash is found wherever it is the
    * only form.
    */
-  checkKey(needsKey: boolean, place: string): string[] {
+  keyWarnings(needsKey: boolean, place: string): string[] {
     const hashKey = this.#hashKey;
     if (this.#keyChecks.every((check) => check === null || check === hashKey?.check)) return [];
     if (needsKey && hashKey === undefined) {

@@ -1,8 +1,8 @@
 import { statSync } from 'node:fs';
 import { UserError } from '../../base/errors.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
-import { type Conditions, findPeople, jsonOfRows, type SearchedPlace } from '../../engine/people/find.ts';
-import type { PeopleQuery } from '../../engine/people/query.ts';
+import { findPeople, jsonOfRows, type RowConditions, type SearchedPlace } from '../../engine/people/find-people.ts';
+import type { PeopleQuery } from '../../engine/people/people.ts';
 import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/faults.ts';
@@ -77,7 +77,7 @@ async function purge(file: string, query: PeopleQuery, options: PurgeOptions): P
 }
 
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
-async function removeRows(engine: Engine, state: PlaceState, conditions: Conditions): Promise<number> {
+async function removeRows(engine: Engine, state: PlaceState, conditions: RowConditions): Promise<number> {
   let after = state;
   let removed = 0;
   for (const table of TABLES) {

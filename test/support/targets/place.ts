@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Day } from '../../../src/base/days.ts';
 import { literal } from '../../../src/base/sql.ts';
-import type { PeopleQuery } from '../../../src/engine/people/query.ts';
+import type { PeopleQuery } from '../../../src/engine/people/people.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { Commit } from '../../../src/table/commit.ts';
 import { USER_PROFILES } from '../../../src/table/tables.ts';

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import type { ColumnType } from '../../../src/cells/types/column-types.ts';
-import type { PeopleFound, PeopleQuery } from '../../../src/engine/people/query.ts';
+import type { PeopleFound, PeopleQuery } from '../../../src/engine/people/people.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
@@ -20,7 +20,7 @@ const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly
 const look = async (query: PeopleQuery) => (await place.target.people()).find(place.place, query, place.options());
 const find = async (column: string, ...ids: string[]) => {
   const found = await look({ column, ids });
-  return { people: [...found.unifiedIds.keys()].sort(), rowsOf: Object.fromEntries(found.rowsOf) };
+  return { people: [...found.unifiedIds.keys()].sort(), rowsOf: Object.fromEntries(found.rowCountById) };
 };
 const purge = async (query: PeopleQuery) => {
   let rowsFound = 0;
@@ -65,7 +65,7 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       peopleWithOtherIds: new Set(),
       hasColumn: true,
     });
-    expect(Object.fromEntries(found.rowsOf)).toEqual({ a: 5, b: 1 });
+    expect(Object.fromEntries(found.rowCountById)).toEqual({ a: 5, b: 1 });
     expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 5, left: ['e3', 'e6'] });
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
   });
@@ -89,18 +89,18 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       { id: 'e2', df_unified_id: 'u2' },
       { id: 'e3', df_unified_id: 'u3' },
     ]);
-    const unifiedIdsOf = new Map([
+    const unifiedIdsById = new Map([
       ['x', ['u1', 'u2', 'u9']],
       ['y', ['u8']],
       ['z', ['u3']],
       ['w', ['null', ' ']],
     ]);
-    expect(await look({ ids: ['x', 'y', 'w'], knownUnifiedIds: unifiedIdsOf })).toMatchObject({
+    expect(await look({ ids: ['x', 'y', 'w'], knownUnifiedIds: unifiedIdsById })).toMatchObject({
       personCount: 2,
-      rowsOf: new Map([['x', 2]]),
+      rowCountById: new Map([['x', 2]]),
       rowCount: 2,
     });
-    expect(await purge({ ids: ['x', 'y'], knownUnifiedIds: unifiedIdsOf })).toEqual({ rowsRemoved: 2, left: ['e3'] });
+    expect(await purge({ ids: ['x', 'y'], knownUnifiedIds: unifiedIdsById })).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 });
 
@@ -118,8 +118,8 @@ describe('people in a place', () => {
         personCount: 0,
         rowCount: 0,
       });
-      const unifiedIdsOf = new Map([['x', ['u1']]]);
-      expect(await look({ column, ids: ['x'], knownUnifiedIds: unifiedIdsOf })).toMatchObject({
+      const unifiedIdsById = new Map([['x', ['u1']]]);
+      expect(await look({ column, ids: ['x'], knownUnifiedIds: unifiedIdsById })).toMatchObject({
         hasColumn: false,
         personCount: 1,
         rowCount: 1,
@@ -188,8 +188,8 @@ describe('people in a place', () => {
       { id: 'e2', df_unified_id: 'u2', member: '김 ' },
     ]);
     const ids = ['kim', '\u00a0Kim', '김'.normalize('NFD'), 'Kimm', 'Kim'];
-    const { alikeTexts } = await look({ column: 'member', ids });
-    expect([...alikeTexts.keys()].sort()).toEqual(ids.slice(0, 3).sort());
+    const { similarIds } = await look({ column: 'member', ids });
+    expect([...similarIds.keys()].sort()).toEqual(ids.slice(0, 3).sort());
   });
 
   it('are named for another spelling in a hashed column, too, whatever its hash begins with', async () => {
@@ -199,7 +199,7 @@ describe('people in a place', () => {
     const rows = names.map((text, i) => ({ id: `e${i}`, df_unified_id: `u${i}`, member: hashKey.hashOf(text) }));
     await loadHashed(D1, rows, ['member'], hashKey);
     const ids = names.map((text) => text.toUpperCase());
-    expect((await look({ column: 'member', ids, hashKey })).alikeTexts.size).toBe(40);
+    expect((await look({ column: 'member', ids, hashKey })).similarIds.size).toBe(40);
   });
 
   it('are found in either form in a hashed column, as one person', async () => {
@@ -221,7 +221,7 @@ describe('people in a place', () => {
       personCount: 2,
       rowCount: 4,
       peopleWithOtherIds: new Set(),
-      rowsOf: new Map([['a', 4]]),
+      rowCountById: new Map([['a', 4]]),
     });
     expect(await look({ ids: ['x'], knownUnifiedIds: new Map([['x', ['u2']]]), hashKey })).toMatchObject({
       personCount: 1,

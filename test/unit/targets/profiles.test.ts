@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { literal } from '../../../src/base/sql.ts';
 import { EXTERNAL_ID } from '../../../src/cells/csv/header.ts';
-import type { PeopleQuery } from '../../../src/engine/people/query.ts';
+import type { PeopleQuery } from '../../../src/engine/people/people.ts';
 import { USER_PROFILES } from '../../../src/table/tables.ts';
 import { writeModels } from '../../../src/targets/duckdb/models/analytics.ts';
 import { record } from '../../support/recorder.ts';
@@ -172,7 +172,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     expect(await found(asked)).toMatchObject({
       personCount: 1,
       rowCount: 2,
-      rowsOf: new Map([['007', 2]]),
+      rowCountById: new Map([['007', 2]]),
     });
     expect(await purge(asked)).toMatchObject({ rowsRemoved: 2, unreached: [] });
     expect(await place.keys()).toEqual([`${D1} b`]);

@@ -10,7 +10,7 @@ import { columnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
 import type { Change, FileChange, LiveFile, NewFile } from '../place-version.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';
-import { type Action, type Add, dayOfFile, type MetaData } from './protocol/entry.ts';
+import { type Action, type Add, dayOfFile, type MetaData } from './protocol/actions.ts';
 import type { LatestTable, Snapshot } from './protocol/snapshot.ts';
 import { deltaColumns, partitionColumnsOf, protocolOf, retentionSetting, schemaString } from './schema.ts';
 
@@ -24,7 +24,7 @@ export interface TableChange extends Omit<Change, 'state'> {
   readonly state: LogState;
 }
 
-export const addedIn = (files: readonly FileChange[]): NewFile[] => files.flatMap(({ file }) => file ?? []);
+export const newFilesIn = (files: readonly FileChange[]): NewFile[] => files.flatMap(({ file }) => file ?? []);
 
 /** The actions of the log entry that makes a change. `leaving`: paths of live files that leave the table. */
 export function commitActions(
@@ -49,7 +49,7 @@ export function commitActions(
     ...tableActions(latest, state, timestamp),
     ...stateActions(snapshot.domains, state),
     ...removed,
-    ...addedIn(files).map((file) => addOf(file, state, timestamp)),
+    ...newFilesIn(files).map((file) => addOf(file, state, timestamp)),
   ];
 }
 
@@ -84,7 +84,7 @@ interface Stats {
  * The live files of a snapshot but for those that are missing. Throws a configuration failure for one that another
  * program wrote. `address`: that of the storage.
  */
-export function dayFilesOf(
+export function liveFilesOf(
   { table, adds }: Snapshot,
   missing: ReadonlySet<string>,
   state: TableState,

@@ -14,10 +14,10 @@ import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type 
 import type { LocalFiles } from '../local-files.ts';
 import { dayFolder } from '../parquet-file.ts';
 import type { Change, NewFile, PlaceVersion, PlannedChange } from '../place-version.ts';
-import { addedIn, type TableChange } from './commit-actions.ts';
+import { newFilesIn, type TableChange } from './commit-actions.ts';
 import type { LogState } from './delta-state.ts';
 import { DeltaTable } from './delta-table.ts';
-import { isDataFile, isOurs, logFolder } from './protocol/entry.ts';
+import { isDataFile, isOwnFile, logFolder } from './protocol/actions.ts';
 import { deltaColumns, readableName } from './schema.ts';
 
 /** Number of files that are stored at the same time. */
@@ -41,7 +41,7 @@ export const DELTA: FilesFormat = {
 async function refuseOthersFiles(storage: Storage, table: Table['name']): Promise<void> {
   if (await hasObjects(storage, logFolder(table))) return;
   const paths = await pathsIn(storage, table);
-  if (!paths.every(isOurs)) throw foreignError(storage.address, table);
+  if (!paths.every(isOwnFile)) throw foreignError(storage.address, table);
 }
 
 /** The paths of all files in the folder of a table but for its log. */
@@ -156,10 +156,10 @@ class DeltaLog implements FilesLog {
 
   /** Stores all files, then creates the entry of each table. */
   async #commit(changes: readonly [DeltaTable, TableChange][]): Promise<void> {
-    await this.#putFiles(changes.flatMap(([, { files }]) => addedIn(files)));
+    await this.#putFiles(changes.flatMap(([, { files }]) => newFilesIn(files)));
     for (const [i, [table, change]] of changes.entries()) {
       if (await table.commit(change)) continue;
-      const stored = changes.slice(i).flatMap(([, { files }]) => addedIn(files));
+      const stored = changes.slice(i).flatMap(([, { files }]) => newFilesIn(files));
       await this.#storage.remove(stored.map(({ path }) => path));
       const kept = i === 0 ? 'nothing of this commit was kept' : 'of this commit, only the change of events was kept';
       throw transientError(`Another run has committed to ${table.address} first: ${kept}. Run again.`);
@@ -189,7 +189,7 @@ class DeltaLog implements FilesLog {
 
   async foreign(): Promise<string[]> {
     const paths = await Promise.all(TABLES.map(({ name }) => pathsIn(this.#storage, name)));
-    return paths.flat().filter((path) => !isOurs(path));
+    return paths.flat().filter((path) => !isOwnFile(path));
   }
 
   /** This program's tables: events, then profiles. */

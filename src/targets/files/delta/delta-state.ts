@@ -2,7 +2,7 @@ import validTable from '../../../../schemas/files-state.table.validator';
 import { VERSION } from '../../../base/version.ts';
 import { type TableJson, type TableState, tableToJson } from '../../../table/place-state.ts';
 import { checked, damagedError, parseJson, receiptOf, refuseNewer, tableStateOf } from '../stored-state.ts';
-import type { Action } from './protocol/entry.ts';
+import type { Action } from './protocol/actions.ts';
 
 // The state as metadata domains of the log, as in schemas/files-state.json. Each receipt is a domain of its own, so
 // that a commit writes only what it changes.

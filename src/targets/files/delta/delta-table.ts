@@ -7,9 +7,9 @@ import { EVENTS, type Table } from '../../../table/tables.ts';
 import type { FilesOptions, OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
 import type { LiveFile } from '../place-version.ts';
-import { commitActions, dayFilesOf, type TableChange } from './commit-actions.ts';
+import { commitActions, liveFilesOf, type TableChange } from './commit-actions.ts';
 import { type LogState, stateActions, stateOf } from './delta-state.ts';
-import { entryPath, logFolder, type TableLocation } from './protocol/entry.ts';
+import { entryPath, logFolder, type TableLocation } from './protocol/actions.ts';
 import { type LatestTable, readSnapshot, Snapshot } from './protocol/snapshot.ts';
 import { checkProtocol, retentionMsOf } from './schema.ts';
 import { CHECKPOINT_EVERY, eraseHistory, expiredFiles, renewCheckpoint } from './vacuum.ts';
@@ -101,7 +101,7 @@ export class DeltaTable {
 
   #show(snapshot: Snapshot, missing: ReadonlySet<string>): void {
     const state = stateOf(snapshot.domains, this.address);
-    const files = dayFilesOf(snapshot, missing, state, this.#location.storage.address);
+    const files = liveFilesOf(snapshot, missing, state, this.#location.storage.address);
     const changedAt = nextChangedAt(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
     this.#snapshot = snapshot;

@@ -3,7 +3,7 @@ import { configError } from '../../../base/errors.ts';
 import { DUCKDB_SCALARS, type DuckDbColumn, scalarOf } from '../../../cells/types/codec.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { PARTITION_COLUMN, parquetColumns, type TableColumns } from '../parquet-file.ts';
-import type { MetaData, Protocol } from './protocol/entry.ts';
+import type { MetaData, Protocol } from './protocol/actions.ts';
 
 /** Characters that readers refuse in a column's name. */
 const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;

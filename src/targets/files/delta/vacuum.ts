@@ -2,8 +2,15 @@ import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
 import type { IsKept, StoredObject } from '../../../storage/storage.ts';
+import {
+  entryPath,
+  isOwnFile,
+  lastCheckpointPath,
+  logFileOf,
+  logFolder,
+  type TableLocation,
+} from './protocol/actions.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import { entryPath, isOurs, lastCheckpointPath, logFileOf, logFolder, type TableLocation } from './protocol/entry.ts';
 import type { LatestTable } from './protocol/snapshot.ts';
 import { DEFAULT_RETENTION_MS } from './schema.ts';
 
@@ -39,7 +46,7 @@ export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, r
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
     if (leftAt != null) return leftAt < now - retentionMs;
-    return isOurs(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
+    return isOwnFile(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
   };
   return stored.filter(isExpired).map(({ path }) => path);
 }
@@ -52,7 +59,7 @@ export async function eraseHistory({ location, snapshot, now, retentionMs }: Lat
   const { storage, table } = location;
   const purgedAt = snapshot.version < 0 ? Infinity : await committedAt(location, snapshot.version);
   const isLive: IsKept = ({ path, modified }) => {
-    if (snapshot.adds.has(path) || !isOurs(path)) return true;
+    if (snapshot.adds.has(path) || !isOwnFile(path)) return true;
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
     return modified >= purgedAt && !snapshot.tombstones.has(path);
   };

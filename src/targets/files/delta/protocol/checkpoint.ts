@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { OWNER_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
-import { type Action, checkpointPath, lastCheckpointPath, parseAction, type TableLocation } from './entry.ts';
+import { type Action, checkpointPath, lastCheckpointPath, parseAction, type TableLocation } from './actions.ts';
 
 /** The size up to which DuckDB reads JSON values (bytes), unless an action is longer: a schema of very many columns. */
 const USUAL_ACTION_BYTES = 16 * 1024 * 1024;

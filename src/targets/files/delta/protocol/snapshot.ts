@@ -2,7 +2,6 @@ import pLimit from 'p-limit';
 import { retryAtOnce } from '../../../../base/retry.ts';
 import type { Table } from '../../../../table/tables.ts';
 import { damagedError } from '../../stored-state.ts';
-import { readCheckpoint } from './checkpoint.ts';
 import {
   type Action,
   type Add,
@@ -15,7 +14,8 @@ import {
   type Remove,
   type TableLocation,
   versionStem,
-} from './entry.ts';
+} from './actions.ts';
+import { readCheckpoint } from './checkpoint.ts';
 
 /** Number of entries that are fetched at the same time. */
 const READ_CONCURRENCY = 16;

@@ -7,7 +7,7 @@ import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { columnsNamed, IdColumn, type SearchedTable } from './id-column.ts';
-import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './query.ts';
+import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './people.ts';
 
 export interface SearchedPlace {
   readonly engine: Engine;
@@ -19,12 +19,12 @@ export interface SearchedPlace {
 }
 
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine's next look-up. */
-export type Conditions = ByTable<string>;
+export type RowConditions = ByTable<string>;
 
 export interface PlaceLookup {
   /** Of both tables together. */
   readonly people: PeopleFound;
-  readonly conditions: Conditions;
+  readonly conditions: RowConditions;
 }
 
 /** A table that has rows, with the columns of its ids. */
@@ -45,32 +45,35 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that other ways found.
   const externalTexts = ids.map((id) => ({ id, text: id }));
-  for (const { external } of tables) await external.storeTexts(externalTexts);
+  for (const { external } of tables) await external.lookFor(externalTexts);
   const unifiedIdsInRows = await unifiedIdsOfRows(tables);
-  const unifiedIdsOf = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
-  const warnings = checkKeys(place.name, tables, unifiedIdsOf, query);
+  const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
+  const warnings = keyWarnings(place.name, tables, unifiedIdsById, query);
 
   // 2. The condition of all rows that hold an id, one of these unified ids, or one of the suppression list.
-  const textsOfIds = ids.flatMap((id) => (unifiedIdsOf.get(id) ?? []).map((text) => ({ id, text })));
+  const textsOfIds = ids.flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })));
   const conditions = { events: 'false', user_profiles: 'false' };
   for (const { name, external, unified } of tables) {
     const textsOfList = (await unified.suppressedTexts(suppressed)).map((text) => ({ id: null, text }));
     const texts = [...textsOfIds.filter(({ text }) => !isPlaceholder(text)), ...textsOfList];
-    await unified.storeTexts(texts);
-    conditions[name] = anyOfSql([external.holdsTextSql, unified.holdsTextSql]);
+    await unified.lookFor(texts);
+    conditions[name] = anyOfSql([external.matchSql, unified.matchSql]);
   }
 
   // 3. Who these rows are of, and how many each id has.
   const counts = await countPeople(tables, conditions, hashKey);
 
   // 4. Of ids without a row: how another id there differs.
-  const missingIds = ids.filter((id) => !counts.rowsOf.has(id));
-  const alikeTexts = new Map<string, string>();
+  const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
+  const similarIds = new Map<string, string>();
   for (const { external } of tables) {
-    for (const [id, text] of await external.alikeTexts(missingIds)) alikeTexts.set(id, text);
+    for (const [id, text] of await external.similarIds(missingIds)) similarIds.set(id, text);
   }
   const hasColumn = columnsNamed(state.events, column).length > 0;
-  return { people: { ...counts, unifiedIdsOf: unifiedIdsInRows, alikeTexts, hasColumn, state, warnings }, conditions };
+  return {
+    people: { ...counts, unifiedIdsById: unifiedIdsInRows, similarIds, hasColumn, state, warnings },
+    conditions,
+  };
 }
 
 /** The tables that have rows. */
@@ -114,35 +117,35 @@ async function groupRows({ engine, relation, external, unified }: TableOfIds, co
 async function unifiedIdsOfRows(tables: readonly TableOfIds[]): Promise<UnifiedIdsById> {
   const pairs: [id: string, unifiedIds: readonly string[]][] = [];
   for (const table of tables) {
-    for (const { externalIds, unifiedIds } of await groupRows(table, table.external.holdsTextSql)) {
+    for (const { externalIds, unifiedIds } of await groupRows(table, table.external.matchSql)) {
       for (const id of table.external.idsOf(externalIds)) pairs.push([id, unifiedIds]);
     }
   }
   return joinUnifiedIds(pairs);
 }
 
-/** Gives warnings of `IdColumn.checkKey`. Only what is plain, or may be, needs the key of the unified ids. */
-function checkKeys(
+/** Gives warnings of `IdColumn.keyWarnings`. Only what is plain, or may be, needs the key of the unified ids. */
+function keyWarnings(
   place: string,
   tables: readonly TableOfIds[],
-  unifiedIdsOf: UnifiedIdsById,
+  unifiedIdsById: UnifiedIdsById,
   { column }: PeopleQuery,
 ): string[] {
-  const isPlain = [...unifiedIdsOf.values()].flat().some((text) => !isHash(text));
+  const isPlain = [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
   const warnings = tables.flatMap(({ external, unified }) => [
-    ...external.checkKey(true, place),
-    ...unified.checkKey(isPlain || column === UNIFIED_ID, place),
+    ...external.keyWarnings(true, place),
+    ...unified.keyWarnings(isPlain || column === UNIFIED_ID, place),
   ]);
   return [...new Set(warnings)];
 }
 
 /** Counts the people whose rows leave, and the rows. A row of no id is one of the suppression list. */
-async function countPeople(tables: readonly TableOfIds[], conditions: Conditions, hashKey: HashKey | undefined) {
+async function countPeople(tables: readonly TableOfIds[], conditions: RowConditions, hashKey: HashKey | undefined) {
   const unifiedIds = new Map<string, string | undefined>();
   const people = new Set<string>();
   const peopleWithOtherIds = new Set<string>();
   const suppressedPeople = new Set<string>();
-  const rowsOf = new Map<string, number>();
+  const rowCountById = new Map<string, number>();
   let [rowCount, suppressedRowCount] = [0, 0];
   for (const table of tables) {
     const { external, unified } = table;
@@ -155,7 +158,7 @@ async function countPeople(tables: readonly TableOfIds[], conditions: Conditions
         continue;
       }
       rowCount += group.rowCount;
-      for (const id of idsOfRow) rowsOf.set(id, (rowsOf.get(id) ?? 0) + group.rowCount);
+      for (const id of idsOfRow) rowCountById.set(id, (rowCountById.get(id) ?? 0) + group.rowCount);
       for (const text of group.unifiedIds) unifiedIds.set(text, unified.keyCheckOf(text));
       const hasOtherId = group.externalIds.some((text) => external.idsOf([text]).length === 0);
       for (const person of peopleOfRow) {
@@ -168,7 +171,7 @@ async function countPeople(tables: readonly TableOfIds[], conditions: Conditions
   return {
     unifiedIds,
     personCount: people.size,
-    rowsOf,
+    rowCountById,
     rowCount,
     peopleWithOtherIds,
     suppressedOthers: { personCount: othersCount, rowCount: suppressedRowCount },
@@ -181,7 +184,7 @@ async function countPeople(tables: readonly TableOfIds[], conditions: Conditions
  */
 export async function* jsonOfRows(
   { engine, relations }: SearchedPlace,
-  conditions: Conditions,
+  conditions: RowConditions,
 ): AsyncGenerator<string> {
   for (const { name } of TABLES) {
     if (relations[name] === undefined) continue;

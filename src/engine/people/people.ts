@@ -1,9 +1,9 @@
 // This folder: finds people in the rows of a place, for all targets.
 //
 // Rows know a person by `df_unified_id`, and by the company's own id in a column that the query names. Either may be
-// hashed, in all rows or in some. `id-column.ts` stores the texts that cells of such a column may hold for an id. A
+// hashed, in all rows or in some. `id-column.ts` computes the texts that cells of such a column may hold for an id. A
 // condition in SQL selects the rows with such a cell: first those of the ids, then those of the people they name. A
-// purge removes the rows of the condition with which `find.ts` counted. A key is always one of HMAC.
+// purge removes the rows of the condition with which `find-people.ts` counted. A key is always one of HMAC.
 
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 import type { PlaceState } from '../../table/place-state.ts';
@@ -45,11 +45,11 @@ export interface PeopleFound {
   /** Number of people; each counts once, whether plain, hashed or both. */
   readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
-  readonly rowsOf: ReadonlyMap<string, number>;
+  readonly rowCountById: ReadonlyMap<string, number>;
   /** The unified ids of the rows that hold an id. */
-  readonly unifiedIdsOf: UnifiedIdsById;
+  readonly unifiedIdsById: UnifiedIdsById;
   /** Of ids without a row: a text of the column that differs only in its spelling. */
-  readonly alikeTexts: ReadonlyMap<string, string>;
+  readonly similarIds: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rowCount: number;
   /** The people whose rows also carry other ids in the column. */

@@ -98,7 +98,7 @@ export const isDataFile = (path: string): boolean => {
 };
 
 /** True for the path of a data file of this program, whole or not. */
-export const isOurs = (path: string): boolean => isDataFile(path) || isTemporary(path);
+export const isOwnFile = (path: string): boolean => isDataFile(path) || isTemporary(path);
 
 /** The day of a data file of events, by its path; undefined for any other path. */
 export function dayOfFile(path: string): Day | undefined {
