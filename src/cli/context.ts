@@ -1,8 +1,7 @@
 import type { Writable } from 'node:stream';
-import { secretFrom } from '../base/env.ts';
 import { createLogger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Runtime, systemRandom } from '../base/runtime.ts';
-import { Redactor, Secret } from '../base/secrets.ts';
+import { Redactor } from '../base/secrets.ts';
 import { printable } from '../base/visible-text.ts';
 import type { Prompts } from './prompts.ts';
 
@@ -20,14 +19,6 @@ export function contextOf(io: Io, logLevel: LogLevel, logFormat: LogFormat): Con
   const redactor = new Redactor();
   const sink = terminalLog(io.terminal, logFormat, () => io.clock.now());
   return { ...io, random: systemRandom, redactor, logger: createLogger(sink, logLevel, redactor.mask) };
-}
-
-/** A secret from the variable, or from the file that `NAME_FILE` names; masked in every message from then on. */
-export function secretOf(name: string, { env, redactor }: Pick<Context, 'env' | 'redactor'>): Secret | undefined {
-  const { text } = secretFrom(env, name) ?? {};
-  const secret = text === undefined ? undefined : new Secret(text);
-  redactor.add(secret);
-  return secret;
 }
 
 export type Stream = 'stdout' | 'stderr';

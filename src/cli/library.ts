@@ -44,6 +44,8 @@ export interface Configuration {
   readonly spool_dir?: string;
   readonly target?: TargetName;
   readonly place?: string;
+  /** For the command line alone. */
+  readonly notify_url?: string;
   /** Its `ledger_dir` may hold the suppression list; the rest is for the command line alone. */
   readonly erasure?: unknown;
 }

@@ -8,7 +8,6 @@ import { nearest } from '../config/nearest.ts';
 import {
   type Command,
   dashedNames,
-  findOption,
   GLOBAL_OPTIONS,
   kebab,
   type Option,
@@ -65,13 +64,13 @@ export function declare<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
 
 /** Parses a command line. What is wrong with it is the `problem`. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  const first = commandWord(argv);
-  const name = first !== undefined && Object.hasOwn(COMMANDS, first) ? first : undefined;
+  const [first = '', ...others] = argv;
+  const name = Object.hasOwn(COMMANDS, first) ? first : undefined;
   const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
-  const { options, words, problem: wordProblem } = await split(argv, table);
+  const { options, words, problem: wordProblem } = await split(name === undefined ? argv : others, table);
   const problems = [wordProblem, unknownOption(options, table)];
-  if (command === undefined && first !== undefined) problems.push(unknownName('command', first, Object.keys(COMMANDS)));
+  if (command === undefined && words.length > 0) problems.push(noCommand(words[0]));
   const keys = argumentKeys(table, words.length);
   const argumentWords = Object.fromEntries(keys.map((key, i) => [key, words[i]]));
   const read: Record<string, unknown> = {};
@@ -88,29 +87,24 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   return { name, command, values, problem: problem?.withMessage(`${problem.message} See ${helpWords}.`) };
 }
 
-/** The first word that is no option, and belongs to none. An unknown option takes one word, as yargs sees it. */
-const commandWord = (argv: readonly string[]): string | undefined =>
-  argv.find((word, i) => {
-    // Of letters behind one dash, `-qv`, the last takes a word.
-    const before = (argv[i - 1] ?? '').replace(/^-[a-z]+(?=[a-z]$)/i, '-');
-    const isOfOption =
-      before.startsWith('-') && !before.includes('=') && findOption(GLOBAL_OPTIONS, before)?.wordCount !== 0;
-    return !word.startsWith('-') && !isOfOption;
-  });
-
 interface SplitLine {
   /** Each option with its words. */
   readonly options: Readonly<Record<string, unknown>>;
-  /** The words after the command that belong to no option. */
+  /** The words that belong to no option. */
   readonly words: readonly string[];
   readonly problem?: UserError;
 }
 
-/** What yargs makes of a command line. */
+const noCommand = (word: string): UserError =>
+  Object.hasOwn(COMMANDS, word)
+    ? configError(`the command comes first: write dfinery-elt ${word}, then its options.`)
+    : unknownName('command', word, Object.keys(COMMANDS));
+
+/** What yargs makes of the words of a command line, without the command. */
 async function split(argv: readonly string[], table: OptionTable): Promise<SplitLine> {
   try {
     const { _: positional, $0: _, ...options } = await declare(newParser().fail(false), table).parseAsync(argv);
-    return { options, words: positional.slice(1).map(String) };
+    return { options, words: positional.map(String) };
   } catch (error) {
     // yargs tells the name of the option after which words are missing.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;

@@ -14,7 +14,7 @@ export const placeArguments = (targets: readonly Target[]) => ({
 type PlaceValues = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
 
 /** True where the data of a run go to stdout, so that nothing else may. */
-export const isStdout = (place: Place | undefined): boolean => place?.target.isStdout?.(place.path) === true;
+export const isStdout = ({ target, path }: Place): boolean => target.isStdout?.(path) === true;
 
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
 export const placeUsage = (targets: readonly Target[]): string =>

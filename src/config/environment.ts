@@ -20,8 +20,6 @@ export type ConfigSchema = {
 };
 
 const PREFIX = 'DFINERY_';
-/** The secret of `--notify`, which is no key of the configuration. */
-export const NOTIFY_VARIABLE = `${PREFIX}NOTIFY_URL`;
 
 export const variableOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
 
@@ -41,8 +39,7 @@ export const variablesOf = (...schemas: readonly ConfigSchema[]): Variable[] =>
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownNames(env: Env, variables: readonly Variable[]): void {
   const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
-  const files = [...secrets, NOTIFY_VARIABLE].map((name) => `${name}_FILE`);
-  const names = [...variables.map(({ name }) => name), NOTIFY_VARIABLE, ...files];
+  const names = [...variables.map(({ name }) => name), ...secrets.map((name) => `${name}_FILE`)];
   const suffixes = names.map((name) => name.slice(PREFIX.length));
   const unknown: string[] = [];
   for (const name of Object.keys(env).sort()) {

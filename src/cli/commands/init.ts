@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { secretFrom } from '../../base/env.ts';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
@@ -17,7 +18,7 @@ import {
   readConfiguration,
   requireKeys,
 } from '../configuration.ts';
-import { type Context, secretOf } from '../context.ts';
+import type { Context } from '../context.ts';
 import { placeFrom, placeUsage } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
 
@@ -46,13 +47,13 @@ export const command = defineCommand({
 async function askService(prompts: Prompts, context: Context) {
   let base_url = context.env.DFINERY_BASE_URL || undefined;
   let service_id = context.env.DFINERY_SERVICE_ID || undefined;
-  let token = secretOf('DFINERY_EXPORT_TOKEN', context);
+  let token = secretFrom(context.env, 'DFINERY_EXPORT_TOKEN')?.text;
   for (;;) {
     base_url = await prompts.text('Address of the Open API', base_url, baseUrlProblem);
     service_id = await prompts.text('Service ID', service_id);
-    token ??= new Secret(await prompts.secret('Export API token (not shown, not written to the file)'));
-    context.redactor.add(token);
-    const { usable, message } = await tryAnswers({ base_url, service_id, export_token: token.reveal() }, context);
+    token ??= await prompts.secret('Export API token (not shown, not written to the file)');
+    context.redactor.add(new Secret(token));
+    const { usable, message } = await tryAnswers({ base_url, service_id, export_token: token }, context);
     if (usable) {
       context.logger.info('init.accepted', message);
       return { base_url, service_id };

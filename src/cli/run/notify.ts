@@ -1,56 +1,20 @@
 import { type Day, dayAt, nameDays } from '../../base/days.ts';
-import { configError } from '../../base/errors.ts';
 import { Stopped } from '../../base/process.ts';
 import { count, formatDuration } from '../../base/quantities.ts';
-import { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/visible-text.ts';
-import { isSecure } from '../../config/base-url.ts';
-import { NOTIFY_VARIABLE } from '../../config/environment.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
-import type { Place } from '../../targets/contract.ts';
-import { type Context, secretOf } from '../context.ts';
+import type { Context } from '../context.ts';
 import type { Summary } from '../results.ts';
+import type { SyncRun } from './run.ts';
 import { describeSummary } from './summary.ts';
-
-/** A run that is over. The place is unknown where the configuration was refused. */
-export interface FinishedRun {
-  readonly summary: Summary;
-  readonly place: Place | undefined;
-  readonly historyDays: number;
-}
 
 const TIMEOUT_MS = 10_000;
 const TIMEOUT_WHEN_STOPPED_MS = 2_000;
 
 const isTerminated = ({ reason }: AbortSignal): boolean => reason instanceof Stopped && reason.signal === 'SIGTERM';
-
-/**
- * The address to notify, by option or environment; never printed, since many have a token in their path. Throws a
- * configuration failure for a bad address.
- */
-export function notifyAddress(
-  option: string | undefined,
-  context: Pick<Context, 'env' | 'redactor'>,
-): Secret | undefined {
-  const url = option === undefined ? secretOf(NOTIFY_VARIABLE, context) : new Secret(option);
-  context.redactor.add(url);
-  if (url !== undefined && !isUsable(url.reveal())) {
-    throw configError(
-      `the address of ${option === undefined ? NOTIFY_VARIABLE : '--notify'} is not usable: wanted https:// (http:// on loopback alone) without user name and ` +
-        'password; it is not shown here, since it may hold a token.',
-    );
-  }
-  return url;
-}
-
-function isUsable(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const url = new URL(text);
-  return url.username === '' && url.password === '' && isSecure(url);
-}
 
 /** The reasons to notify of a run, in sentences; empty for a run without anything unusual. */
 function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
@@ -80,15 +44,15 @@ const firstNames = (names: readonly string[]): string =>
 
 /** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
 export async function notify(
-  url: Secret,
-  { summary, place, historyDays }: FinishedRun,
+  summary: Summary,
+  { place, config: { notifyUrl, historyDays } }: Pick<SyncRun, 'place' | 'config'>,
   context: Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>,
 ): Promise<void> {
   const { clock, logger, signal } = context;
   const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
   // Whoever pressed Ctrl-C knows.
-  if (reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
-  const command = place === undefined ? 'sync' : printable(`sync ${place.target.name} ${place.path}`);
+  if (notifyUrl === undefined || reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
+  const command = printable(`sync ${place.target.name} ${place.path}`);
   const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, place))].join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
   // A process that is told to end has seconds left, and makes one attempt.
@@ -97,7 +61,7 @@ export async function notify(
     : { attempts: 2, timeoutMs: TIMEOUT_MS, signal };
   let problem: string | undefined;
   for (let attempt = 1; attempt <= limits.attempts; attempt++) {
-    problem = await post(new URL(url.reveal()), body, context, limits);
+    problem = await post(new URL(notifyUrl.reveal()), body, context, limits);
     if (problem === undefined) return;
   }
   logger.warn('run.notify', `The notification of this run could not be sent: ${problem}.`);

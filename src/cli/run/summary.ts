@@ -32,8 +32,8 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
   };
 }
 
-export function describeSummary(summary: Summary, place: Place | undefined): string {
-  const placeText = isStdout(place) ? 'the stream' : (place?.path ?? 'any place');
+export function describeSummary(summary: Summary, place: Place): string {
+  const placeText = isStdout(place) ? 'the stream' : place.path;
   const daysText = summary.days === 0 ? nothingStoredText(summary, placeText) : storedText(summary, placeText);
   return summary.profiles === null ? daysText : `${daysText} ${count(summary.profiles, 'user profile')} stored.`;
 }

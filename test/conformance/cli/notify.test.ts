@@ -33,7 +33,7 @@ async function take(request: IncomingMessage): Promise<void> {
 }
 
 const sync = (config: Record<string, unknown> = {}, more: readonly string[] = []) =>
-  fixture.sync(config, ['--notify', url, ...more]);
+  fixture.sync({ ...config, notify_url: url }, more);
 
 describe('a notification', () => {
   it('is a POST for a new column or a failure, and none for a run without news; it changes no exit code', async () => {
@@ -66,7 +66,7 @@ describe('a notification', () => {
     await fixture.close();
     const fault = { kind: 'stall', at: 'mid_row', after_rows: 20, when: { nth: 1 } };
     fixture = await CliFixture.start({ faults: [fault] });
-    const child = fixture.start(fixture.syncArgs({}, ['--notify', url]));
+    const child = fixture.start(fixture.syncArgs({ notify_url: url }));
     await until(() => fixture.sim.requests().some((request) => request.fault === 'stall' && !request.done));
     child.process.kill(signal);
     expect((await child.ended).signal).toBe(signal);

@@ -58,9 +58,13 @@ describe.concurrent('how a run ends', () => {
     expect(JSON.parse(ended.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ days: 6, exit: 0 });
   });
 
-  it('exits with 2 for a wrong token or a configuration that is refused', async () => {
+  it('exits with 2 for a wrong token or a configuration that is refused, which is no run', async () => {
     await fails(2, /token.*reissued/i, { export_token: 'wrong' });
-    await fails(2, /unknown keys: colour/, { colour: 'red' });
+    const refused = await fixture.sync({ colour: 'red' });
+    expect([refused.code, summaryIn(refused)]).toEqual([
+      2,
+      { v: 1, kind: 'failure', exit: 2, error: expect.stringContaining('unknown keys: colour') },
+    ]);
   });
 
   it('exits with 3 when the service is down and with 4 when days are lost', async () => {

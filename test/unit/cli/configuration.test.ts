@@ -158,10 +158,10 @@ describe('the configuration of the command line', () => {
     ]);
   });
 
-  it('that sync refuses is reported in its JSON, on stderr where stdout carries the data', async () => {
-    const { code, stdout } = await run({ ...REQUIRED, DFINERY_SERVICEID: 'x' }, 'sync duckdb x.duckdb --json');
+  it('that lacks a key of sync is reported in its JSON, on stderr where stdout carries the data', async () => {
+    const { code, stdout } = await run({}, 'sync duckdb x.duckdb --json');
     expect([code, Object.keys(JSON.parse(stdout))]).toEqual([2, summarySchema.required]);
-    expect(JSON.parse(stdout)).toMatchObject({ exit: 2, error: expect.stringContaining('DFINERY_SERVICEID') });
+    expect(JSON.parse(stdout)).toMatchObject({ exit: 2, error: expect.stringContaining('base_url is missing') });
     const stream = await run({ DFINERY_TARGET: 'arrow', DFINERY_PLACE: '-' }, 'sync --json');
     expect(stream.stdout).toBe('');
     expect(JSON.parse(stream.stderr.trimEnd().split('\n').at(-1) ?? '')).toMatchObject({ exit: 2 });

@@ -11,6 +11,7 @@ const KEYS: Readonly<Record<Exclude<keyof Configuration, 'erasure'>, true>> = {
   ...{ on_gap: true, max_concurrent_exports: true, column_types: true, schema_mode: true, user_profiles: true },
   ...{ suppression_file: true, suppression_key: true, columns_drop: true, columns_hash: true, hash_key: true },
   ...{ memory_limit: true, lock_wait: true, retention: true, spool_dir: true, target: true, place: true },
+  notify_url: true,
 };
 
 it('the library types every key of the configuration', () => {
