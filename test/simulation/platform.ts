@@ -35,7 +35,7 @@ export class PlatformSimulation {
 
   async step(hours: number, isCut: boolean): Promise<void> {
     const { clock, service, random } = this.#world;
-    clock.advance(hours * HOUR);
+    clock.pass(hours * HOUR);
     this.#happened.push(`${new Date(clock.now()).toISOString()} ${isCut ? 'cut' : 'none'}`);
     const to_date_inclusive = this.#mode === 'append' ? (this.#world.kind.append ?? 'auto') : 'auto';
     const config = { ...this.#world.settings, to_date_inclusive, spool_dir: this.#files.dir };

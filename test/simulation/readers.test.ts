@@ -25,7 +25,7 @@ describe('a Parquet folder whose writers are killed', () => {
     const stop = new AbortController();
     const reading = readUntil(stop.signal, place, (day) => times.map((at) => JSON.stringify(wanted(day, at))));
     for (let kill = 0; kill < KILLS; kill++) {
-      world.clock.advance(20 * 3_600_000);
+      world.clock.pass(20 * 3_600_000);
       times.push(world.clock.now());
       const child = world.start(['sync', ...place.words], { KILL_AFTER: `any:${world.random.int(3, 25)}` });
       const timer = setTimeout(() => child.process.kill('SIGKILL'), world.random.int(400, 2_000));

@@ -3,11 +3,12 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { expect } from 'vitest';
 import { addDays, type Day, dayAt } from '../../src/base/days.ts';
+import { LeapingClock } from '../support/clock.ts';
 import { CliChild, PROGRAM } from '../support/processes/cli-child.ts';
 import { type Done, runHere } from '../support/processes/command-line.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
 import type { Fault } from '../support/service/faults.ts';
-import { type HandClock, handClock, SERVICE_ID, TOKENS } from '../support/service/simulator.ts';
+import { SERVICE_ID, TOKENS } from '../support/service/simulator.ts';
 import { type ScenarioPatch, TestService } from '../support/service/test-service.ts';
 import type { TargetName } from '../support/targets/place.ts';
 import { violations } from './invariants.ts';
@@ -46,13 +47,13 @@ export type Disturbance =
 /** A service over a truth, a machine with a clock, and runs of the command line. */
 export class World {
   readonly dir = mkdtempSync(join(tmpdir(), 'simulation-'));
-  readonly clock: HandClock;
+  readonly clock: LeapingClock;
   readonly service: TestService;
   readonly truth: Truth;
   readonly random: SeededRandom;
   readonly kind: Kind;
 
-  private constructor(kind: Kind, seed: number, clock: HandClock, truth: Truth, service: TestService) {
+  private constructor(kind: Kind, seed: number, clock: LeapingClock, truth: Truth, service: TestService) {
     this.kind = kind;
     this.random = new SeededRandom(seed);
     this.clock = clock;
@@ -62,7 +63,7 @@ export class World {
   }
 
   static async open(kind: Kind, seed: number): Promise<World> {
-    const clock = handClock(BEGIN);
+    const clock = new LeapingClock(BEGIN);
     const truth = new Truth({ seed, zoneHours: 9, isRestless: true, ...kind.truth });
     const scenario = { ...kind.scenario, days: { zone_hours: kind.truth?.zoneHours ?? 9, ...kind.scenario?.days } };
     const rows = (day: Day) => truth.rows(day);
@@ -152,7 +153,7 @@ export class Simulation {
   /** Lets hours pass, then runs once. */
   async step(hours: number, disturbance: Disturbance): Promise<void> {
     const { clock, service } = this.world;
-    clock.advance(hours * HOUR);
+    clock.pass(hours * HOUR);
     this.happened.push(`${new Date(clock.now()).toISOString()} ${disturbance}`);
     service.setScenario({ faults: this.#faults(disturbance) });
     const before = service.requests().length;

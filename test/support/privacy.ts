@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { preparedFiles } from '../../bench/prepared-files.ts';
 import { runCommandLine } from '../../src/cli/program.ts';
-import { handClock, SERVICE_ID, startTestSimulator, TOKENS } from './service/simulator.ts';
+import { LeapingClock } from './clock.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from './service/simulator.ts';
 import type { TestService } from './service/test-service.ts';
 import { type Cells, csvOf } from './targets/csv.ts';
 
@@ -43,7 +44,7 @@ export interface Said {
 /** The commands, in this process, and a service that gives out prepared files. */
 export class PrivacyFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'hashing-'));
-  readonly clock = handClock();
+  readonly clock = new LeapingClock();
   readonly #sim: TestService;
 
   private constructor(sim: TestService) {
@@ -51,7 +52,7 @@ export class PrivacyFixture {
   }
 
   static async start(scenario: unknown = {}): Promise<PrivacyFixture> {
-    const clock = handClock();
+    const clock = new LeapingClock();
     const files = mkdtempSync(join(tmpdir(), 'served-'));
     const sim = await startTestSimulator(scenario, { clock, bodyOf: preparedFiles(files) });
     return Object.assign(new PrivacyFixture(sim), { clock, served: files });

@@ -6,16 +6,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf, startOf } from '../../../src/base/days.ts';
 import type { StoredReceipt } from '../../../src/table/receipts.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
+import { LeapingClock } from '../../support/clock.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import {
-  dayBody,
-  exportRequest,
-  type HandClock,
-  handClock,
-  SERVICE_ID,
-  startTestSimulator,
-  TOKENS,
-} from '../../support/service/simulator.ts';
+import { dayBody, exportRequest, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { Days } from '../../support/targets/days.ts';
@@ -26,14 +19,14 @@ const LOST = ['2026-01-13', '2026-01-14'] as const;
 const NOON_AFTER = (day: Day) => startOf(addDays(day, 2)) + 12 * 3_600_000;
 
 let dir: string;
-let clock: HandClock;
+let clock: LeapingClock;
 let service: TestService;
 /** The same service, which still exports every day. */
 let archive: TestService;
 
 beforeEach(async () => {
   dir = mkdtempSync(join(tmpdir(), 'dfinery-load-'));
-  clock = handClock(NOON_AFTER(LAST));
+  clock = new LeapingClock(NOON_AFTER(LAST));
   service = await startTestSimulator({ days: { history_days: 5 } }, { clock, rowsPerDay: 20 });
   archive = await startTestSimulator({ days: { history_days: 300 } }, { clock, rowsPerDay: 20 });
 });
@@ -86,7 +79,7 @@ describe.each(STATEFUL_TARGETS.map(({ name }) => name))('lost days in %s', (name
   it('come back from files, with the receipts of a download but for the source', async () => {
     const place = join(dir, 'place');
     expect((await run(['sync', name, place])).code).toBe(0);
-    clock.advance(NOON_AFTER('2026-01-18') - clock.now());
+    clock.pass(NOON_AFTER('2026-01-18') - clock.now());
     expect((await run(['sync', name, place])).code).toBe(0);
     expect((await stateOf(name, place))?.events.exportState?.gaps).toEqual(LOST);
     for (const day of LOST) {
@@ -118,7 +111,7 @@ describe('a day from a file', () => {
   const load = (file: string, day: Day) => run(['load', 'duckdb', place(), file, '--day', day]);
   beforeEach(async () => {
     expect((await run(['sync', 'duckdb', place()])).code).toBe(0);
-    clock.advance(NOON_AFTER('2026-01-18') - clock.now());
+    clock.pass(NOON_AFTER('2026-01-18') - clock.now());
     expect((await run(['sync', 'duckdb', place()])).code).toBe(0);
   });
 

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
+import { LeapingClock } from '../../support/clock.ts';
 import { type OperationId, validateRequest, validateResponse } from '../../support/service/openapi.ts';
 import {
   dayBody,
   deleteRequest,
   exportRequest,
-  handClock,
   SERVICE_ID,
   startTestSimulator,
   TOKENS,
@@ -18,7 +18,7 @@ afterEach(async () => sim.close());
 const NAMES = { service_id: SERVICE_ID, export_token: TOKENS.export, import_token: TOKENS.import };
 const start = (scenario?: unknown, embedded: object = {}) =>
   scenario === undefined
-    ? startSimulator({ clock: handClock(), scenario: { ...NAMES, ...embedded } })
+    ? startSimulator({ clock: new LeapingClock(), scenario: { ...NAMES, ...embedded } })
     : startTestSimulator(scenario);
 
 const DAY = '2026-01-10';

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { type CheckVerdict, checkService } from '../../../src/service/check.ts';
+import { ManualClock, NOW } from '../../support/clock.ts';
 import {
   CHUNKED,
   chunks,
@@ -14,8 +14,8 @@ import {
   whole,
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { CANARY, ManualClock } from '../../support/service/service.ts';
-import { NOW, SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import { CANARY } from '../../support/service/service.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import { silentLogger } from '../../support/silent-logger.ts';
 import { until } from '../../support/wait.ts';
 

@@ -3,6 +3,7 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/deletion-client.ts';
 import { startSimulator } from '../../../src/simulator/simulator.ts';
+import { ManualClock, settle } from '../../support/clock.ts';
 import {
   type FaultyServer,
   gzip,
@@ -13,7 +14,7 @@ import {
   whole,
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { CANARY, ManualClock, settle } from '../../support/service/service.ts';
+import { CANARY } from '../../support/service/service.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 

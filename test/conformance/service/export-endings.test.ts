@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
+import { ManualClock, settle } from '../../support/clock.ts';
 import {
   ask,
   CSV,
@@ -20,15 +21,7 @@ import {
   startFaultyServer,
   whole,
 } from '../../support/service/faulty-server.ts';
-import {
-  answerOf,
-  bodyOf,
-  CANARY,
-  EXPORT_REQUEST,
-  exportService,
-  ManualClock,
-  settle,
-} from '../../support/service/service.ts';
+import { answerOf, bodyOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
 
 afterEach(closeServer);

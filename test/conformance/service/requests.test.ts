@@ -3,6 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/deletion-client.ts';
 import type { EventRequest } from '../../../src/service/export/protocol.ts';
+import { ManualClock } from '../../support/clock.ts';
 import {
   type FaultyServer,
   json,
@@ -11,7 +12,7 @@ import {
   whole,
 } from '../../support/service/faulty-server.ts';
 import { type OperationId, validateRequest } from '../../support/service/openapi.ts';
-import { answerOf, bodyOf, CANARY, EXPORT_REQUEST, exportService, ManualClock } from '../../support/service/service.ts';
+import { answerOf, bodyOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
 let server: FaultyServer | undefined;
 afterEach(() => server?.close());

@@ -21,7 +21,7 @@ async function append(scenario: unknown): Promise<{ ids: string[]; state: Json }
     ids.push(...output.records('events').map((data) => String(data.df_event_detail_log_id)));
     state = output.lastStates();
     last = output.states('events').at(-1) ?? last;
-    fixture.clock.advance(7 * HOUR);
+    fixture.clock.pass(7 * HOUR);
   }
   return { ids, state: last };
 }
@@ -59,7 +59,7 @@ describe('append', () => {
     fixture = await SourceFixture.start();
     const refresh = await fixture.catalog({ ...modes, minimum_generation_id: 1 }, ['events']);
     const first = await fixture.read(refresh, undefined, { start_date: START });
-    fixture.clock.advance(48 * HOUR);
+    fixture.clock.pass(48 * HOUR);
     const next = await fixture.read(await fixture.catalog(modes, ['events']), first.lastStates(), {
       start_date: START,
     });

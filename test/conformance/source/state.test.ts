@@ -126,7 +126,7 @@ describe('a saved state', () => {
 
   it('resumes a full refresh only within its job, without a lookback', async () => {
     // The limit of exports, which the tests before have spent, is reset: discovery does not wait so long for it.
-    fixture.clock.advance(3_600_000);
+    fixture.clock.pass(3_600_000);
     const refresh = async (syncId: number, state?: unknown, more: Json = {}) => {
       const before = fixture.sim.requests().length;
       const catalog = await fixture.catalog(

@@ -1,22 +1,23 @@
 import { rmSync } from 'node:fs';
 import { source } from '../../../src/airbyte/source/source.ts';
-import { type HandClock, handClock, SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
+import { LeapingClock } from '../clock.ts';
+import { SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
 import type { TestService, TestServiceOptions } from '../service/test-service.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';
 
 /** The source and a simulator under one clock that only moves when something sleeps. */
 export class SourceFixture {
-  readonly clock: HandClock = handClock();
+  readonly clock: LeapingClock = new LeapingClock();
   readonly files = new InputFiles();
   readonly sim: TestService;
 
-  private constructor(sim: TestService, clock: HandClock) {
+  private constructor(sim: TestService, clock: LeapingClock) {
     this.sim = sim;
     this.clock = clock;
   }
 
   static async start(scenario: unknown = {}, more: Partial<TestServiceOptions> = {}): Promise<SourceFixture> {
-    const clock = handClock();
+    const clock = new LeapingClock();
     return new SourceFixture(await startTestSimulator(scenario, { clock, rowsPerDay: 30, ...more }), clock);
   }
 

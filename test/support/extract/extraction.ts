@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Clock, nextTurn } from '../../../src/base/clock.ts';
+import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
@@ -16,39 +16,10 @@ import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../
 import { type LimitHeaders, NO_LIMITS } from '../../../src/http/limit-headers.ts';
 import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';
 import type { EventRequest, ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
+import { LeapingClock } from '../clock.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);
-
-/** A clock that only sleeping moves. */
-export class FakeClock implements Clock {
-  time: number;
-  slept = 0;
-  readonly #rings = new Set<() => void>();
-  constructor(time: number) {
-    this.time = time;
-  }
-  now(): number {
-    return this.time;
-  }
-  async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    signal?.throwIfAborted();
-    this.time += ms;
-    this.slept += ms;
-    // Others have their turn, as they have in a real pause.
-    await nextTurn();
-  }
-  after(_ms: number, ring: () => void): () => void {
-    this.#rings.add(ring);
-    return () => this.#rings.delete(ring);
-  }
-  /** Ends all times that are waited for. */
-  ring(): void {
-    const rings = [...this.#rings];
-    this.#rings.clear();
-    for (const ring of rings) ring();
-  }
-}
 
 /** An event as the service has it; instants in ms, UTC. */
 export interface FakeRow {
@@ -345,7 +316,7 @@ const JITTER = 0.5;
 /** A spool folder of one test, a service, a clock, a target, and the runs between them. */
 export class Fixture {
   readonly spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
-  readonly clock: FakeClock;
+  readonly clock: LeapingClock;
   readonly service: FakeService;
   readonly log: LogEvent[] = [];
   target = new FakeTarget();
@@ -354,7 +325,7 @@ export class Fixture {
   extraction: Extraction | undefined;
 
   constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
-    this.clock = new FakeClock(at(now));
+    this.clock = new LeapingClock(at(now));
     this.service = new FakeService(this.clock, serviceSettings);
   }
 

@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import { systemClock } from '../../../src/base/clock.ts';
 import type { LogEvent } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient, type ExportClientOptions } from '../../../src/service/export/client.ts';
@@ -27,66 +27,6 @@ class OpenQuota implements Pick<ExportQuota, 'run'> {
     this.entered++;
     return send((head) => this.heads.push(head)).finally(() => this.released++);
   }
-}
-
-/** A clock whose timers ring when told to: time passes by `pass` alone. */
-export class ManualClock implements Clock {
-  time: number;
-  /** How long each timer was set for, in order. */
-  readonly set: number[] = [];
-  readonly #timers = new Map<object, { readonly at: number; readonly ring: () => void }>();
-
-  constructor(time = Date.UTC(2026, 0, 20, 3)) {
-    this.time = time;
-  }
-
-  now() {
-    return this.time;
-  }
-  after(ms: number, ring: () => void) {
-    const key = {};
-    this.set.push(ms);
-    this.#timers.set(key, { at: this.time + ms, ring });
-    return () => {
-      this.#timers.delete(key);
-    };
-  }
-  sleep(ms: number, signal?: AbortSignal) {
-    return new Promise<void>((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason);
-      const cancel = this.after(ms, resolve);
-      signal?.addEventListener('abort', () => {
-        cancel();
-        reject(signal.reason);
-      });
-    });
-  }
-  /** Timers that are set now. */
-  get pending() {
-    return this.#timers.size;
-  }
-  pass(ms: number) {
-    this.time += ms;
-    for (const [key, { at, ring }] of [...this.#timers]) {
-      if (at > this.time) continue;
-      this.#timers.delete(key);
-      ring();
-    }
-  }
-  /** Lets time pass until something happened, a second at a time, with turns of the event loop in between. */
-  async passUntil(happened: () => boolean, mostMs: number, stepMs = 1_000) {
-    for (let passed = 0; passed <= mostMs && !happened(); passed += stepMs) {
-      await settle();
-      if (happened()) return;
-      this.pass(stepMs);
-    }
-    await settle();
-  }
-}
-
-/** Lets whatever is ready happen. */
-export async function settle(turns = 12): Promise<void> {
-  for (let i = 0; i < turns; i++) await new Promise((resolve) => setImmediate(resolve));
 }
 
 export function exportService(baseUrl: string, more: Partial<ExportClientOptions> = {}) {

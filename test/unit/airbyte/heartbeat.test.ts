@@ -3,10 +3,10 @@ import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/catalog-an
 import type { Message } from '../../../src/airbyte/protocol/messages.ts';
 import { Heartbeat } from '../../../src/airbyte/source/heartbeat.ts';
 import { StreamOutput } from '../../../src/airbyte/source/stream-output.ts';
-import { FakeClock } from '../../support/extract/extraction.ts';
+import { LeapingClock } from '../../support/clock.ts';
 
 function fixture() {
-  const clock = new FakeClock(0);
+  const clock = new LeapingClock(0);
   const signs: (number | undefined)[] = [];
   const heartbeat = new Heartbeat(clock, (waitEnd) => signs.push(waitEnd));
   let end = (_value: string) => {};
@@ -21,11 +21,11 @@ describe('the heartbeat while a day is waited for', () => {
     const { clock, signs, heartbeat, work, end } = fixture();
     const after = vi.spyOn(clock, 'after');
     const waiting = heartbeat.beatWhile(work);
-    clock.ring();
-    clock.ring();
+    clock.pass(600_000);
+    clock.pass(600_000);
     end('day');
     expect(await waiting).toBe('day');
-    clock.ring();
+    clock.pass(600_000);
     expect(signs).toEqual([undefined, undefined]);
     expect(after).toHaveBeenCalledWith(600_000, expect.any(Function));
   });
@@ -34,7 +34,7 @@ describe('the heartbeat while a day is waited for', () => {
     const { clock, signs, heartbeat, work, end } = fixture();
     const waiting = heartbeat.beatWhile(work);
     heartbeat.setWaitEnd(40);
-    clock.ring();
+    clock.pass(600_000);
     heartbeat.setWaitEnd(undefined);
     end('day');
     await waiting;
@@ -64,7 +64,7 @@ describe('the sign of life of a stream', () => {
       written.push(message);
       if (message.type === 'TRACE') await isTaken;
     };
-    const context = { writer: { write }, clock: new FakeClock(0) } as never;
+    const context = { writer: { write }, clock: new LeapingClock(0) } as never;
     const [configured] = parseConfiguredCatalog({ streams: [{ stream: { name: 'events' } }] });
     const output = new StreamOutput(configured, context);
     const states = () =>

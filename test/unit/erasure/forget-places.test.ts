@@ -75,7 +75,7 @@ describe('an erasure', () => {
     expect(setup.case.fixture.holding('marked-u-m2')).toEqual([]);
     if (exit === 0) return;
     expect(done.error).toContain('1 of 2 IDs are deleted at the service. Undecided: 1');
-    setup.case.fixture.clock.advance(3 * 86_400_000);
+    setup.case.fixture.clock.pass(3 * 86_400_000);
     setup.case.answer = (_deletion, response) => json(response, SUCCESS);
     setup.case.server.seen.length = 0;
     const monday = await setup.case.plan(...words, '--execute', '--confirm', done.hash);

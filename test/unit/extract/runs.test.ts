@@ -54,7 +54,7 @@ describe('batches', () => {
     const first = batches.next();
     await until(() => fixture.service.sent >= 3 && fixture.service.busy === 0);
     await turns();
-    fixture.clock.ring();
+    fixture.clock.pass(10_000);
     const early = await Promise.race([first, turns()]);
     slow.release();
     const days = ['2026-01-11', '2026-01-12'].map((day) => ({ receipt: { day } }));

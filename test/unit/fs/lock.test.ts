@@ -7,9 +7,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { acquireLock, type LockOptions, ownerState, withLockFile } from '../../../src/fs/lock.ts';
 import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
+import { ManualClock } from '../../support/clock.ts';
 import { expectMode } from '../../support/modes.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
-import { ManualClock } from '../../support/service/service.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { until } from '../../support/wait.ts';
 

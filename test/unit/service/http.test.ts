@@ -7,8 +7,8 @@ import { readLimits } from '../../../src/http/limit-headers.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
 import { Transport } from '../../../src/http/transport.ts';
 import { originOf, readRefusalBody } from '../../../src/service/export/content.ts';
+import { ManualClock, settle } from '../../support/clock.ts';
 import { startFaultyServer, whole } from '../../support/service/faulty-server.ts';
-import { ManualClock, settle } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
 
 const NOW = Date.UTC(2026, 0, 20, 3);

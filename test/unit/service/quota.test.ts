@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ExportQuota, type ExportQuotaOptions } from '../../../src/service/export/quota.ts';
 import type { AnswerHead } from '../../../src/service/export/quota-rules.ts';
-import { ManualClock, recorder, settle } from '../../support/service/service.ts';
+import { ManualClock, settle } from '../../support/clock.ts';
+import { recorder } from '../../support/service/service.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;

@@ -2,15 +2,8 @@ import { parse } from 'csv-parse/sync';
 import { afterEach, describe, expect, it } from 'vitest';
 import { UserError } from '../../../src/base/errors.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
-import {
-  dayBody,
-  deleteRequest,
-  exportRequest,
-  type HandClock,
-  handClock,
-  SERVICE_ID,
-  TOKENS,
-} from '../../support/service/simulator.ts';
+import { LeapingClock } from '../../support/clock.ts';
+import { dayBody, deleteRequest, exportRequest, SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 
 const DAY = '2026-01-10';
 const NAMES = { service_id: SERVICE_ID, export_token: TOKENS.export, import_token: TOKENS.import };
@@ -18,7 +11,7 @@ const NAMES = { service_id: SERVICE_ID, export_token: TOKENS.export, import_toke
 let sim: Simulator;
 afterEach(() => sim.close());
 
-async function start(scenario: object = {}, clock: HandClock = handClock()): Promise<void> {
+async function start(scenario: object = {}, clock: LeapingClock = new LeapingClock()): Promise<void> {
   sim = await startSimulator({ clock, scenario: { ...NAMES, ...scenario } });
 }
 
@@ -69,10 +62,10 @@ describe('data', () => {
   });
 
   it('holds what has arrived by now, in the days and names that are asked for', async () => {
-    const clock = handClock();
+    const clock = new LeapingClock();
     await start({}, clock);
     const today = (await exported(dayBody('2026-01-20'))).length;
-    clock.advance(3_600_000);
+    clock.pass(3_600_000);
     expect((await exported(dayBody('2026-01-20'))).length).toBeGreaterThan(today);
     const few = await exported({ ...dayBody(DAY), events: ['df_purchase'], events_condition_type: 'include' });
     expect(new Set(few.map((row) => row.event_name))).toEqual(new Set(['df_purchase']));
@@ -98,10 +91,10 @@ describe('answers', () => {
   });
 
   it('an hourly limit ends with 429 and is over after an hour', async () => {
-    const clock = handClock();
+    const clock = new LeapingClock();
     await start({ exports_per_hour: 2 }, clock);
     expect([await statusOf(), await statusOf(), await statusOf()]).toEqual([200, 200, 429]);
-    clock.advance(3_600_000);
+    clock.pass(3_600_000);
     expect(await statusOf()).toBe(200);
   });
 
