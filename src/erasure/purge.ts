@@ -28,10 +28,11 @@ export interface PurgeSettings extends PeopleSearch {
 /** One place: who was found there last, and what became of them. */
 export interface PlacePurge extends Place<StatefulTarget>, PurgePreview {
   readonly name: string;
+  people: PeopleFound;
   /** Present once all rows that can be read are removed. */
-  readonly result?: PurgeResult;
+  result?: PurgeResult;
   /** Why the people are, or may be, still there. */
-  readonly failure?: UserError;
+  failure?: UserError;
 }
 
 /** Who is to leave which places, and who has left them so far. */
@@ -86,8 +87,8 @@ export async function planPurge(
     if (entries.length === 0 && list.hmacs.length === 0) {
       throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
     }
+    warnings.push(...olderListSentences('The ledger', ledger.history.suppressionLength, list));
   }
-  if (!isNewList) warnings.push(...olderListSentences('The ledger', ledger.history.suppressionLength, list));
   for (const { name, people, foreign } of places) {
     warnings.push(...people.warnings, ...olderListSentences(name, people.state.suppressionLength, list));
     if (foreign.length === 0) continue;
@@ -118,10 +119,10 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
     if (failure instanceof UserError) return [failure];
     throw failure;
   }
-  for (const [i, { name }] of places.entries()) {
+  for (const [i, place] of places.entries()) {
     options.signal.throwIfAborted();
-    options.logger.info('purge.begin', `Purging ${name} (${i + 1} of ${places.length}) …`);
-    places[i] = await purgePlace(i, purge);
+    options.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
+    await purgePlace(place, purge);
   }
   const { unremovable, liveFolders } = await sweepRunFolders(options.spoolDir, options.clock.now());
   for (const folders of [...places.map(({ result }) => result?.inUse ?? []), liveFolders]) {
@@ -135,37 +136,36 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
   ];
 }
 
-/** Removes the people from the place `places[i]`. Returns it with who was found and what became of them. */
-async function purgePlace(i: number, purge: Purge): Promise<PlacePurge> {
-  const { settings, ledger, listedPeople, places } = purge;
+/** Removes the people from a place, which then tells who was found and what became of them. */
+async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
+  const { settings, ledger, listedPeople } = purge;
   const { options, suppression: file, isNewList } = settings;
-  const { target, path, name, foreign } = places[i];
+  const { target, path, name, foreign } = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
   const onFound = async (people: PeopleFound): Promise<number> => {
-    places[i] = { ...places[i], people };
+    place.people = people;
     const problem = peopleLimitProblem(purge);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!isNewList) requireSuppression(name, people.state.suppressionLength, readForPurge(file).hmacs.length);
-    await ledger.writeAll(purgeLines(places[i], purge));
+    await ledger.writeAll(purgeLines(place, purge));
     return await addPeople(people.unifiedIds, file, options);
   };
   try {
     const query = { ...listedPeople.query, suppressed: readForPurge(file) };
-    const result = await (await target.people()).purge(path, query, { ...options, onFound });
-    places[i] = { ...places[i], result };
-    const { rowsRemoved: rows, suppressionLength: listed, unreached } = result;
+    place.result = await (await target.people()).purge(path, query, { ...options, onFound });
+    const { rowsRemoved: rows, suppressionLength: listed, unreached } = place.result;
     const stays = foreign.slice(0, MAX_NAMED);
     const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed, ...remains });
-    return unreached.length > 0 ? { ...places[i], failure: transientError(unreached.join(' ')) } : places[i];
+    if (unreached.length > 0) place.failure = transientError(unreached.join(' '));
   } catch (thrown) {
     options.signal.throwIfAborted();
     const error = diskErrorByItsPath(thrown);
-    if (error instanceof UserError) return { ...places[i], failure: error };
+    const isDefect = !(error instanceof UserError);
     // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
-    options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
+    if (isDefect) options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
     const message = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
-    return { ...places[i], failure: systemError(message, { cause: error }) };
+    place.failure = isDefect ? systemError(message, { cause: error }) : error;
   }
 }
 
