@@ -1,10 +1,17 @@
+import { randomBytes } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConditionalWrites, openStorage } from '../../../src/storage/open.ts';
-import type { Storage } from '../../../src/storage/storage.ts';
-import { FakeS3 } from '../../support/targets/fake-s3.ts';
+import { s3ClientOf } from '../../../src/storage/s3-client.ts';
+import type { Storage, StoredObject } from '../../../src/storage/storage.ts';
+import { startProxy } from '../../support/service/proxy.ts';
+import { selfSigned } from '../../support/service/self-signed.ts';
+import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
 
 let dir: string;
 let s3: FakeS3;
@@ -19,6 +26,13 @@ afterEach(async () => {
   await s3.close();
   rmSync(dir, { recursive: true });
 });
+
+const failure = (exitCode: number, said: string) => ({ exitCode, message: expect.stringContaining(said) });
+async function pathsIn(storage: Storage, folder: string, after?: string): Promise<string[]> {
+  const paths: string[] = [];
+  for await (const { path } of storage.list(folder, after)) paths.push(path);
+  return paths;
+}
 
 const STORES = {
   'a folder': () => openStorage(join(dir, 'place'), { env: {} }),
@@ -38,11 +52,7 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
     return path;
   };
   const text = async (path: string) => (await storage.read(path))?.toString();
-  async function paths(folder: string, after?: string): Promise<string[]> {
-    const found: string[] = [];
-    for await (const { path } of storage.list(folder, after)) found.push(path);
-    return found;
-  }
+  const paths = (folder: string, after?: string) => pathsIn(storage, folder, after);
 
   it('creates an object once, and replaces one by write and by putFile', async () => {
     expect(await storage.create('a/x', 'one')).toBe(true);
@@ -106,5 +116,248 @@ describe('an address', () => {
       message: expect.stringMatching(message),
     });
     expect(existsSync('gs:')).toBe(false);
+  });
+});
+
+async function using<T>(work: (storage: Storage) => Promise<T>, signal?: AbortSignal): Promise<T> {
+  const storage = await openStorage('s3://bucket/lake', { env: s3.env, signal });
+  try {
+    return await work(storage);
+  } finally {
+    storage.close();
+  }
+}
+function large() {
+  const [path, bytes] = [join(dir, 'large'), randomBytes(34 * 1024 * 1024)];
+  writeFileSync(path, bytes);
+  return { path, bytes };
+}
+
+describe('the time of a request to a bucket', () => {
+  const get = async (outcome: 'slow' | 'stalled') => {
+    s3.objects.set('x', { bytes: Buffer.alloc(12, 'x'), modified: new Date() });
+    s3.outcomeOf = ({ what }) => (what === 'GetObject' ? outcome : 'normal');
+    const client = await s3ClientOf(s3.env, 400);
+    try {
+      const { Body } = await client.getObject({ Bucket: 'bucket', Key: 'x' });
+      return await Body?.transformToString();
+    } finally {
+      client.destroy();
+    }
+  };
+
+  it('does not end a request whose bytes still come, however slowly', async () => {
+    expect(await get('slow')).toBe('x'.repeat(12));
+  });
+
+  it('ends a request whose body stalls', async () => {
+    await expect(get('stalled')).rejects.toMatchObject({ name: 'TimeoutError' });
+  });
+});
+
+describe('a store of another vendor', () => {
+  it('gets no checksums that it does not ask for', async () => {
+    await using(async (storage) => {
+      await storage.write('x', 'text');
+      await storage.remove(['x', 'y']);
+    });
+    expect(s3.objects.size).toBe(0);
+    expect(s3.headers.flat().filter((name) => name.startsWith('x-amz-checksum'))).toEqual([]);
+  });
+
+  it('that is a web page is refused, whatever is asked', async () => {
+    for (const page of ['PutObject', 'ListObjectsV2']) {
+      s3.outcomeOf = ({ what }) => (what === page ? 'page' : 'normal');
+      const use = using(async (storage) => {
+        await storage.write('x', 'text');
+        await pathsIn(storage, 'events');
+      });
+      await expect(use).rejects.toMatchObject(failure(2, 'HTML page'));
+    }
+  });
+
+  it('that ignores or refuses conditional writes is refused, with its own reason', async () => {
+    s3.isConditional = false;
+    const check = () => using((storage) => checkConditionalWrites(storage));
+    await expect(check()).rejects.toMatchObject(failure(2, 'If-None-Match'));
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 501, code: 'NotImplemented' } : 'normal');
+    await expect(check()).rejects.toMatchObject(failure(2, '501 NotImplemented: as the test wants it'));
+  });
+});
+
+describe('failures of a bucket', () => {
+  it('are told in one sentence with the right exit code', async () => {
+    const failed = (): Promise<{ exitCode: number; message: string }> =>
+      using((storage) => storage.write('x', '')).then(
+        () => Promise.reject(new Error('no failure')),
+        (error) => error,
+      );
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 500, code: 'InternalError' } : 'normal');
+    expect(await failed()).toMatchObject(failure(3, '500 InternalError'));
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status: 400, code: 'InvalidArgument' } : 'normal');
+    expect(await failed()).toMatchObject(failure(2, '400 InvalidArgument: as the test'));
+    s3.outcomeOf = () => 'normal';
+    vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
+    expect(await failed()).toMatchObject({ exitCode: 2 });
+    await expect(openStorage('s3://nothing/x', { env: s3.env })).rejects.toMatchObject({ exitCode: 2 });
+  }, 60_000);
+
+  it.each([
+    [403, 'AccessDenied', 'No permission for kms:GenerateDataKey', '', '403 AccessDenied: No permission for kms:Gen'],
+    [400, 'ExpiredToken', 'The provided token has expired.', '', '400 ExpiredToken: The provided token has expired.'],
+    [
+      403,
+      'RequestTimeTooSkewed',
+      'The difference is too large.',
+      '',
+      'too large.): set the clock of this machine right.',
+    ],
+    [400, 'AuthorizationHeaderMalformed', 'wrong', '<Region>eu-west-1</Region>', ': set AWS_REGION=eu-west-1.'],
+  ])('%i %s repeats what the store said', async (status, code, message, more, said) => {
+    s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status, code, message, more } : 'normal');
+    await expect(using((storage) => storage.write('x', ''))).rejects.toMatchObject(failure(2, said));
+  });
+
+  it('a key that may use its prefix alone suffices', async () => {
+    const isAllowed = ({ key, prefix }: S3Request) => (key === '' ? (prefix ?? '') : key).startsWith('lake/');
+    s3.outcomeOf = (request) => (isAllowed(request) ? 'normal' : { status: 403, code: 'AccessDenied' });
+    await using(async (storage) => {
+      await checkConditionalWrites(storage);
+      await storage.write('events/x', 'text');
+      expect([String(await storage.read('events/x')), await pathsIn(storage, 'events')]).toEqual([
+        'text',
+        ['events/x'],
+      ]);
+    });
+  });
+
+  it('that pass are retried, and a lost answer is not a lost object', async () => {
+    s3.outcomeOf = ({ attempt }) => (attempt === 1 ? 'cut' : 'normal');
+    await using((storage) => storage.write('x', 'one'));
+    s3.outcomeOf = ({ what, attempt }) => (what === 'PutObject' && attempt === 1 ? 'answer lost' : 'normal');
+    await using((storage) => storage.write('y', 'two'));
+    expect(await using((storage) => storage.create('z', 'three'))).toBe(true);
+    expect([...s3.objects.keys()].sort()).toEqual(['lake/x', 'lake/y', 'lake/z']);
+  });
+
+  it('a request is not made again after a stop', async () => {
+    const stop = new AbortController();
+    s3.outcomeOf = ({ what }) => {
+      if (what !== 'PutObject') return 'normal';
+      stop.abort(new Error('stopped'));
+      return 'answer lost';
+    };
+    await expect(using((storage) => storage.write('x', ''), stop.signal)).rejects.toThrow('stopped');
+    expect(s3.requests.filter(({ what }) => what === 'PutObject')).toHaveLength(1);
+  });
+
+  it('plain http to another machine is refused, also if the SDK finds the endpoint by itself', async () => {
+    writeFileSync(join(dir, 'config'), '[default]\nendpoint_url = http://store.example\nregion = us-east-1\n');
+    vi.stubEnv('AWS_CONFIG_FILE', join(dir, 'config'));
+    vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
+    await expect(openStorage('s3://bucket/lake', { env: {} })).rejects.toMatchObject(failure(2, 'https'));
+  });
+});
+
+describe('a bucket behind a proxy', () => {
+  const endpoint = { AWS_ENDPOINT_URL_S3: 'https://loopback' };
+  const openThrough = async (proxy: string, more: Readonly<Record<string, string>> = {}) => {
+    const env = { ...s3.env, ...endpoint, HTTPS_PROXY: proxy, ...more };
+    const storage = await openStorage('s3://bucket/lake', { env });
+    storage.close();
+  };
+
+  it('reaches a bucket whose certificate is trusted', async () => {
+    const { key, cert } = selfSigned();
+    const sockets: Duplex[] = [];
+    const store = createTlsServer({ key, cert }, (socket) => {
+      const inner = connect(Number(new URL(s3.url).port), '127.0.0.1');
+      sockets.push(socket, inner);
+      socket.pipe(inner).pipe(socket);
+    });
+    await new Promise<void>((resolve) => store.listen(0, '127.0.0.1', resolve));
+    const proxy = await startProxy(200, (store.address() as AddressInfo).port);
+    try {
+      writeFileSync(join(dir, 'ca.pem'), cert);
+      const trusted = { AWS_CA_BUNDLE: join(dir, 'ca.pem') };
+      await openThrough(proxy.url, trusted);
+      expect(proxy.requests.map((head) => head.split('\r\n')[0])).toEqual(['CONNECT loopback:443 HTTP/1.1']);
+      await expect(openThrough(proxy.url)).rejects.toMatchObject(
+        failure(2, 'cannot be trusted (DEPTH_ZERO_SELF_SIGNED_CERT)'),
+      );
+    } finally {
+      proxy.close();
+      for (const socket of sockets) socket.destroy();
+      store.close();
+    }
+  });
+
+  it('that fails names the proxy, not the bucket', async () => {
+    const proxy = await startProxy(407, 1);
+    await expect(openThrough(proxy.url)).rejects.toMatchObject({
+      exitCode: 2,
+      message: expect.stringMatching(/^The proxy 127\.0\.0\.1:\d+ of HTTPS_PROXY refused to connect \(HTTP 407\)/),
+    });
+    proxy.close();
+    await expect(openThrough('http://127.0.0.1:1')).rejects.toMatchObject(
+      failure(3, 'because the proxy 127.0.0.1:1 of HTTPS_PROXY refused the connection'),
+    );
+  }, 60_000);
+});
+
+describe('a large file in a bucket', () => {
+  it.each([
+    ['UploadPart', 'cut'],
+    ['CompleteMultipartUpload', 'answer lost'],
+  ] as const)(
+    'is uploaded in parts in spite of a failing %s',
+    async (what, outcome) => {
+      const { path, bytes } = large();
+      s3.outcomeOf = (request) => (request.what === what && request.attempt === 1 ? outcome : 'normal');
+      await using((storage) => storage.putFile(path, 'events/x'));
+      expect([s3.objects.get('lake/events/x')?.bytes.equals(bytes), s3.uploads.size]).toEqual([true, 0]);
+    },
+    60_000,
+  );
+
+  it('leaves nothing behind if a part never succeeds', async () => {
+    const { path } = large();
+    s3.outcomeOf = ({ what }) => (what === 'UploadPart' ? { status: 500, code: 'InternalError' } : 'normal');
+    await expect(using((storage) => storage.putFile(path, 'events/x'))).rejects.toMatchObject({ exitCode: 3 });
+    expect([s3.objects.size, s3.uploads.size]).toEqual([0, 0]);
+  }, 60_000);
+});
+
+describe('what a purge erases in a bucket', () => {
+  it('is also every older version, and unfinished uploads of what is not kept', async () => {
+    s3.versions = [];
+    s3.pageSize = 2;
+    await using(async (storage) => {
+      for (const text of ['one', 'two', 'three']) await storage.write('events/keep', text);
+      for (const text of ['one', 'two']) await storage.write('events/gone', text);
+      const began = new Date(1_000);
+      for (const id of ['a', 'b', 'c']) s3.uploads.set(id, { key: `lake/events/${id}`, began, parts: new Map() });
+      s3.uploads.set('young', { key: 'lake/events/a', began: new Date(2_000), parts: new Map() });
+      const isKept = ({ path, modified }: StoredObject) => path === 'events/keep' || modified === 2_000;
+      await storage.eraseAllBut('events', isKept);
+    });
+    expect(s3.versions?.map(({ key, bytes }) => `${key} ${bytes}`)).toEqual(['lake/events/keep three']);
+    expect([...s3.uploads.keys()]).toEqual(['young']);
+  });
+
+  it('can be all of it in a store that knows neither versions nor uploads in parts', async () => {
+    const unknown = ['ListObjectVersions', 'ListMultipartUploads', 'CreateMultipartUpload'];
+    s3.outcomeOf = ({ what }) => (unknown.includes(what) ? { status: 501, code: 'NotImplemented' } : 'normal');
+    await using((storage) => storage.checkErasable([]));
+  });
+
+  it.each([
+    ['ListObjectVersions', 's3:ListBucketVersions'],
+    ['ListMultipartUploads', 's3:ListBucketMultipartUploads'],
+    ['DeleteObject', 's3:DeleteObject'],
+    ['AbortMultipartUpload', 's3:AbortMultipartUpload'],
+  ])('needs the permission for %s, which is tried before', async (what, permission) => {
+    s3.outcomeOf = (request) => (request.what === what ? { status: 403, code: 'AccessDenied' } : 'normal');
+    await expect(using((storage) => storage.checkErasable([]))).rejects.toMatchObject(failure(2, permission));
   });
 });
