@@ -48,7 +48,7 @@ export async function profilesOfIds(
   }
   const { scan, output: reader } = result;
   reader.finish();
-  if (!scan.header.includes(EXTERNAL_ID))
+  if (!scan.columns.some(({ name }) => name === EXTERNAL_ID))
     return { whyNot: `The profiles of the service have no column ${EXTERNAL_ID}.` };
   if (reader.profileCount === 0) return { whyNot: `No profile of the service has a ${EXTERNAL_ID}.` };
   return { profiles: reader };

@@ -61,9 +61,8 @@ function joinColumns(
   config: SourceConfig,
   edits: ColumnEdits,
 ): DiscoveredColumn[] {
-  const sampled = headerColumns(scans.map(({ name }) => name));
-  const types = new Map(sampled.map(({ key }, i) => [key, scans[i].type]));
-  const columns = [...editHeader(header, edits).columns, ...sampled, ...headerColumns(standardNames(config))];
+  const types = new Map(scans.map(({ key, type }) => [key, type]));
+  const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(standardNames(config))];
   const byKey = new Map(columns.flatMap((column) => (column === undefined ? [] : [[column.key, column] as const])));
   return [...byKey.values()]
     .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)

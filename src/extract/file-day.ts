@@ -130,6 +130,6 @@ async function copyChecked(fileDay: FileDay, spool: Spool, signal: AbortSignal):
 
 /** True for a system column whose first and last time lie on the day, or on one beside it. */
 function isAbout(day: Day, { group, first, last }: ColumnScan): boolean {
-  if (group !== 'system' || first === undefined || last === undefined) return false;
+  if (group !== 'system' || first > last) return false;
   return first * 1000 >= startOf(addDays(day, -1)) && last * 1000 < startOf(addDays(day, 2));
 }

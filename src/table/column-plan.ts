@@ -1,7 +1,6 @@
-import type { FirstCell } from '../cells/columns/column-scan.ts';
-import { columnKey, EVENT_NAME_ALTERNATIVE, groupOf, type HeaderColumn, headerColumns } from '../cells/csv/header.ts';
+import type { ColumnScan } from '../cells/columns/column-scan.ts';
+import { columnKey, EVENT_NAME_ALTERNATIVE, groupOf } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
-import type { CellForms } from '../cells/types/forms.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { SpoolFile } from '../extract/checked-day.ts';
 import { assignItemNames, assignNames, RESERVED_NAMES } from './names.ts';
@@ -34,10 +33,7 @@ export function isWidened(column: PlannedColumn): column is WidenedColumn {
 }
 
 /** One column of the files of a day, or of a batch, as their scans together describe it. */
-export interface ScannedColumn extends Omit<HeaderColumn, 'name'> {
-  readonly forms: CellForms;
-  readonly seen: readonly FirstCell[];
-}
+export type ScannedColumn = Pick<ColumnScan, 'key' | 'source' | 'occurrence' | 'group' | 'declared' | 'forms' | 'seen'>;
 
 /** The columns of some files by key, in the order of first occurrence. */
 export type ScannedColumns = ReadonlyMap<string, ScannedColumn>;
@@ -45,15 +41,10 @@ export type ScannedColumns = ReadonlyMap<string, ScannedColumn>;
 export function scannedColumns(files: readonly SpoolFile[]): ScannedColumns {
   const columns = new Map<string, ScannedColumn>();
   for (const file of files) {
-    for (const [index, { name: _name, ...column }] of headerColumns(file.header).entries()) {
-      const { forms, seen = [], hashed } = file.columns[index];
+    for (const column of file.columns) {
       const before = columns.get(column.key);
-      columns.set(column.key, {
-        ...column,
-        declared: hashed ? 'string' : column.declared,
-        forms: forms | (before?.forms ?? 0),
-        seen: [...(before?.seen ?? []), ...seen],
-      });
+      const forms = column.forms | (before?.forms ?? 0);
+      columns.set(column.key, { ...column, forms, seen: [...(before?.seen ?? []), ...column.seen] });
     }
   }
   return columns;

@@ -1,5 +1,5 @@
 import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
-import { headerColumns, LOG_ID } from '../../cells/csv/header.ts';
+import { LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { CivilTime } from '../../cells/types/civil-time.ts';
 import { fits, formsOf } from '../../cells/types/column-types.ts';
@@ -93,7 +93,7 @@ export class RecordEncoder {
   /** `zone`: that of datetimes that name none. `lines` get the records. */
   constructor(
     { name, schemas }: RecordStream,
-    { header, columns }: Pick<SpoolFile, 'header' | 'columns'>,
+    { columns }: Pick<SpoolFile, 'columns'>,
     { zone, emittedAt }: { readonly zone: Zone | undefined; readonly emittedAt: number },
     lines: Lines,
     written: WrittenStream,
@@ -108,8 +108,8 @@ export class RecordEncoder {
     this.#hasKeyAsLogId = selection === 'row_per_event' && schemas.has(LOG_ID);
     this.#head = Buffer.from(`{"type":"RECORD","record":{"stream":"${name}","emitted_at":${emittedAt},"data":`);
     this.#room = this.#head.length + FRAME_ROOM;
-    this.#columns = header.map(() => undefined);
-    for (const property of configuredProperties(name, headerColumns(header), (form) => schemas.has(form))) {
+    this.#columns = columns.map(() => undefined);
+    for (const property of configuredProperties(name, columns, (form) => schemas.has(form))) {
       if (!schemas.has(property.name)) {
         written.unsentColumns.add(property.name);
         continue;

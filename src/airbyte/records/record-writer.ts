@@ -5,7 +5,7 @@
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
-import { DETAIL_LOG_ID, headerColumns } from '../../cells/csv/header.ts';
+import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import type { CsvRow } from '../../cells/csv/row.ts';
 import { RowSource } from '../../cells/csv/row-source.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
@@ -46,9 +46,8 @@ export async function writeRecords(
   const lines = new Lines();
   let row = 0;
   for (const file of day.files) {
-    const columns = headerColumns(file.header);
-    const key = new RowKey(columns, idColumn, rowsById);
-    const isItemColumn = columns.map(({ group }) => isItemGroup(group));
+    const key = new RowKey(file.columns, idColumn, rowsById);
+    const isItemColumn = file.columns.map(({ group }) => isItemGroup(group));
     const encoders = streams.map(
       (stream, i) => new RecordEncoder(stream, file, { zone, emittedAt }, lines, written[i]),
     );
@@ -91,7 +90,7 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
   const rowOfEvent = new Map<string, number>();
   let row = 0;
   for (const file of files) {
-    const key = new RowKey(headerColumns(file.header), DETAIL_LOG_ID);
+    const key = new RowKey(file.columns, DETAIL_LOG_ID);
     for await (const source of piecesOf(file, signal)) {
       for (; source.next(); row++) {
         key.read(source.row);

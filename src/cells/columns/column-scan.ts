@@ -1,5 +1,5 @@
 import { LOWER_BIT } from '../../base/ascii.ts';
-import { type ColumnGroup, type DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, type UNIFIED_ID } from '../csv/header.ts';
+import { type DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, type UNIFIED_ID } from '../csv/header.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
 import { CivilTime } from '../types/civil-time.ts';
 import { type ColumnType, formsOf, typeOf } from '../types/column-types.ts';
@@ -17,23 +17,18 @@ export interface FirstCell {
 }
 
 /** The result of a scan for one column, from all of its cells. */
-export interface ColumnScan {
-  /** Its name in the header. */
-  readonly name: string;
-  readonly group: ColumnGroup;
-  /** True if the values were replaced by hashes: then the column is a string, whatever its name. */
-  readonly hashed?: true;
+export interface ColumnScan extends KeptColumn {
   /** With STRING others may be missing: then nothing depends on them. A declared string column has STRING alone. */
   readonly forms: CellForms;
-  /** The declared type, else that of the forms; absent while every cell is absent. */
-  readonly type?: ColumnType;
+  /** The declared type, else that of the forms; undefined while every cell is absent. */
+  readonly type: ColumnType | undefined;
   /** Number of cells that are not empty (the text `null` counts). */
   readonly filled: number;
-  /** First and last time of a datetime column: seconds from 1970-01-01 00:00 by the zone's wall clock. */
-  readonly first?: number;
-  readonly last?: number;
+  /** First and last time: seconds from 1970-01-01 00:00 by the zone's wall clock; first > last if no cell is a time. */
+  readonly first: number;
+  readonly last: number;
   /** The first cell of each new form, in the order of rows; for the log line that says what widened a column. */
-  readonly seen?: readonly FirstCell[];
+  readonly seen: readonly FirstCell[];
 }
 
 /** Maximum length of a shape (characters). */
@@ -140,7 +135,13 @@ export class ColumnCollector {
 
   /** What was collected, of each kept column. */
   results(): ColumnScan[] {
-    return this.#tallies.flatMap((tally) => (tally.column === undefined ? [] : [this.#resultOf(tally, tally.column)]));
+    return this.#tallies.flatMap(({ column, filled, first, last, seen, ...tally }): ColumnScan[] => {
+      if (column === undefined) return [];
+      const forms = column.declared === 'string' && filled > 0 ? STRING : tally.forms;
+      const typeOfCells = typeOf(forms, this.#zone);
+      const type = typeOfCells && (column.declared ?? typeOfCells);
+      return [{ ...column, forms, type, filled, first, last, seen }];
+    });
   }
 
   #collect(row: CsvRow, k: number, tally: Tally): void {
@@ -171,25 +172,6 @@ export class ColumnCollector {
     if ((forms & DATETIME_OFFSET) === 0 || this.#zone === undefined) return seconds;
     const utc = seconds - offset;
     return utc + this.#zone.offsetAt(utc);
-  }
-
-  #resultOf(
-    { filled, first, last, seen, ...tally }: Tally,
-    { name, group, declared, isHashed }: KeptColumn,
-  ): ColumnScan {
-    const forms = declared === 'string' && filled > 0 ? STRING : tally.forms;
-    const typeOfCells = typeOf(forms, this.#zone);
-    const type = typeOfCells && (declared ?? typeOfCells);
-    return {
-      name,
-      group,
-      ...(isHashed && { hashed: true }),
-      forms,
-      ...(type !== undefined && { type }),
-      filled,
-      ...(type === 'datetime' && first <= last && { first, last }),
-      ...(seen.length > 0 && { seen }),
-    };
   }
 }
 

@@ -45,7 +45,7 @@ interface CellPosition {
 
 /** The result of scanning every byte of an export. */
 export interface ScanResult {
-  readonly header: readonly string[];
+  /** The kept columns, in the order of the header. */
   readonly columns: readonly ColumnScan[];
   /** Number of data rows kept. */
   readonly rows: number;
@@ -117,7 +117,6 @@ export class Scanner {
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncodingError();
     const scan: ScanResult = {
-      header: edited.columns.flatMap((column) => column?.name ?? []),
       columns: collector.results(),
       rows,
       suppressed: this.#suppressed,

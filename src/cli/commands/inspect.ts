@@ -32,7 +32,7 @@ export const command = defineCommand({
       const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseen.join(', ')}.`;
       context.logger.warn('columns.unseen', message);
     }
-    const missing = missingColumns(scan.header);
+    const missing = missingColumns(scan.columns.map(({ name }) => name));
     if (missing.length > 0) {
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }

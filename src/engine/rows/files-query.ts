@@ -1,5 +1,5 @@
 import { identifier, literal } from '../../base/sql.ts';
-import { columnKey, compareBytes, headerColumns } from '../../cells/csv/header.ts';
+import { columnKey, compareBytes } from '../../cells/csv/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
@@ -38,7 +38,7 @@ interface FileColumn {
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
 export function filesQuery({ columns, timezone, table }: PlannedDays, files: readonly FileOfDay[]): RowsQuery {
   const spoolFiles = files.map(({ file }) => file);
-  const fileColumns = headerColumns(spoolFiles[0].header).map(({ key, source }, index): FileColumn => {
+  const fileColumns = spoolFiles[0].columns.map(({ key, source }, index): FileColumn => {
     const filledCells = spoolFiles.reduce((sum, file) => sum + file.columns[index].filled, 0);
     return { key, source, index, filledCells };
   });

@@ -60,7 +60,7 @@ function readingOf({ columns, timezone }: PlannedDays, { file, day }: FileOfDay)
       const isAsWritten = forms === 0 || (forms & STRING) !== 0;
       return isAsWritten ? [] : [position, typeOf(forms, zone), isNullText];
     });
-  return JSON.stringify([file.header, readings]);
+  return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }
 
 function unionOf(queries: readonly RowsQuery[]): RowsQuery {

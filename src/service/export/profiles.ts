@@ -33,7 +33,7 @@ export async function downloadProfiles<Output extends CheckedOutput>(
     scan: { ...scan, requireColumns: false },
   });
   if (result.kind === 'checked') {
-    if (result.scan.header.includes(UNIFIED_ID)) return result;
+    if (result.scan.columns.some(({ name }) => name === UNIFIED_ID)) return result;
     const clause = `the export of profiles has no column ${UNIFIED_ID}: is base_url right?`;
     return { kind: 'config', code: 'no_such_columns', clause, exports: result.exports };
   }

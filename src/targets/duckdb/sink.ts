@@ -86,7 +86,9 @@ class DuckDbSink implements Sink {
 
   commit(batch: readonly CheckedDay[], progress: RunProgress, table: Table = EVENTS): Promise<Commit> {
     const { timezone = null, logger } = this.#options;
-    const columnCount = new Set(batch.flatMap(({ files }) => files.flatMap(({ header }) => header))).size;
+    const columnCount = new Set(
+      batch.flatMap(({ files }) => files.flatMap(({ columns }) => columns.map(({ key }) => key))),
+    ).size;
     return withFile({ ...this.#options, file: this.#file, columnCount }, async (engine) => {
       const stored = await readStateToLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stored?.state);

@@ -67,7 +67,7 @@ describe('the rows of a body', () => {
           cutsOf(where, body.length),
         );
         expect(readBack(written)).toEqual(expected);
-        expect(result.header).toEqual(expected[0]);
+        expect(result.columns.map(({ name }) => name)).toEqual(expected[0]);
         expect(result.rows).toBe(expected.length - 1);
         expect(result.finalNewline).toBe(t.finalNewline);
       }),

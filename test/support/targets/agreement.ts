@@ -5,7 +5,6 @@ import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { identifier, literal } from '../../../src/base/sql.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
-import { headerColumns } from '../../../src/cells/csv/header.ts';
 import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
@@ -73,7 +72,7 @@ export class AgreementFixture extends DuckDbFixture {
     await openArrowSink(out, this.options({ timezone })).write(each, () => {});
     const streamed = streamedColumns(out);
     const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];
-    const own = headerColumns(days[0].files[0].header).map(({ source, occurrence }) => {
+    const own = days[0].files[0].columns.map(({ source, occurrence }) => {
       return streamed.filter((column) => column.source === source)[occurrence - 1];
     });
     const rescued = textsOf('_rescued');
@@ -107,8 +106,7 @@ export class AgreementFixture extends DuckDbFixture {
     const stored: { source: string; occurrence: number; name: string; type: ColumnType | null }[] = JSON.parse(
       String(json),
     );
-    const { header } = day.files[0];
-    return headerColumns(header).map(({ source, occurrence }) => {
+    return day.files[0].columns.map(({ source, occurrence }) => {
       const found = stored.find((column) => column.source === source && column.occurrence === occurrence);
       if (found === undefined) throw new Error(`no column for ${JSON.stringify(source)}`);
       return found;
@@ -117,8 +115,8 @@ export class AgreementFixture extends DuckDbFixture {
 
   /** The rows in the records of a source. Its catalog has for each column the type that the data gave it. */
   async inRecords(day: CheckedDay, timezone: string | undefined): Promise<Held> {
-    const [{ header, columns }] = day.files;
-    const names = discoveredProperties('events', headerColumns(header)).map(({ name }) => name);
+    const [{ columns }] = day.files;
+    const names = discoveredProperties('events', columns).map(({ name }) => name);
     const typed = names.map((name, i): Column => ({ name, type: columns[i].type ?? null }));
     const schemas = new Map<string, unknown>([
       ...typed.map(({ name, type }) => [name, codecOf(type ?? 'string', zoneOf(timezone)).jsonSchema] as const),
