@@ -43,8 +43,6 @@ interface NetworkFailure {
   readonly clause: (host: string) => string;
   /** False if a wrong address is not the cause; default true. */
   readonly asksForAddress?: boolean;
-  /** False if the code of Node says no more than the clause; default true. */
-  readonly showsCode?: boolean;
 }
 
 /** Failures whose cause may pass. The first row that matches applies. */
@@ -55,7 +53,6 @@ const NETWORK_FAILURES: readonly NetworkFailure[] = [
     codesOfNode: /^ETIMEDOUT$/,
     code: 'connect_timeout',
     clause: (host) => `${host} did not take the connection in time`,
-    showsCode: false,
   },
   {
     codesOfNode: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
@@ -79,15 +76,9 @@ const NETWORK_FAILURES: readonly NetworkFailure[] = [
     code: 'reset',
     clause: (host) => `the connection to ${host} broke`,
     asksForAddress: false,
-    showsCode: false,
   },
+  { codesOfNode: /^/, code: 'network', clause: (host) => `the request to ${host} failed`, asksForAddress: false },
 ];
-
-const OTHER_FAILURE: Omit<NetworkFailure, 'codesOfNode'> = {
-  code: 'network',
-  clause: (host) => `the request to ${host} failed`,
-  asksForAddress: false,
-};
 
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
@@ -107,13 +98,11 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections';
     return { isConfig: true, code: 'certificate', clause };
   }
-  const failure = NETWORK_FAILURES.find(({ codesOfNode }) => codesOfNode.test(codeOfNode)) ?? OTHER_FAILURE;
-  const { code, showsCode = true, asksForAddress = true } = failure;
-  const details: string[] = [];
-  if (showsCode) details.push(codeOfNode || 'no code');
-  if (asksForAddress && setting !== undefined) details.push(`is ${setting} right?`);
-  const inBrackets = details.length === 0 ? '' : ` (${details.join('; ')})`;
-  return { isConfig: false, code, clause: `${failure.clause(host)}${inBrackets}` };
+  const isMatch = ({ codesOfNode }: NetworkFailure) => codesOfNode.test(codeOfNode);
+  const failure = NETWORK_FAILURES.find(isMatch) ?? NETWORK_FAILURES[NETWORK_FAILURES.length - 1];
+  const { code, asksForAddress = true } = failure;
+  const question = asksForAddress && setting !== undefined ? `; is ${setting} right?` : '';
+  return { isConfig: false, code, clause: `${failure.clause(host)} (${codeOfNode || 'no code'}${question})` };
 }
 
 function proxyProblem({ host, status, cause }: ProxyFailed): NetworkProblem {

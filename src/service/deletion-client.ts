@@ -9,8 +9,7 @@ import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/limit-headers.
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './deletion-outcomes.ts';
-import { firstMatch } from './outcome-table.ts';
-import { serviceRequest } from './service-request.ts';
+import { firstMatch, serviceRequest } from './operation.ts';
 
 /** The answer to one deletion. It never contains an id or a text of the service. */
 export interface DeletionAnswer {

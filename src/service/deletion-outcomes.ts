@@ -1,5 +1,5 @@
 import { objectIn } from '../base/json.ts';
-import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from './outcome-table.ts';
+import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from './operation.ts';
 
 /**
  * `done`: all four fields say so. `rejected`: the service has decided not to delete this id. `retry`: the request may

@@ -11,8 +11,7 @@ import { bodyProblem, networkProblem } from '../../http/failures.ts';
 import { NO_LIMITS, readLimits } from '../../http/limit-headers.ts';
 import { TimeLimit, TimeLimitReached } from '../../http/time-limit.ts';
 import { HttpAnswer, Transport } from '../../http/transport.ts';
-import { firstMatch } from '../outcome-table.ts';
-import { serviceRequest } from '../service-request.ts';
+import { firstMatch, serviceRequest } from '../operation.ts';
 import { originOf, peekBody, readRefusalBody } from './content.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES, KIND_OF_FAULT } from './outcomes.ts';
 import {

@@ -5,7 +5,7 @@ import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/re
 import type { RunContext } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
-import { MalformedCsv, type MalformedReason, UnusableCsv } from '../../cells/csv/malformed.ts';
+import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
 import { type ExportRefusal, type ExportRequest, type ExportService, InterruptedBody } from './protocol.ts';
 
@@ -36,13 +36,6 @@ const MAX_QUOTA_REFUSALS = 50;
 const TOO_LARGE_AFTER = 3;
 /** The code of a body whose last line may be cut. */
 const LAST_LINE = 'last_line';
-/** Faults that every download of the same export has. */
-const REPEATED_FAULTS: ReadonlySet<string> = new Set<MalformedReason>([
-  'no_header',
-  'missing_columns',
-  'too_many_columns',
-  'not_csv',
-]);
 
 /**
  * Sends an export, with pauses, until its answer is final. Throws what `open` and its output throw, and UserErrors of
@@ -58,7 +51,7 @@ export const downloadChecked = <Output extends CheckedOutput>(
  *   what came                                       what is done
  *   a body whose last line is whole                 it is the result
  *   wait                                            asked again, the quota holds the request back; the 50th fails
- *   a body that is broken as one before, or no CSV  fails
+ *   a body that is broken as one before             fails
  *   retry_or_split                                  attempted again; the third is too large
  *   retry, a body that is broken or may be cut      attempted again; the fifth fails
  *   anything else, also what may be an empty day    it is the result
@@ -117,7 +110,7 @@ class Download<Output extends CheckedOutput> {
   #failureAfter(refusal: ExportRefusal): ExportRefusal | undefined {
     const { kind, code, clause, where } = refusal;
     const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
-    if (where !== undefined && (REPEATED_FAULTS.has(code) || this.#refusals.some(isSame))) {
+    if (where !== undefined && this.#refusals.some(isSame)) {
       const broken = `the export of ${this.#request.label} is broken, and would be again`;
       return failed(refusal, `${broken}: ${clause}. Nothing of it was stored`);
     }
@@ -132,10 +125,11 @@ class Download<Output extends CheckedOutput> {
     const { label, logger } = this.#request;
     const { code } = refusal;
     const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(refusal)}`;
-    // A service that never ends its files with a line end needs no warning each time.
-    const level = code === LAST_LINE && this.#cutLengths.size === 1 ? 'info' : 'warn';
-    const message = `${why}; again in ${formatDuration(pause)}.`;
-    logger[level]('export.retry', message, { attempt, cause: code, pause_ms: pause });
+    logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, {
+      attempt,
+      cause: code,
+      pause_ms: pause,
+    });
   }
 
   /** Sends the request once and checks its body. A body that is broken or has no byte is a refusal. */

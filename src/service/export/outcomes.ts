@@ -1,5 +1,5 @@
 import type { BodyFault } from '../../http/failures.ts';
-import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from '../outcome-table.ts';
+import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from '../operation.ts';
 import type { Content } from './content.ts';
 import type { ExportRefusal } from './protocol.ts';
 

@@ -338,14 +338,14 @@ describe('a broken body', () => {
     expect(requestsOf('2026-01-17')).toBe(2);
   });
 
-  it.each<[string, (csv: string) => string, number]>([
-    ['a row that is too short, twice', (csv) => csv.replace(',u-', ''), 2],
-    ['columns missing', () => 'a,df_unified_id\n1,2\n', 1],
-  ])('fails its day alone: %s', async (_, body, sent) => {
+  it.each<[string, (csv: string) => string]>([
+    ['a row that is too short', (csv) => csv.replace(',u-', '')],
+    ['columns missing', () => 'a,df_unified_id\n1,2\n'],
+  ])('fails its day alone once it came twice: %s', async (_, body) => {
     const failure = await start({ fault: onDay('2026-01-17', { body }) }).failure(SETTINGS);
     expect(failure.exitCode).toBe(3);
     expect(failure.message).toContain('2026-01-17');
-    expect(requestsOf('2026-01-17')).toBe(sent);
+    expect(requestsOf('2026-01-17')).toBe(2);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
     expect(fixture.target.state?.from_date).toBe('2026-01-17');
   });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/deletion-outcomes.ts';
 import { readRefusalBody } from '../../../src/service/export/content.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
-import { firstMatch } from '../../../src/service/outcome-table.ts';
+import { firstMatch } from '../../../src/service/operation.ts';
 
 type ExportCase = [
   status: number,

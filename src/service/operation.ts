@@ -1,5 +1,21 @@
 // This folder: the operations of the service, each one request and its answer: exports in `export`, and deletions.
-// `check.ts` tries one export for `check`. This file has what the tables of answers share.
+// `check.ts` tries one export for `check`. This file has what they share: the form of a request, and of a
+// table of answers.
+
+import type { OutgoingRequest } from '../http/transport.ts';
+
+/** A request of an operation: `body` as JSON, in the scope of a service. */
+export const serviceRequest = (
+  path: string,
+  serviceId: string,
+  headers: OutgoingRequest['headers'],
+  body: object,
+): OutgoingRequest => ({
+  method: 'POST',
+  path: `${path}?service_id=${encodeURIComponent(serviceId)}`,
+  headers: { 'Content-Type': 'application/json', 'User-Agent': 'dfinery-elt', ...headers },
+  body: JSON.stringify(body),
+});
 
 /** A row of an outcome table: the meaning of the answers for which `when` is true. */
 export interface OutcomeRow<Answer, Kind> {
