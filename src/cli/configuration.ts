@@ -18,8 +18,7 @@ import { throwProblems } from '../config/problems.ts';
 import { SOURCE } from '../config/source.ts';
 import { isAddress } from '../fs/local-path.ts';
 import { readJsonFile } from '../fs/named-file.ts';
-import type { OpenOptions } from '../targets/contract.ts';
-import type { PlaceOptions } from '../targets/place-options.ts';
+import type { OpenOptions, PlaceOptions } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 

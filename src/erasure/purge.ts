@@ -4,8 +4,7 @@ import { type PeopleFound, personOf, type UnifiedIds } from '../engine/people/pe
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
-import type { Place, StatefulTarget } from '../targets/contract.ts';
-import type { PurgePreview, PurgeResult } from '../targets/people-contract.ts';
+import type { Place, PurgePreview, PurgeResult, StatefulTarget } from '../targets/contract.ts';
 import type { KeyedFile } from './keys.ts';
 import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';

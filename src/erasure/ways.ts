@@ -13,8 +13,7 @@ import {
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/protocol.ts';
-import type { Place, StatefulTarget } from '../targets/contract.ts';
-import type { PlaceOptions } from '../targets/place-options.ts';
+import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowsText } from './list.ts';
 import { readMapping } from './list-file.ts';
 import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';

@@ -1,17 +1,19 @@
 // This folder: the targets into which days are loaded: `duckdb/`, `files/` (Parquet and Delta) and `arrow/`, which
-// `targets.ts` lists. This file states what a target must do to be loaded, `maintenance-contract.ts` and
-// `people-contract.ts` what else. `load.ts` gives the days of a run to any of them. All methods throw UserError.
+// `targets.ts` lists. This file states what a target must do. `load.ts` gives the days of a run to any of them. All
+// methods throw UserError.
 
 import type { Writable } from 'node:stream';
+import type { Day } from '../base/days.ts';
+import type { Runtime } from '../base/runtime.ts';
+import type { PeopleFound, PeopleQuery } from '../engine/people/people.ts';
+import type { Verified } from '../engine/rows/check-rows.ts';
+import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { RunProgress } from '../extract/export-state.ts';
 import type { ColumnRules } from '../table/column-plan.ts';
 import type { Commit } from '../table/commit.ts';
 import type { PlaceState, RunRecord } from '../table/place-state.ts';
 import type { Table } from '../table/tables.ts';
-import type { Maintenance } from './maintenance-contract.ts';
-import type { People } from './people-contract.ts';
-import type { PlaceOptions } from './place-options.ts';
 
 /** A target: what every command line needs to know of it, and the way to open a place for loading. */
 export interface Target {
@@ -43,6 +45,18 @@ export interface StatefulTarget extends Target {
 export interface Place<T extends Target = Target> {
   readonly target: T;
   readonly path: string;
+}
+
+/** Options of all that is done with a place. */
+export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger'> {
+  /** Maximum wait for the lock of a place (ms); then a transient failure (exit 3). */
+  readonly lockWaitMs: number;
+  /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
+  readonly memoryLimit?: string | undefined;
+  /** Folder for temporary files. Each run has a folder in it, and removes that at its end. */
+  readonly spoolDir: string;
+  /** Once it is aborted, whatever is done ends within seconds, with the reason of the signal. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Options of a place that is loaded. */
@@ -90,3 +104,93 @@ export interface StreamSink {
 
 /** Called for each day, in order, once its reader has taken all of its rows. The first brings the columns. */
 export type OnSent = (day: CheckedDay, sent: Commit) => void;
+
+/**
+ * What is done with a place that was loaded. Each call opens the place, and closes it. All but `readState` throw a
+ * configuration failure (exit 2) where nothing was loaded yet. All but `prune` change nothing, and need no right to
+ * write there.
+ */
+export interface Maintenance {
+  /**
+   * Gives the state that is stored beside the rows. Days whose rows a user removed are marked as pruned there.
+   * Undefined if nothing was loaded yet, also where no place is.
+   */
+  readState(place: string, options: PlaceOptions): Promise<PlaceState | undefined>;
+  /** Reads all that is stored, and compares it with what was loaded. */
+  verify(place: string, options: PlaceOptions): Promise<Verified>;
+  /** Counts the rows for the page of `report`. */
+  report(place: string, options: PlaceOptions): Promise<TargetReport>;
+  /**
+   * Removes the days before `before`, if `execute` says so; gives what is, or would be, removed. Their receipts stay,
+   * so that cursor and gaps are not touched.
+   */
+  prune(place: string, before: Day, options: PlaceOptions & { readonly execute: boolean }): Promise<Pruned>;
+}
+
+/** The contents of the report page of a place: names, counts and dates, but no values of people. */
+export interface TargetReport extends ReportCounts {
+  readonly state: PlaceState;
+  readonly sizeBytes: number;
+  /** The latest runs, oldest first. */
+  readonly runs: readonly RunRecord[];
+}
+
+export interface Pruned {
+  readonly days: readonly Day[];
+  readonly rows: number;
+}
+
+/**
+ * Finds people in a place that was loaded, and removes them. All targets look them up with `findPeople` of
+ * `engine/people/find-people.ts`. Each call opens the place and closes it. Where nothing was loaded yet it throws a
+ * configuration failure (exit 2). An erasure calls `previewPurge` of every place, then `purge` of one place after
+ * the other. `person` calls `find` and `rows`.
+ */
+export interface People {
+  /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
+  find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
+  /**
+   * The rows that a purge would remove, as JSON objects with the members `table` and `row`. A row is an object without
+   * the columns that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
+   */
+  rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
+  /**
+   * Runs all steps of a purge except the last, which puts the result in place. It throws what `purge` would throw. So a
+   * purge that cannot succeed is noticed before anything is deleted.
+   */
+  previewPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgePreview>;
+  /**
+   * Takes the lock of the place, looks the people up anew, and calls `onFound`. Then it removes all their rows in one
+   * commit. After it no file of the place has the bytes of values that only these rows had. That holds for data, log,
+   * checkpoint, statistics, write-ahead log, temporary folder and earlier versions of objects. What cannot be reached
+   * is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
+   * days. The same purge, run again, finishes it. If `onFound` throws, nothing is removed.
+   */
+  purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
+}
+
+export interface PurgePreview {
+  readonly people: PeopleFound;
+  /** Tables and files in the place that are not this program's: they stay, and may name the people. */
+  readonly foreign: readonly string[];
+}
+
+export interface PurgeOptions extends PlaceOptions {
+  /**
+   * Called with those who are found, under the lock, before anything is changed. The ledger and the suppression list
+   * get their lines here. It returns the length of the list, which the place remembers.
+   */
+  readonly onFound: (people: PeopleFound) => Promise<number>;
+}
+
+export interface PurgeResult {
+  /** What `onFound` returned last. */
+  readonly suppressionLength: number;
+  readonly rowsRemoved: number;
+  readonly bytesBefore: number;
+  readonly bytesAfter: number;
+  /** Sentences about what may still hold the people and could not be reached: the erasure ends with 3. */
+  readonly unreached: readonly string[];
+  /** Folders of the place with rows of other runs that may be alive; absent if there can be none. */
+  readonly inUse?: readonly string[];
+}

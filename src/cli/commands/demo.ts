@@ -3,7 +3,7 @@ import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
 import type { ResultRow } from '../../engine/session/engine.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
-import type { PlaceOptions } from '../../targets/place-options.ts';
+import type { PlaceOptions } from '../../targets/contract.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { placeOptions, readConfiguration } from '../configuration.ts';

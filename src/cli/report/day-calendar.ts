@@ -3,7 +3,7 @@ import { groupBy } from '../../base/group.ts';
 import { count } from '../../base/quantities.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import type { TargetReport } from '../../targets/maintenance-contract.ts';
+import type { TargetReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
 
 const DAY_STATES = {

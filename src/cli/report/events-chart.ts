@@ -1,6 +1,6 @@
 import { type Day, daysBetween, daysOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
-import type { TargetReport } from '../../targets/maintenance-contract.ts';
+import type { TargetReport } from '../../targets/contract.ts';
 import { type Html, html, table } from './html.ts';
 
 const OTHER_EVENTS = 'all others';

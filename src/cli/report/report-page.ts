@@ -4,7 +4,7 @@
 import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
-import type { TargetReport } from '../../targets/maintenance-contract.ts';
+import type { TargetReport } from '../../targets/contract.ts';
 import { minuteText, percent, timeText } from '../text-layout.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
 import { eventsSection } from './events-chart.ts';

@@ -5,11 +5,11 @@
 import { groupBy } from '../../base/group.ts';
 import { identifier } from '../../base/sql.ts';
 import type { DuckDbColumn } from '../../cells/types/codec.ts';
-import { typeOf } from '../../cells/types/column-types.ts';
-import { STRING } from '../../cells/types/forms.ts';
+import type { ColumnType } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
+import { readType } from '../../table/column-type.ts';
 import { typedColumns } from '../../table/tables.ts';
 import { castToColumnSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
@@ -42,24 +42,20 @@ export async function withTypedRows(
     await checkedStore(unionOf([...filesAlike].map((files) => filesQuery(batch, files))), daysWithIds);
   }
   for (const day of daysWithRows.filter(({ download }) => mayHaveDuplicateIds(download))) {
-    await checkedStore(await numberRows(engine, batch, day), [day]);
-    for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
+    await withNumberedRows(engine, batch, day, (rows) => checkedStore(rows, [day]));
   }
 }
 
 const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, day }));
 
-/** What files that one query reads have in common: the header, and how cells become those texts that are stored. */
+/** What files that one query reads have in common: the header, and as what the texts that are stored are read. */
 function readingOf({ columns, timezone }: PlannedDays, { file, day }: FileOfDay): string {
-  const zone = zoneOf(timezone);
-  const readings = columns
-    .filter(({ type }) => type === 'string' || type === null)
-    .flatMap(({ position }) => {
-      const { forms, isNullText } = day.cells[position];
-      // No cells, and texts as they are, go with each other.
-      const isAsWritten = forms === 0 || (forms & STRING) !== 0;
-      return isAsWritten ? [] : [position, typeOf(forms, zone), isNullText];
-    });
+  const readings = columns.flatMap(({ type, position }): (ColumnType | boolean)[] => {
+    const { forms, isNullText } = day.cells[position];
+    // Such cells go to `_rescued`; a file without any goes with every other.
+    if (type === null) return [isNullText || forms === 0];
+    return type === 'string' ? [readType(type, forms, zoneOf(timezone))] : [];
+  });
   return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }
 
@@ -78,8 +74,13 @@ const STAGE = '_dfinery_stage';
  */
 const KEYS = '_dfinery_keys';
 
-/** Reads a day into temporary tables, where its repeated ids are numbered in the order of its rows. */
-async function numberRows(engine: Engine, batch: PlannedDays, day: PlannedDay): Promise<RowsQuery> {
+/** Calls `store` with the rows of a day in their order, where repeated ids are numbered. */
+async function withNumberedRows(
+  engine: Engine,
+  batch: PlannedDays,
+  day: PlannedDay,
+  store: (rows: RowsQuery) => Promise<void>,
+): Promise<void> {
   await engine.keepOrder();
   const { sql, columns } = unionOf(filesOf(day).map((file) => filesQuery(batch, [file])));
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} AS ${sql}`);
@@ -93,7 +94,8 @@ async function numberRows(engine: Engine, batch: PlannedDays, day: PlannedDay): 
     SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
     FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref
     ORDER BY s.rowid`;
-  return { sql: numberedSql, columns };
+  await store({ sql: numberedSql, columns });
+  for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
 }
 
 /** The SELECT of typed rows: own columns as asked for, then each typed column of the batch in its type. */

@@ -11,7 +11,7 @@ import { realPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { EVENTS } from '../../table/tables.ts';
-import type { PlaceOptions } from '../place-options.ts';
+import type { PlaceOptions } from '../contract.ts';
 import { checkExists, foreignTables, withLoadedFile } from './file-state.ts';
 
 // A file written anew: a copy of all that it holds, without the bytes of removed rows, replaces it.

@@ -8,11 +8,11 @@ import { countForReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/faults.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
-import type { PlaceState, RunRecord, TableState } from '../../table/place-state.ts';
+import type { PlaceState, TableState } from '../../table/place-state.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
-import type { Maintenance, Pruned, TargetReport } from '../maintenance-contract.ts';
+import type { Maintenance, Pruned, TargetReport } from '../contract.ts';
 import { checkExists, readLoadedState, readState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { rowsToReplaceSql, sqlColumns } from './row-tables.ts';
@@ -46,7 +46,7 @@ async function countReport(engine: Engine, state: PlaceState): Promise<TargetRep
     state,
     ...(await countForReport(engine, EVENTS.name, columns, zoneOf(timezone))),
     sizeBytes: statSync(engine.file).size,
-    runs: await readRecords<RunRecord>(engine, RUNS_TABLE),
+    runs: await readRecords(engine, RUNS_TABLE),
   };
 }
 

@@ -11,8 +11,7 @@ import { checkNotMounted } from '../../fs/writability.ts';
 import { type PlaceState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
-import type { People, PurgeOptions, PurgeResult } from '../people-contract.ts';
-import type { PlaceOptions } from '../place-options.ts';
+import type { People, PlaceOptions, PurgeOptions, PurgeResult } from '../contract.ts';
 import { compactDuckDb, withCopy } from './file-copy.ts';
 import { checkExists, foreignTables, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 

@@ -6,16 +6,9 @@ import { rowsByDay } from '../../engine/rows/counts.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
-import {
-  type ColumnChange,
-  type PlaceState,
-  type RunRecord,
-  type TableJson,
-  tableFromJson,
-  tableToJson,
-} from '../../table/place-state.ts';
-import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../table/receipts.ts';
-import { EVENTS, type StoredColumn, TABLES, USER_PROFILES } from '../../table/tables.ts';
+import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../../table/place-state.ts';
+import { nextChangedAt, receiptsOf, removedDays, withPruned } from '../../table/receipts.ts';
+import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
 import { createViews, VIEWS } from './event-views.ts';
 import {
@@ -78,7 +71,7 @@ export async function readState(engine: Engine): Promise<ReadState | undefined> 
     `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE}`,
   );
   const receipts = receiptsOf(
-    (await readRecords<StoredReceipt>(engine, DAYS_TABLE)).map(({ pruned, source, ...receipt }) => ({
+    (await readRecords(engine, DAYS_TABLE)).map(({ pruned, source, ...receipt }) => ({
       ...receipt,
       v: 1,
       ...(pruned && { pruned }),
@@ -91,12 +84,12 @@ export async function readState(engine: Engine): Promise<ReadState | undefined> 
   const placeState: PlaceState = {
     events: {
       timezone: timezone === null ? null : String(timezone),
-      columns: await readRecords<StoredColumn>(engine, COLUMNS_TABLE),
+      columns: await readRecords(engine, COLUMNS_TABLE),
       receipts: withPruned(receipts, daysWithoutRows, nextChangedAt(receipts, engine.clock.now())),
       exportState: parseState(jsonOf(String(state))),
-      changes: await readRecords<ColumnChange>(engine, CHANGES_TABLE),
+      changes: await readRecords(engine, CHANGES_TABLE),
     },
-    lastRun: (await readRecords<RunRecord>(engine, RUNS_TABLE)).at(-1),
+    lastRun: (await readRecords(engine, RUNS_TABLE)).at(-1),
     suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
     user_profiles: hasProfiles ? tableFromJson(jsonOf(String(profiles)) as TableJson) : undefined,
   };

@@ -1,5 +1,8 @@
 import { identifier, literal } from '../../base/sql.ts';
 import type { Engine, ResultRow, SqlValue } from '../../engine/session/engine.ts';
+import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
+import type { StoredReceipt } from '../../table/receipts.ts';
+import type { StoredColumn } from '../../table/tables.ts';
 
 // The tables beside `events` with a row for each record of the state, and how records are read and stored.
 
@@ -14,15 +17,15 @@ const JSON_SQL_BY_TYPE = {
 } as const;
 
 /** A table with a row for each record. `columns`: in their order, each with the record's member and a type. */
-export interface RecordTable {
+export interface RecordTable<T> {
   readonly name: string;
   readonly comment: string;
   /** The column by which records are ordered. */
   readonly orderBy: string;
-  readonly columns: Readonly<Record<string, readonly [member: string, type: keyof typeof JSON_SQL_BY_TYPE]>>;
+  readonly columns: Readonly<Record<string, readonly [member: keyof T & string, type: keyof typeof JSON_SQL_BY_TYPE]>>;
 }
 
-export const DAYS_TABLE = {
+export const DAYS_TABLE: RecordTable<StoredReceipt> = {
   name: '_dfinery_days',
   comment: 'A receipt of each day: the verified download that its rows come from.',
   orderBy: 'event_date',
@@ -44,9 +47,9 @@ export const DAYS_TABLE = {
     verified_at: ['verified_at', 'TIMESTAMPTZ'],
     source: ['source', 'VARCHAR'],
   },
-} satisfies RecordTable;
+};
 
-export const COLUMNS_TABLE = {
+export const COLUMNS_TABLE: RecordTable<StoredColumn> = {
   name: '_dfinery_columns',
   comment: 'The columns of events: their names in the export, groups and types.',
   orderBy: 'position',
@@ -61,9 +64,9 @@ export const COLUMNS_TABLE = {
     position: ['position', 'INTEGER'],
     first_shape: ['firstShape', 'VARCHAR'],
   },
-} satisfies RecordTable;
+};
 
-export const CHANGES_TABLE = {
+export const CHANGES_TABLE: RecordTable<ColumnChange> = {
   name: '_dfinery_changes',
   comment: 'When a column was added, changed its type, or was missing for the first time.',
   orderBy: 'changed_at',
@@ -76,9 +79,9 @@ export const CHANGES_TABLE = {
     event_date: ['day', 'DATE'],
     shape: ['shape', 'VARCHAR'],
   },
-} satisfies RecordTable;
+};
 
-export const RUNS_TABLE = {
+export const RUNS_TABLE: RecordTable<RunRecord> = {
   name: '_dfinery_runs',
   comment: 'A row for each run that loaded this file.',
   orderBy: 'began',
@@ -93,22 +96,22 @@ export const RUNS_TABLE = {
     exports: ['exports', 'BIGINT'],
     bytes: ['bytes', 'BIGINT'],
   },
-} satisfies RecordTable;
+};
 
-export const RECORD_TABLES = [DAYS_TABLE, COLUMNS_TABLE, CHANGES_TABLE, RUNS_TABLE];
+export const RECORD_TABLES: readonly RecordTable<never>[] = [DAYS_TABLE, COLUMNS_TABLE, CHANGES_TABLE, RUNS_TABLE];
 
-export async function makeRecordTable(engine: Engine, { name, comment, columns }: RecordTable): Promise<void> {
+export async function makeRecordTable(engine: Engine, { name, comment, columns }: RecordTable<never>): Promise<void> {
   const columnsSql = Object.entries(columns).map(([column, [, type]]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(comment)}`);
 }
 
-/** Reads all records of a table in their order. */
-export async function readRecords<T extends object>(engine: Engine, table: RecordTable): Promise<T[]> {
+/** Reads all records of a table in their order. A member is null where its column is. */
+export async function readRecords<T extends object>(engine: Engine, table: RecordTable<T>): Promise<T[]> {
   return (await readRows(engine, table)).map(({ rowid: _rowid, ...record }) => record as T);
 }
 
-async function readRows(engine: Engine, { name, orderBy, columns }: RecordTable): Promise<ResultRow[]> {
+async function readRows(engine: Engine, { name, orderBy, columns }: RecordTable<never>): Promise<ResultRow[]> {
   const select = Object.entries(columns).map(([column, [member, type]]) => {
     const columnSql = identifier(column);
     return `${JSON_SQL_BY_TYPE[type]?.(columnSql) ?? columnSql} AS ${identifier(member)}`;
@@ -118,13 +121,17 @@ async function readRows(engine: Engine, { name, orderBy, columns }: RecordTable)
   return rows.map((row) => Object.fromEntries(Object.entries(row).map(([member, value]) => [member, toNumber(value)])));
 }
 
-export async function addRecords(engine: Engine, table: RecordTable, records: readonly object[]): Promise<void> {
+export async function addRecords(engine: Engine, table: RecordTable<never>, records: readonly object[]): Promise<void> {
   const rows = records.map((record) => valuesOf(table, record));
   if (rows.length > 0) await engine.append(table.name, rows);
 }
 
 /** Makes these the records of a table. Those that it has already stay as they are. */
-export async function replaceRecords(engine: Engine, table: RecordTable, records: readonly object[]): Promise<void> {
+export async function replaceRecords(
+  engine: Engine,
+  table: RecordTable<never>,
+  records: readonly object[],
+): Promise<void> {
   const textOf = (record: object) => JSON.stringify(valuesOf(table, record));
   const storedRowIds = new Map((await readRows(engine, table)).map((row) => [textOf(row), row.rowid]));
   const texts = new Set(records.map(textOf));
@@ -134,7 +141,7 @@ export async function replaceRecords(engine: Engine, table: RecordTable, records
   await addRecords(engine, table, addedRecords);
 }
 
-function valuesOf({ columns }: RecordTable, record: object): SqlValue[] {
+function valuesOf({ columns }: RecordTable<never>, record: object): SqlValue[] {
   const fields: { readonly [member: string]: SqlValue | undefined } = { ...record };
   return Object.values(columns).map(([member]) => fields[member] ?? null);
 }

@@ -7,8 +7,7 @@ import type { Difference } from '../../engine/rows/check-rows.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { RunRecord } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
-import type { OpenOptions } from '../contract.ts';
-import type { PlaceOptions } from '../place-options.ts';
+import type { OpenOptions, PlaceOptions } from '../contract.ts';
 import type { FileLayout, LocalFiles } from './local-files.ts';
 import type { PlaceVersion, PlannedChange } from './place-version.ts';
 

@@ -7,7 +7,7 @@ import { countForReport } from '../../engine/rows/report-counts.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
-import type { Maintenance, Pruned, TargetReport } from '../maintenance-contract.ts';
+import type { Maintenance, Pruned, TargetReport } from '../contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions } from './format.ts';
 import { describeFile, fingerprint } from './parquet-file.ts';

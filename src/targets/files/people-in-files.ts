@@ -13,7 +13,7 @@ import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
-import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../people-contract.ts';
+import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions } from './format.ts';
 import { bytesIn, type Change, type FileChange } from './place-version.ts';

@@ -1,7 +1,7 @@
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { newState, type PlaceState, type TableState } from '../../../src/table/place-state.ts';
 import { receiptsOf, type StoredReceipt } from '../../../src/table/receipts.ts';
-import type { TargetReport } from '../../../src/targets/maintenance-contract.ts';
+import type { TargetReport } from '../../../src/targets/contract.ts';
 
 /** A name made of markup and of characters that turn the direction of the text. */
 export const HOSTILE = `<b onclick="x">&'\u202e`;

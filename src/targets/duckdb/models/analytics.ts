@@ -8,7 +8,7 @@ import type { Engine } from '../../../engine/session/engine.ts';
 import { foldName } from '../../../table/names.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { isItemGroup, type StoredColumn, typedColumns } from '../../../table/tables.ts';
-import type { PlaceOptions } from '../../place-options.ts';
+import type { PlaceOptions } from '../../contract.ts';
 import { withLoadedFile } from '../file-state.ts';
 import { MODELS, type Model } from './models.ts';
 
