@@ -121,7 +121,7 @@ export const isComplete = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<
   receipts.get(day)?.is_over === true || gaps.has(day);
 
 /** A stored state that this run must not use: exit 2. `advice` is for the command line. */
-export class StateError extends UserError {
+class StateError extends UserError {
   override readonly name = 'StateError';
 
   constructor(statement: string, advice: string) {
