@@ -7,7 +7,7 @@ import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import type { ObservedService } from '../../extract/observed-service.ts';
 import { cursorOf } from '../../extract/which-days.ts';
-import type { RecordStream } from '../records/streams.ts';
+import type { StreamName } from '../records/streams.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
 
@@ -18,7 +18,6 @@ const KEPT_DAYS = 35;
 export class EventStream {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
-  readonly recordStream: RecordStream;
   readonly #service: ObservedService;
   readonly #outcome: DaysOutcome;
   #state: ExportState | undefined;
@@ -26,7 +25,6 @@ export class EventStream {
   constructor(output: StreamOutput, plan: StreamPlan, deps: ExtractDeps) {
     this.plan = plan;
     this.output = output;
-    this.recordStream = { name: plan.name, schemas: output.schemas };
     this.#service = deps.service;
     this.#outcome = new DaysOutcome(plan, deps);
     this.#state = plan.state;
@@ -42,23 +40,25 @@ export class EventStream {
     if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
   }
 
+  get name(): StreamName {
+    return this.plan.name;
+  }
+
   wants(day: Day): boolean {
     return this.output.isRunning && this.plan.days.includes(day);
   }
 
   /** Takes the result of a day; true if its records are to be written. It may end the stream with a failure. */
   async take(result: DayResult): Promise<boolean> {
-    try {
+    const download = await this.output.attempt(() => {
       if (result.kind === 'downloaded' && this.plan.keepsRepetition) this.#requireEndDay();
-      const download = this.#outcome.add(result);
+      const checkedDay = this.#outcome.add(result);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
       const { failure } = this.#outcome;
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
-      return download !== undefined;
-    } catch (error) {
-      await this.output.fail(error);
-      return false;
-    }
+      return checkedDay;
+    });
+    return download !== undefined;
   }
 
   /**
@@ -79,12 +79,10 @@ export class EventStream {
   /** Writes COMPLETE behind the last day; a failure if a day was lost, or if nothing could be read. */
   async completeAfter(day: Day): Promise<void> {
     if (this.plan.days.at(-1) !== day) return;
-    try {
+    await this.output.attempt(() => {
       this.#outcome.finish();
-      await this.output.writeStatus('COMPLETE');
-    } catch (error) {
-      await this.output.fail(error);
-    }
+      return this.output.writeStatus('COMPLETE');
+    });
   }
 
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */

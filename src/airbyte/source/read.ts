@@ -38,13 +38,13 @@ export const read: Verb = async (context) => {
   try {
     const extract = extractDeps(config, service, context, suppressionOf(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
-    const profileOutput = outputs.find(({ name, configured }) => {
-      const isProfileStream = configured.descriptor.namespace === undefined && name === PROFILE_STREAM;
-      return config.userProfiles && isProfileStream;
-    });
-    if (profileOutput !== undefined) await readProfiles(profileOutput, deps);
-    const eventOutputs = outputs.filter((output) => output !== profileOutput);
-    await readEvents(eventOutputs, context.states, deps);
+    const isProfiles = ({ key }: StreamOutput) => config.userProfiles && key === streamKey({ name: PROFILE_STREAM });
+    for (const output of outputs.filter(isProfiles)) await readProfiles(output, deps);
+    await readEvents(
+      outputs.filter((output) => !isProfiles(output)),
+      context.states,
+      deps,
+    );
   } catch (error) {
     // After a stop, or with a closed stdout, the first error is the one to report.
     for (const output of outputs) if (output.isRunning) await output.writeStatus('INCOMPLETE').catch(() => {});
@@ -63,19 +63,16 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   const { config, heartbeat } = deps;
   const write = async (snapshot: CheckedDay) => {
     await output.writeStatus('RUNNING');
-    const recordStream = { name: PROFILE_STREAM, schemas: output.schemas } as const;
-    const [recordCount] = await writeDay(snapshot, [{ output, recordStream }], deps);
+    const [recordCount] = await writeDay(snapshot, [{ name: PROFILE_STREAM, output }], deps);
     const { requested_at, filters } = snapshot.receipt;
     await output.writeState({ version: 1, requested_at, filters }, recordCount);
   };
   await output.writeStatus('STARTED');
-  try {
+  await output.attempt(async () => {
     const due = { stored: undefined, fingerprint: profileFingerprint(config) };
     await heartbeat.beatWhile(loadSnapshot(due, deps, write));
     await output.writeStatus('COMPLETE');
-  } catch (error) {
-    await output.fail(error);
-  }
+  });
 }
 
 /**
@@ -87,14 +84,8 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   const now = deps.clock.now();
   const streams: EventStream[] = [];
   for (const output of outputs) {
-    const { configured } = output;
-    try {
-      const plan = planStream(configured, states.get(streamKey(configured.descriptor)), deps.config, now);
-      streams.push(new EventStream(output, plan, { ...deps, logger }));
-    } catch (error) {
-      await output.writeStatus('STARTED');
-      await output.fail(error);
-    }
+    const plan = await output.attempt(() => planStream(output.configured, states.get(output.key), deps.config, now));
+    if (plan !== undefined) streams.push(new EventStream(output, plan, { ...deps, logger }));
   }
   for (const stream of streams) await stream.start();
   for (const { plan } of streams) logNotes(plan, logger);
@@ -135,12 +126,12 @@ async function takeDay(result: DayResult, streams: readonly EventStream[], deps:
 /** Writes the records of a day. Returns how many each stream got. */
 async function writeDay(
   { files, receipt }: CheckedDay,
-  streams: readonly Pick<EventStream, 'output' | 'recordStream'>[],
+  streams: readonly Pick<EventStream, 'name' | 'output'>[],
   { config, writer, clock, signal }: ReadDeps,
 ): Promise<readonly number[]> {
   const written = await writeRecords(
     { files },
-    streams.map(({ recordStream }) => recordStream),
+    streams.map(({ name, output: { schemas } }) => ({ name, schemas })),
     (lines) => writer.writeBytes(lines),
     { timezone: config.timezone, emittedAt: clock.now(), signal },
   );

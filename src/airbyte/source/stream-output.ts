@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
-import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
+import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
 import type { WrittenStream } from '../records/record-encoder.ts';
@@ -11,6 +11,8 @@ export class StreamOutput {
   readonly configured: ConfiguredStream;
   /** JSON schemas of the properties that are sent; undefined for one that only the primary key names. */
   readonly schemas: ReadonlyMap<string, unknown>;
+  /** One text for name and namespace. */
+  readonly key: string;
   /** True from STARTED to COMPLETE or INCOMPLETE. */
   isRunning = false;
   failure: UserError | undefined;
@@ -19,8 +21,9 @@ export class StreamOutput {
   readonly #loggedColumns = new Set<string>();
 
   constructor(configured: ConfiguredStream, context: VerbContext) {
-    const { primaryKey, properties } = configured;
+    const { descriptor, primaryKey, properties } = configured;
     this.configured = configured;
+    this.key = streamKey(descriptor);
     this.schemas = new Map([...primaryKey.map((name): [string, unknown] => [name, undefined]), ...properties]);
     this.#context = context;
   }
@@ -73,6 +76,16 @@ export class StreamOutput {
     );
   }
 
+  /** Does a part of the work; its failure ends the stream, as `fail` does. Returns undefined then. */
+  async attempt<T>(work: () => T | Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      await this.fail(error);
+      return undefined;
+    }
+  }
+
   /**
    * Ends the stream with a failure; its last state remains valid. Throws what is none: a stop, a closed stdout, a
    * defect.
@@ -81,6 +94,7 @@ export class StreamOutput {
     const { writer, clock, redactor, signal } = this.#context;
     if (signal.aborted || !(error instanceof UserError)) throw error;
     this.failure = error;
+    if (!this.isRunning) await this.writeStatus('STARTED');
     await writer.write(errorTrace(error, clock.now(), redactor.mask, this.configured.descriptor));
     await this.writeStatus('INCOMPLETE');
   }
