@@ -62,7 +62,7 @@ export class BatchFiles {
     await withTypedRows(engine, { ...this.#planned, days: [plannedDay] }, async (typed) => {
       const filled = new Set(typed.columns.map(({ name }) => name));
       const isInFile = ({ name, group }: PlannedColumn) => isUniform || group === 'system' || filled.has(name);
-      const ownColumns = columnsOf({ columns: [], timezone });
+      const ownColumns = [...columnsOf({ columns: [], timezone })].map(([name, type]) => ({ name, type }));
       const query = selectRowsSql(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
       file = await localFiles.write(table.name, { query, receipt, snapshot });
       return file.rows;

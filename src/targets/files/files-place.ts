@@ -92,7 +92,7 @@ export class FilesPlace {
 
   /** Names the damaged files of the version. */
   warnOfDamage(): void {
-    for (const message of this.version.damage) {
+    for (const message of this.log.damage) {
       this.#options.logger.warn('files.damaged', `${this.address}: ${message}`);
     }
   }
@@ -108,7 +108,7 @@ export class FilesPlace {
     if (dayFiles.length === 0 || state === undefined) return undefined;
     const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.localFiles.fetch(file));
     const names = new Set(dayFiles.flatMap(({ columns }) => [...columns.keys()]));
-    const values = this.localFiles.layout.columnsOf(state).map(({ name, type }) => {
+    const values = [...this.localFiles.layout.columnsOf(state)].map(([name, type]) => {
       const value = names.has(name) ? identifier(name) : 'NULL';
       return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
     });

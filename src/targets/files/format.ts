@@ -15,9 +15,11 @@ import type { PlaceVersion, PlannedChange } from './place-version.ts';
 export interface FilesLog {
   /** The version that was read or committed last; undefined before the first commit. */
   readonly version: PlaceVersion | undefined;
+  /** Of the version: a sentence about each table with files that are damaged, or older than their receipts. */
+  readonly damage: readonly string[];
   /**
-   * Reads the latest version; false if it is the one that was known. For a load of profiles it throws a configuration failure if others' files lie
-   * where their table would.
+   * Reads the latest version; false if it is the one that was known. For a load of profiles it throws a configuration
+   * failure if others' files lie where their table would.
    */
   read(): Promise<boolean>;
   /**
@@ -27,10 +29,9 @@ export interface FilesLog {
   hasReplacedFiles?(): boolean;
   /**
    * Reads the latest version, has a change of it planned, and makes that visible, together with the state. It also
-   * finishes what a killed run left half-way. A change
-   * after which all is as before leaves no trace, unless it is a purge. Once it returns, no crash undoes it. If another
-   * writer commits to a table first, it removes the new files of that table, and throws a transient failure. A change
-   * of the table before stays.
+   * finishes what a killed run left half-way. A change after which all is as before leaves no trace, unless it is a
+   * purge. Once it returns, no crash undoes it. If another writer commits to a table first, it removes the new files of
+   * that table, and throws a transient failure. A change of the table before stays.
    */
   commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */

@@ -2,21 +2,19 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
-import type { DuckDbColumn } from '../../cells/types/codec.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
 import { fetchColumns } from './fetch-columns.ts';
 import {
-  columnTypes,
   type FileContent,
   PARTITION_COLUMN,
   selectConformed,
   type TableColumns,
   writeParquet,
 } from './parquet-file.ts';
-import type { Change, FileChange, LiveFile, NewFile } from './place-version.ts';
+import type { Change, ColumnTypes, FileChange, LiveFile, NewFile } from './place-version.ts';
 
 /** Where the files of a format are, and which columns they have. */
 export interface FileLayout {
@@ -25,7 +23,7 @@ export interface FileLayout {
   /** The path of a new file, from the root of the storage. */
   newPath(day: Day, table: Table['name']): string;
   /** All columns that a file can have, in their order, with their types. */
-  columnsOf(columns: TableColumns): DuckDbColumn[];
+  columnsOf(columns: TableColumns): ColumnTypes;
 }
 
 /** The files of a place on this machine: fetched, and written for a commit. */
@@ -77,10 +75,10 @@ export class LocalFiles {
     if (receipt.rows_stored === 0) return undefined;
     const local = await this.fetch(file);
     const { isUniform, columnsOf } = this.layout;
-    const columns = columnsOf(table).filter(({ name }) => isUniform || file.columns.has(name));
+    const columns = [...columnsOf(table).keys()].filter((name) => isUniform || file.columns.has(name));
     // The condition may be about a column that the file lacks.
     const conformed = selectConformed(local, file.columns, table);
-    const names = columns.map(({ name }) => identifier(name)).join(', ');
+    const names = columns.map(identifier).join(', ');
     const query = `SELECT ${names} FROM (${conformed}) WHERE NOT ${leavingSql}`;
     const snapshot = file.table === USER_PROFILES.name ? table : undefined;
     const written = await this.write(file.table, { query, receipt, snapshot });
@@ -88,22 +86,17 @@ export class LocalFiles {
     throw new RangeError(`${local} came to ${written.rows} rows instead of ${receipt.rows_stored}`);
   }
 
-  /** Writes the outdated files anew, one after the other, but for those that a change replaces. */
-  async *conform(files: readonly LiveFile[], { state, files: changed }: Change): AsyncGenerator<FileChange> {
-    const changedDays = new Set(changed.flatMap(({ table, day }) => (table === EVENTS.name ? [day] : [])));
-    for (const file of this.outdatedFiles(files, state)) {
-      const { table, day } = file;
-      if (!changedDays.has(day)) yield { table, day, file: await this.rewrite(file, state) };
+  /** Writes those files of days anew, one after the other, that have other columns after a change, or other types. */
+  async *conform(files: readonly LiveFile[], { state, files: changes }: Change): AsyncGenerator<FileChange> {
+    const types = this.layout.columnsOf(state.events);
+    for (const file of files) {
+      const { table, day, columns } = file;
+      const isReplaced = changes.some((change) => change.table === table && change.day === day);
+      if (isReplaced || table !== EVENTS.name) continue;
+      const isComplete = !this.layout.isUniform || columns.size === types.size;
+      if (isComplete && [...columns].every(([name, type]) => types.get(name) === type)) continue;
+      yield { table, day, file: await this.rewrite(file, state) };
     }
-  }
-
-  /** Those files of `events` that have other columns than the table in a state, or columns of other types. */
-  outdatedFiles(files: readonly LiveFile[], state: PlaceState): LiveFile[] {
-    const types = columnTypes(this.layout.columnsOf(state.events));
-    const hasOtherColumns = ({ columns }: LiveFile) =>
-      (this.layout.isUniform && columns.size !== types.size) ||
-      [...columns].some(([name, type]) => types.get(name) !== type);
-    return files.filter((file) => file.table === EVENTS.name && hasOtherColumns(file));
   }
 
   /** A free path in the folder of this run. */

@@ -29,23 +29,13 @@ export const maintenanceOf = (format: FilesFormat): Maintenance => ({
 /** Compares every file with the log. If all are whole, it compares the rows with the receipts. */
 async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<Verified> {
   const { engine, version } = place;
-  const { state, damage } = version;
-  const differences = [
-    ...((await place.log.check?.()) ?? []),
-    ...damage.map((message) => difference('files', message)),
-  ];
+  const { state } = version;
+  const differences = (await place.log.check?.()) ?? [];
   for (const file of version.files) {
     signal?.throwIfAborted();
     differences.push(...(await checkFile(place, file)));
   }
   const warnings = dayWarnings(state.events);
-  const outdatedCount = place.localFiles.outdatedFiles(version.files, state).length;
-  if (outdatedCount > 0) {
-    warnings.push(
-      `${plainCount(outdatedCount, 'file has', 'files have')} older columns, since a run was killed: the next sync ` +
-        'mends them.',
-    );
-  }
   if (differences.length > 0) return { differences, warnings };
   for (const table of TABLES) {
     const tableState = state[table.name];

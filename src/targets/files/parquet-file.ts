@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { type Day, isDay } from '../../base/days.ts';
 import { identifier, literal, pathLiteral } from '../../base/sql.ts';
 import { VERSION } from '../../base/version.ts';
-import type { DuckDbColumn, DuckDbType } from '../../cells/types/codec.ts';
+import type { DuckDbType } from '../../cells/types/codec.ts';
 import { COLUMN_TYPES, type ColumnType, codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { castToColumnSql, duckDbTypeOf } from '../../engine/column-sql.ts';
@@ -44,18 +44,15 @@ export function dayOfFolder(path: string): Day | undefined {
 }
 
 /** All columns that a file can have but its partition, in their order. `loadedAt`: the type of `_loaded_at`. */
-export const parquetColumns = (
-  { columns, timezone }: TableColumns,
-  loadedAt: DuckDbType = 'TIMESTAMP',
-): DuckDbColumn[] => [
-  { name: '_key', type: 'VARCHAR' },
-  { name: '_rescued', type: 'VARCHAR' },
-  { name: '_loaded_at', type: loadedAt },
-  ...typedColumns(columns).map(({ name, type }) => ({ name, type: codecOf(type, zoneOf(timezone)).duckdb })),
-];
-
-export const columnTypes = (columns: readonly DuckDbColumn[]): ColumnTypes =>
-  new Map(columns.map(({ name, type }) => [name, type]));
+export function parquetColumns({ columns, timezone }: TableColumns, loadedAt: DuckDbType = 'TIMESTAMP'): ColumnTypes {
+  const zone = zoneOf(timezone);
+  return new Map([
+    ['_key', 'VARCHAR'],
+    ['_rescued', 'VARCHAR'],
+    ['_loaded_at', loadedAt],
+    ...typedColumns(columns).map(({ name, type }) => [name, codecOf(type, zone).duckdb] as const),
+  ]);
+}
 
 /** The columns of a Parquet file, as they are in it. */
 export async function describeFile(engine: Engine, path: string): Promise<ColumnTypes> {
@@ -143,7 +140,7 @@ async function countAbsent(engine: Engine, path: string, lists: readonly string[
  */
 export function selectConformed(path: string, inFile: ColumnTypes, { columns, timezone }: TableColumns): string {
   const zone = zoneOf(timezone);
-  const ownColumns = parquetColumns({ columns: [], timezone }).map(({ name }) => name);
+  const ownColumns = parquetColumns({ columns: [], timezone }).keys();
   const stored = new Map([...inFile].map(([name, type]) => [name, columnTypeOf(type, zone)]));
   const values = typedColumns(columns).map(({ name, type }) => {
     const before = stored.get(name);

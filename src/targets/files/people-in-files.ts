@@ -81,7 +81,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
     const rowsRemoved = people.rowCount + people.suppressedOthers.rowCount;
     const unerased = await eraseBytes(place, options.signal);
     const { inUse, unswept } = await sweepRuns(place);
-    const damaged = place.version.damage.map((message) => `They may hold the people: ${message}`);
+    const damaged = place.log.damage.map((message) => `They may hold the people: ${message}`);
     const unreached = [...unerased, ...damaged, ...unswept];
     return { suppressionLength, rowsRemoved, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
   });

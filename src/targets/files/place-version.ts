@@ -44,8 +44,6 @@ export interface PlaceVersion {
   readonly state: PlaceState;
   /** The live files. Profiles have one, or none if they have no row. */
   readonly files: readonly LiveFile[];
-  /** A sentence about each table with files that are damaged, or older than their receipts: these stay. */
-  readonly damage: readonly string[];
 }
 
 /** The size of all live files. */

@@ -68,15 +68,15 @@ describe('a Parquet folder', () => {
 
   it('is read, verified and mended where a run was killed before a file had its new columns', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
-    await place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
-    const after = state();
-    rmSync(place.place, { recursive: true });
-    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
-    writeFileSync(
-      join(place.place, '_dfinery.json'),
-      JSON.stringify({ ...state(), events: { ...state().events, columns: after.events.columns } }),
-    );
-    expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining('2 files')] });
+    const lock = join(place.place, '_dfinery/lock');
+    const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
+      await real(from, to);
+      if (to === join(place.place, '_dfinery.json')) writeFileSync(lock, ownerText());
+    };
+    const loading = () => place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
+    await expect(withCall(fs.promises, 'rename', rename, loading)).rejects.toMatchObject({ exitCode: 3 });
+    rmSync(lock);
+    expect((await place.verify()).differences).toEqual([]);
     expect(await place.find(['m1'])).toMatchObject({ rowCount: 2 });
     expect(await place.report()).toMatchObject({ rows: 2 });
     await place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
@@ -110,7 +110,7 @@ describe('a Parquet folder', () => {
       const receipt = (await place.state())?.events.receipts.get(D1);
       await place.load([[place.of(D3, [{ id: 'c' }])]]);
       expect((await place.state())?.events.receipts.get(D1)).toEqual(receipt);
-      expect(state().events.days[0].file.modified).toBe(statSync(fileOf(D1)).mtimeMs);
+      expect(state().files[0].modified).toBe(statSync(fileOf(D1)).mtimeMs);
       expect([warnings(), (await place.verify()).differences]).toEqual([[], []]);
     });
 

@@ -6,7 +6,7 @@ import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { typedColumns } from '../../../table/tables.ts';
-import { columnTypes, PARTITION_COLUMN } from '../parquet-file.ts';
+import { PARTITION_COLUMN } from '../parquet-file.ts';
 import type { Change, FileChange, LiveFile, NewFile } from '../place-version.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';
@@ -90,7 +90,7 @@ export function liveFilesOf(
   state: TableState,
   address: string,
 ): Map<Day, LiveFile> {
-  const types = columnTypes(deltaColumns(state));
+  const types = deltaColumns(state);
   // Profiles have no partitions: their day is that of their receipt.
   const [receiptDay] = state.receipts.keys();
   const files = new Map<Day, LiveFile>();

@@ -55,6 +55,8 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
 
 /** The logs of both tables of a place as one. */
 class DeltaLog implements FilesLog {
+  /** A commit is one step. */
+  readonly damage = [];
   readonly #localFiles: LocalFiles;
   readonly #storage: Storage;
   readonly #mode: OpenMode;
@@ -87,8 +89,6 @@ class DeltaLog implements FilesLog {
         lastRun: this.#lastRun,
       },
       files: [...(events?.files.values() ?? []), ...(hasProfiles ? profiles.files.values() : [])],
-      // A commit is one step.
-      damage: [],
     };
   }
 

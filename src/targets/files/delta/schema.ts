@@ -1,8 +1,9 @@
 import { DAY_MS } from '../../../base/clock.ts';
 import { configError } from '../../../base/errors.ts';
-import { DUCKDB_SCALARS, type DuckDbColumn, scalarOf } from '../../../cells/types/codec.ts';
+import { DUCKDB_SCALARS, scalarOf } from '../../../cells/types/codec.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { PARTITION_COLUMN, parquetColumns, type TableColumns } from '../parquet-file.ts';
+import type { ColumnTypes } from '../place-version.ts';
 import type { MetaData, Protocol } from './protocol/actions.ts';
 
 /** Characters that readers refuse in a column's name. */
@@ -15,7 +16,7 @@ export const readableName = (source: string): string => source.replaceAll(REFUSE
  * All columns that a file can have. Not every reader of Delta knows a timestamp without a zone. So a table whose
  * datetimes are instants has none: there `_loaded_at` is an instant, too.
  */
-export const deltaColumns = (state: TableColumns): DuckDbColumn[] =>
+export const deltaColumns = (state: TableColumns): ColumnTypes =>
   parquetColumns(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');
 
 /** Profiles have no partitions. */
@@ -23,7 +24,7 @@ export const partitionColumnsOf = (table: Table['name']): string[] => (table ===
 
 /** The schema of the table with these columns, as the log writes it. */
 export function schemaString(state: TableColumns, table: Table['name']): string {
-  const fields = deltaColumns(state).map(({ name, type }) => {
+  const fields = [...deltaColumns(state)].map(([name, type]) => {
     const { scalar, isList } = scalarOf(type);
     const { delta } = DUCKDB_SCALARS[scalar];
     return { name, type: isList ? { type: 'array', elementType: delta, containsNull: true } : delta };

@@ -15,6 +15,7 @@ import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newState, type RunRecord } from '../../../table/place-state.ts';
+import { damagedWarning } from '../../../table/place-warnings.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
@@ -46,15 +47,10 @@ export const PARQUET: FilesFormat = {
 };
 
 /** A folder before its first commit. */
-const emptyFolder = (timezone: string | null): FolderVersion => ({
-  state: newState(timezone),
-  files: [],
-  damaged: new Map(),
-  damage: [],
-  removedDays: [],
-  recordedProfiles: undefined,
-  text: undefined,
-});
+function emptyFolder(timezone: string | null): FolderVersion {
+  const state = newState(timezone);
+  return { state, files: [], damaged: new Set(), removedDays: [], recorded: { state, files: new Map(), text: '' } };
+}
 
 /** A change of nothing. */
 const unchanged = (version: FolderVersion | undefined): Change | undefined =>
@@ -84,7 +80,19 @@ class FolderLog implements FilesLog {
       const { storage } = this.#localFiles;
       if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
     }
-    return before?.text !== this.version?.text || this.#areReplaced(before);
+    return before?.recorded.text !== this.version?.recorded.text || this.#areReplaced(before);
+  }
+
+  get damage(): string[] {
+    const damaged = this.version?.damaged ?? new Set<string>();
+    const days = [...damaged].flatMap((path) => dayOfPath(path) ?? []);
+    const profilesWarning =
+      'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
+      'user_profiles set to true.';
+    return [
+      ...(days.length === 0 ? [] : [damagedWarning(days)]),
+      ...(damaged.has(PROFILES_FILE) ? [profilesWarning] : []),
+    ];
   }
 
   hasReplacedFiles(): boolean {
@@ -127,12 +135,14 @@ class FolderLog implements FilesLog {
     return paths.filter((path) => !isOwn(path)).sort();
   }
 
-  /** Finds files of others that readers see among those of the tables. */
+  /** Finds damaged files, and files of others that readers see among those of the tables. */
   async check(): Promise<Difference[]> {
     const isSeen = (path: string) =>
       path.endsWith('.parquet') && (path.startsWith(`${EVENTS.name}/`) || this.#hasProfiles);
-    const seen = (await this.foreign()).filter(isSeen);
-    return seen.map((name) => difference('files', `${name} is not of this program, and readers see it`));
+    const seen = (await this.foreign())
+      .filter(isSeen)
+      .map((path) => `${path} is not of this program, and readers see it`);
+    return [...this.damage, ...seen].map((message) => difference('files', message));
   }
 
   /** True if the file of profiles is one of this program, also if it is damaged. */

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { dirname } from 'node:path';
 import validFolder from '../../../../schemas/files-state.validator';
 import type { Day } from '../../../base/days.ts';
@@ -8,13 +7,11 @@ import {
   type PlaceState,
   type RunRecord,
   type TableJson,
-  type TableState,
   tableFromJson,
   tableToJson,
 } from '../../../table/place-state.ts';
-import type { StoredReceipt } from '../../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { dayFolder, dayOfFolder } from '../parquet-file.ts';
+import { dayFolder, dayOfFolder, parquetColumns } from '../parquet-file.ts';
 import type { ColumnTypes, LiveFile } from '../place-version.ts';
 import { checked, parseJson, refuseNewer } from '../stored-state.ts';
 
@@ -41,91 +38,78 @@ export interface FolderFile extends LiveFile {
   readonly modified: number;
   /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
   readonly writtenAt: string;
-  /** Hash of its columns and their types. */
-  readonly schema: string;
 }
 
-/** What the state keeps of a file. */
-export type RecordedFile = Omit<FolderFile, 'columns'>;
+/** A file as the state has it. */
+export interface RecordedFile extends Omit<FolderFile, 'columns'> {
+  /** Undefined if they are not those of the table in the state: the file says which it has. */
+  readonly columns: ColumnTypes | undefined;
+}
 
 /** All that `_dfinery.json` holds. */
-interface StateFile {
+export interface FolderState {
   readonly state: PlaceState;
   /** By path. */
   readonly files: ReadonlyMap<string, RecordedFile>;
 }
 
-/** A hash of columns in their order, with their types. */
-export const schemaOf = (columns: ColumnTypes): string =>
-  createHash('sha256')
-    .update(JSON.stringify([...columns]))
-    .digest('hex')
-    .slice(0, 16);
-
-interface FileJson extends Pick<FolderFile, 'rows' | 'bytes' | 'modified' | 'sha256' | 'schema'> {
+interface FileJson extends Pick<FolderFile, 'table' | 'day' | 'rows' | 'bytes' | 'modified' | 'sha256'> {
   readonly written_at: string;
-}
-
-interface TableOfFolder extends Omit<TableJson, 'days'> {
-  readonly days: readonly (StoredReceipt & { readonly file?: FileJson })[];
+  readonly has_other_columns: boolean;
 }
 
 interface FolderJson {
   readonly v: number;
   readonly writer: string;
-  readonly suppression_length?: number;
-  readonly last_run?: RunRecord;
-  readonly events: TableOfFolder;
-  readonly user_profiles?: TableOfFolder;
+  readonly suppression_length?: number | undefined;
+  readonly last_run?: RunRecord | undefined;
+  readonly events: TableJson;
+  readonly user_profiles?: TableJson | undefined;
+  readonly files: readonly FileJson[];
 }
 
-/** The member `file` of a day, or of the profiles. */
-const fileMember = (file: RecordedFile | undefined): { readonly file?: FileJson } => {
-  if (file === undefined) return {};
-  const { rows, bytes, modified, writtenAt: written_at, sha256, schema } = file;
-  return { file: { rows, bytes, modified, written_at, sha256, schema } };
-};
+const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState) => ({
+  events: parquetColumns(events),
+  user_profiles: profiles && parquetColumns(profiles),
+});
+
+const isSameColumns = (columns?: ColumnTypes, others?: ColumnTypes): boolean =>
+  columns?.size === others?.size && [...(columns ?? [])].every(([name, type]) => others?.get(name) === type);
 
 /** The text of `_dfinery.json`. */
-export function serializeState({ state, files }: StateFile): string {
-  const { events, user_profiles, lastRun, suppressionLength } = state;
-  const tableOf = (table: TableState, name: Table['name']): TableOfFolder => {
-    const fileOf = ({ day }: StoredReceipt) => fileMember(files.get(filePath(day, name)));
-    const { days, ...json } = tableToJson(table);
-    return { ...json, days: days.map((receipt) => ({ ...receipt, ...fileOf(receipt) })) };
-  };
+export function serializeState({ state, files }: FolderState): string {
+  const tableColumns = columnsOfTables(state);
+  const recorded = [...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file);
   const stored: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
-    ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
-    ...(lastRun !== undefined && { last_run: lastRun }),
-    events: tableOf(events, EVENTS.name),
-    ...(user_profiles !== undefined && { user_profiles: tableOf(user_profiles, USER_PROFILES.name) }),
+    suppression_length: state.suppressionLength,
+    last_run: state.lastRun,
+    events: tableToJson(state.events),
+    user_profiles: state.user_profiles && tableToJson(state.user_profiles),
+    files: recorded.map(({ table, day, rows, bytes, modified, sha256, writtenAt, columns }) => {
+      const has_other_columns = !isSameColumns(columns, tableColumns[table]);
+      return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, has_other_columns };
+    }),
   };
   return `${JSON.stringify(stored)}\n`;
 }
 
 /** Throws a configuration failure for a text that this program cannot have written. */
-export function parseStateFile(text: string, where: string): StateFile {
+export function parseState(text: string, where: string): FolderState {
   const value = parseJson(text, where);
   refuseNewer(value, FORMAT_VERSION, where);
   const stored = checked<FolderJson>(validFolder, value, where);
-  const files = new Map<string, RecordedFile>();
-  const tableFrom = ({ days, ...json }: TableOfFolder, table: Table['name']) => {
-    const receipts = days.map(({ file, ...receipt }) => {
-      if (file === undefined) return receipt;
-      const { written_at: writtenAt, ...recorded } = file;
-      const path = filePath(receipt.day, table);
-      files.set(path, { ...recorded, writtenAt, table, day: receipt.day, path });
-      return receipt;
-    });
-    return tableFromJson({ ...json, days: receipts });
-  };
   const state: PlaceState = {
-    events: tableFrom(stored.events, EVENTS.name),
-    user_profiles: stored.user_profiles && tableFrom(stored.user_profiles, USER_PROFILES.name),
+    events: tableFromJson(stored.events),
+    user_profiles: stored.user_profiles && tableFromJson(stored.user_profiles),
     lastRun: stored.last_run,
     suppressionLength: stored.suppression_length,
   };
-  return { state, files };
+  const tableColumns = columnsOfTables(state);
+  const files = stored.files.map(({ written_at: writtenAt, has_other_columns: hasOtherColumns, ...file }) => {
+    const path = filePath(file.day, file.table);
+    return { ...file, path, writtenAt, columns: hasOtherColumns ? undefined : tableColumns[file.table] };
+  });
+  return { state, files: new Map(files.map((file) => [file.path, file])) };
 }

@@ -12,10 +12,9 @@ import {
   PROFILES_FILE,
   type RecordedFile,
   STATE_FILE,
-  schemaOf,
   serializeState,
 } from './folder-state.ts';
-import { damageIn, type FolderVersion, sizeAndTime } from './read-folder.ts';
+import { type FolderVersion, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -36,17 +35,21 @@ export async function commitToFolder(
   const { storage } = localFiles;
   const fullPath = (path: string) => join(storage.address, path);
 
-  /** Stores a version unless `_dfinery.json` has it, and gives it with its text. It keeps what is recorded of damage. */
+  /** Stores a version unless `_dfinery.json` has it. It keeps what is recorded of damaged files. */
   async function store(version: FolderVersion): Promise<FolderVersion> {
-    const { state, damaged, recordedProfiles } = version;
+    const { recorded, damaged } = version;
     const files = new Map<string, RecordedFile>(version.files.map((file) => [file.path, file]));
-    for (const [path, file] of damaged) if (file !== undefined) files.set(path, file);
-    const user_profiles = state.user_profiles ?? (damaged.has(PROFILES_FILE) ? recordedProfiles : undefined);
-    const text = serializeState({ state: { ...state, user_profiles }, files });
-    if (text === version.text) return version;
+    for (const path of damaged) {
+      const file = recorded.files.get(path);
+      if (file !== undefined) files.set(path, { ...file, columns: undefined });
+    }
+    const recordedProfiles = damaged.has(PROFILES_FILE) ? recorded.state.user_profiles : undefined;
+    const state = { ...version.state, user_profiles: version.state.user_profiles ?? recordedProfiles };
+    const text = serializeState({ state, files });
+    if (text === recorded.text) return version;
     checkHeld();
     await storage.write(STATE_FILE, text);
-    return { ...version, text };
+    return { ...version, recorded: { state, files, text } };
   }
 
   /** Moves a new file into its place. */
@@ -54,7 +57,7 @@ export async function commitToFolder(
     await storage.putFile(local, file.path);
     const onDisk = sizeAndTime(fullPath(file.path));
     if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
-    return { ...file, ...onDisk, schema: schemaOf(file.columns) };
+    return { ...file, ...onDisk };
   }
 
   /** Removes a file, and its folder unless that holds files of others. */
@@ -68,7 +71,7 @@ export async function commitToFolder(
   // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
   const announced = await store({ ...before, state: announcedState(before.state, change) });
   const files = new Map(before.files.map((file) => [file.path, file]));
-  const damaged = new Map(before.damaged);
+  const damaged = new Set(before.damaged);
   const replace = async ({ day, table, file }: FileChange) => {
     const path = filePath(day, table);
     damaged.delete(path);
@@ -82,8 +85,7 @@ export async function commitToFolder(
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
   for (const fileChange of change.files) await replace(fileChange);
   // 4. The state says what is there now.
-  const { state } = change;
-  return store({ ...announced, state, files: [...files.values()], damaged, damage: damageIn(damaged) });
+  return store({ ...announced, state: change.state, files: [...files.values()], damaged });
 }
 
 /**

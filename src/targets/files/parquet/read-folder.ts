@@ -6,121 +6,75 @@ import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/faults.ts';
-import type { TableState } from '../../../table/place-state.ts';
-import { damagedWarning } from '../../../table/place-warnings.ts';
-import { nextChangedAt, receiptsOf, removedDays, type StoredReceipt, withPruned } from '../../../table/receipts.ts';
+import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
-import {
-  columnTypes,
-  dayOfFolder,
-  describeFile,
-  fingerprint,
-  parquetColumns,
-  readMetadata,
-  rowsOfFile,
-} from '../parquet-file.ts';
-import type { ColumnTypes, PlaceVersion } from '../place-version.ts';
+import { dayOfFolder, describeFile, fingerprint, readMetadata, rowsOfFile } from '../parquet-file.ts';
+import type { PlaceVersion } from '../place-version.ts';
 import { receiptOf, tableStateOf } from '../stored-state.ts';
-import {
-  dayOfPath,
-  type FolderFile,
-  filePath,
-  PROFILES_FILE,
-  parseStateFile,
-  type RecordedFile,
-  STATE_FILE,
-  schemaOf,
-} from './folder-state.ts';
+import { type FolderFile, type FolderState, filePath, PROFILES_FILE, parseState, STATE_FILE } from './folder-state.ts';
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
-  /** By path: files that are neither recorded nor written later. The recorded file may come back from a copy. */
-  readonly damaged: ReadonlyMap<string, RecordedFile | undefined>;
-  /** What is recorded of profiles: it stays while their file is damaged. */
-  readonly recordedProfiles: TableState | undefined;
+  /** Paths of files that are neither recorded nor written later. The recorded file may come back from a copy. */
+  readonly damaged: ReadonlySet<string>;
   /** Days whose file somebody removed since. */
   readonly removedDays: readonly Day[];
-  /** The text of `_dfinery.json`; undefined before the first commit. */
-  readonly text: string | undefined;
-}
-
-export function damageIn(damaged: FolderVersion['damaged']): string[] {
-  const days = [...damaged.keys()].flatMap((path) => dayOfPath(path) ?? []);
-  const profilesWarning =
-    'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
-    'user_profiles set to true.';
-  return [
-    ...(days.length === 0 ? [] : [damagedWarning(days)]),
-    ...(damaged.has(PROFILES_FILE) ? [profilesWarning] : []),
-  ];
+  /** What `_dfinery.json` holds, and its text. */
+  readonly recorded: FolderState & { readonly text: string };
 }
 
 /** Reads a folder. `text`: that of its `_dfinery.json`. */
-export async function readFolder(
-  { engine, storage: { address: root } }: LocalFiles,
-  text: string,
-): Promise<FolderVersion> {
-  const { state, files: recorded } = parseStateFile(text, join(root, STATE_FILE));
+export async function readFolder({ engine, storage }: LocalFiles, text: string): Promise<FolderVersion> {
+  const recorded = { text, ...parseState(text, join(storage.address, STATE_FILE)) };
+  const { events, user_profiles } = recorded.state;
   const files: FolderFile[] = [];
-  const damaged = new Map<string, RecordedFile | undefined>();
-  const adoptedReceipts: StoredReceipt[] = [];
-  let adoptedProfiles: TableState | undefined;
-  const tables = [state.events, state.user_profiles].filter((table) => table !== undefined);
-  const [profilesReceipt] = state.user_profiles?.receipts.values() ?? [];
-  const columnsOfTables = tables.map((table) => columnTypes(parquetColumns(table)));
-  // A file with other columns is looked into.
-  const columnsBySchema = new Map(columnsOfTables.map((columns) => [schemaOf(columns), columns]));
-  const filesOnDisk = await listFiles(root);
-  for (const { path, day, ...onDisk } of filesOnDisk) {
-    const receipt = day === undefined ? profilesReceipt : state.events.receipts.get(day);
-    const stored = { path, file: recorded.get(path), receipt, columnsBySchema };
-    const compared = await compareFile(engine, join(root, path), onDisk, stored);
+  const damaged = new Set<string>();
+  const receiptByDay = new Map(events.receipts);
+  // Without a row there is no file.
+  let profiles = user_profiles && countStoredRows(user_profiles.receipts.values()) === 0 ? user_profiles : undefined;
+  const filesOnDisk = await listFiles(storage.address);
+  for (const fileOnDisk of filesOnDisk) {
+    const { path, day } = fileOnDisk;
+    const compared = await compareFile(engine, storage.address, fileOnDisk, recorded);
     if (compared !== undefined) {
       const { file, contents } = compared;
       files.push(file);
-      if (contents?.snapshot !== undefined) adoptedProfiles = contents.snapshot;
-      else if (contents !== undefined) adoptedReceipts.push(contents.receipt);
-    } else if (receipt !== undefined || day !== undefined) {
-      damaged.set(path, recorded.get(path));
+      if (day === undefined) profiles = contents?.snapshot ?? user_profiles;
+      else if (contents !== undefined) receiptByDay.set(day, contents.receipt);
+    } else if (day !== undefined || user_profiles !== undefined) {
+      damaged.add(path);
     }
   }
-  // Without a row there is no file.
-  const hasProfiles = files.some(({ path }) => path === PROFILES_FILE) || profilesReceipt?.rows_stored === 0;
-  const user_profiles = hasProfiles ? (adoptedProfiles ?? state.user_profiles) : undefined;
-  const receipts = receiptsOf([...state.events.receipts.values(), ...adoptedReceipts]);
-  const goneDays = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));
+  const receipts = receiptsOf(receiptByDay.values());
+  const missingDays = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));
   const changedAt = nextChangedAt(receipts, engine.clock.now());
-  const events = { ...state.events, receipts: withPruned(receipts, goneDays, changedAt) };
-  return {
-    state: { ...state, events, user_profiles },
-    files,
-    damaged,
-    damage: damageIn(damaged),
-    recordedProfiles: state.user_profiles,
-    removedDays: goneDays,
-    text,
-  };
+  const eventsNow = { ...events, receipts: withPruned(receipts, missingDays, changedAt) };
+  const state = { ...recorded.state, events: eventsNow, user_profiles: profiles };
+  return { state, files, damaged, removedDays: missingDays, recorded };
 }
 
-type OnDisk = Pick<FolderFile, 'bytes' | 'modified'>;
+type SizeAndTime = Pick<FolderFile, 'bytes' | 'modified'>;
 
 /** The size and the time of a file on the disk; undefined if there is none. */
-export function sizeAndTime(path: string): OnDisk | undefined {
+export function sizeAndTime(path: string): SizeAndTime | undefined {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   return stat && { bytes: stat.size, modified: stat.mtimeMs };
 }
 
-/** The files of days, and that of profiles without a day. An awaited call for each file would take 20 times as long. */
-async function listFiles(root: string) {
+interface FileOnDisk extends SizeAndTime {
+  readonly path: string;
+  /** Undefined for the file of profiles. */
+  readonly day: Day | undefined;
+}
+
+/** Lists the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
+async function listFiles(root: string): Promise<FileOnDisk[]> {
   const names = await readdir(join(root, EVENTS.name)).catch(ifNoFolder);
   const days = names.sort().flatMap((name) => dayOfFolder(`${EVENTS.name}/${name}`) ?? []);
-  const paths = [
-    ...days.map((day) => ({ day, path: filePath(day, EVENTS.name) })),
-    { day: undefined, path: PROFILES_FILE },
-  ];
-  return paths.flatMap(({ day, path }) => {
+  return [...days, undefined].flatMap((day) => {
+    const path = day === undefined ? PROFILES_FILE : filePath(day, EVENTS.name);
     const onDisk = sizeAndTime(join(root, path));
     return onDisk === undefined ? [] : [{ day, path, ...onDisk }];
   });
@@ -141,40 +95,36 @@ export function ifNoFolder(error: unknown): [] {
  *   is another   before       is damaged or older: undefined
  *
  * A killed run may also have left a file that it was to remove: the state has its receipt without rows. Then, too, the
- * receipt of its own contents holds. `columnsBySchema`: the columns of the tables by their hash.
+ * receipt of its own contents holds.
  */
 async function compareFile(
   engine: Engine,
-  local: string,
-  onDisk: OnDisk,
-  stored: {
-    readonly path: string;
-    readonly file: RecordedFile | undefined;
-    readonly receipt: StoredReceipt | undefined;
-    readonly columnsBySchema: ReadonlyMap<string, ColumnTypes>;
-  },
+  root: string,
+  { path, day, ...onDisk }: FileOnDisk,
+  { state, files }: FolderState,
 ): Promise<{ readonly file: FolderFile; readonly contents?: FileContents } | undefined> {
-  const { path, file, receipt, columnsBySchema } = stored;
-  const isUnchanged = file?.bytes === onDisk.bytes && file.modified === onDisk.modified;
-  const sha256 = isUnchanged ? file.sha256 : await fingerprint(local);
-  const isRecorded = file?.sha256 === sha256;
+  const local = join(root, path);
+  const recorded = files.get(path);
+  const [profilesReceipt] = state.user_profiles?.receipts.values() ?? [];
+  const receipt = day === undefined ? profilesReceipt : state.events.receipts.get(day);
+  const isUnchanged = recorded?.bytes === onDisk.bytes && recorded.modified === onDisk.modified;
+  const sha256 = isUnchanged ? recorded.sha256 : await fingerprint(local);
+  const isRecorded = recorded?.sha256 === sha256;
   if (isRecorded && receipt?.rows_stored !== 0) {
-    const columns = columnsBySchema.get(file.schema) ?? (await describeFile(engine, local));
-    return { file: { ...file, ...onDisk, columns } };
+    return { file: { ...recorded, ...onDisk, columns: recorded.columns ?? (await describeFile(engine, local)) } };
   }
   const contents = await readContents(engine, local);
   if (contents === undefined) return undefined;
   const changedBefore = receipt?.changed_at ?? '';
   // After the clock was set back, the receipt alone is later.
   const isLater =
-    contents.writtenAt > (file?.writtenAt ?? changedBefore) || contents.receipt.changed_at > changedBefore;
+    contents.writtenAt > (recorded?.writtenAt ?? changedBefore) || contents.receipt.changed_at > changedBefore;
   if (!isRecorded && !isLater) return undefined;
-  const { day, rows_stored: rows } = contents.receipt;
-  const { name: table } = contents.snapshot === undefined ? EVENTS : USER_PROFILES;
-  if (path !== filePath(day, table)) return undefined;
-  const { writtenAt, columns } = contents;
-  const schema = schemaOf(columns);
-  return { file: { table, day, path, rows, sha256, writtenAt, ...onDisk, columns, schema }, contents };
+  const { writtenAt, columns, snapshot } = contents;
+  const { day: fileDay, rows_stored: rows } = contents.receipt;
+  const { name: table } = snapshot === undefined ? EVENTS : USER_PROFILES;
+  if (path !== filePath(fileDay, table)) return undefined;
+  return { file: { table, day: fileDay, path, rows, sha256, writtenAt, ...onDisk, columns }, contents };
 }
 
 type FileContents = NonNullable<Awaited<ReturnType<typeof readContents>>>;
