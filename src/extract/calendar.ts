@@ -1,14 +1,14 @@
 import { HOUR_MS } from '../base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween } from '../base/days.ts';
 
-const EAST = 14;
-const WEST = -12;
+const EASTERNMOST_HOURS = 14;
+const WESTERNMOST_HOURS = -12;
 
 /** The latest day that has begun in any time zone. */
-export const latestToday = (now: number): Day => dayAt(now, EAST);
+export const latestToday = (now: number): Day => dayAt(now, EASTERNMOST_HOURS);
 
 /** The last day that has begun in every time zone. */
-export const earliestToday = (now: number): Day => dayAt(now, WEST);
+export const earliestToday = (now: number): Day => dayAt(now, WESTERNMOST_HOURS);
 
 /** The last day that is requested: the date now in `timezone`, or in UTC. */
 export function todayIn(timezone: string | undefined, now: number): Day {

@@ -4,7 +4,7 @@ import { plainCount } from '../base/quantities.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
 import { type CheckedDay, hasOtherFilters, type PriorReceipt, type Receipt } from './checked-day.ts';
 import { type ImplausibleDay, implausible } from './doubtful-days.ts';
-import type { DayResult } from './download/day.ts';
+import type { DayResult } from './download/day-export.ts';
 import { hashedColumnsOf } from './export-request.ts';
 import { type RunProgress, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -90,7 +90,6 @@ export class DaysOutcome {
     this.#hasLoaded = true;
     if (day === lookedBackTo) this.#warnOfLateRows(download.receipt, this.receipts.get(day));
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
-    for (const { foundNames } of download.files) for (const name of foundNames) service.unseenColumns.delete(name);
     if (mode === 'named' && !is_over) this.openDays.push(day);
     if (is_over && rows === 0) this.#empty.push(day);
     const doubt = implausible(day, this.receipts);

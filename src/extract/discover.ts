@@ -51,7 +51,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
       `${sampledDays} are not known. ${sentenceOf(reason)}`;
     deps.logger.warn('discover.partial', message);
   }
-  return joinColumns(header, await scanSample(last, config, deps), config, deps.scan.edits);
+  return joinColumns(header, await scanSample(last, config, deps), config, deps.scannerOptions.edits);
 }
 
 /** The columns of a header, of a sample and of the service, each once. */
@@ -107,7 +107,7 @@ async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): P
       label,
       request: { ...filtersOf(config), from, to },
       open: () => ({ write() {} }),
-      scan: { ...deps.scan, requireColumns: true },
+      scannerOptions: { ...deps.scannerOptions, requireColumns: true },
     });
     if (result.kind === 'checked') return result.scan.columns;
     if (result.kind === 'empty') return [];

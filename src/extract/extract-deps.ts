@@ -13,11 +13,11 @@ export interface ExtractDeps extends RunContext {
   /** Folder under which the folder of the run is made. */
   readonly spoolDir: string;
   /** How every export is scanned. */
-  readonly scan: ExportScan;
+  readonly scannerOptions: ExportScannerOptions;
 }
 
 /** The zone of its datetimes, the columns that are dropped or hashed, and the people who are left out. */
-export interface ExportScan extends Pick<SourceConfig, 'timezone'> {
+export interface ExportScannerOptions extends Pick<SourceConfig, 'timezone'> {
   readonly edits: ColumnEdits;
   readonly suppression?: Suppression | undefined;
 }
@@ -34,6 +34,6 @@ export function extractDeps(
     service: new ObservedService(service, config, runtime),
     maxConcurrentExports,
     spoolDir,
-    scan: { timezone, edits: editsOf(config), suppression },
+    scannerOptions: { timezone, edits: editsOf(config), suppression },
   };
 }

@@ -10,7 +10,7 @@ import type { Clock } from '../base/clock.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { CheckedDay } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
-import { Downloads } from './download/downloads.ts';
+import { DayDownloads } from './download/day-downloads.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { removeFiles } from './spool.ts';
@@ -52,7 +52,7 @@ export class Extraction {
       await sweepRunFolders(spoolDir, clock.now());
       return;
     }
-    const downloads = await Downloads.open([this.#plan], this.#deps);
+    const downloads = await DayDownloads.open([this.#plan], this.#deps);
     const batch = new Batch(limits, clock);
     async function* deliver(): AsyncGenerator<DayBatch, void, undefined> {
       const days = batch.drain();

@@ -10,7 +10,7 @@ import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestDay } from './calendar.ts';
-import { dayDownload, type PriorReceipt } from './checked-day.ts';
+import { checkedDay, type PriorReceipt } from './checked-day.ts';
 import { editsOf, fingerprintsOf, hashedColumnsOf, type RequestSettings, toDateOf } from './export-request.ts';
 import { checkState, type ExportState, includesEndOf, type RunProgress } from './export-state.ts';
 import type { DayBatch } from './extract.ts';
@@ -49,7 +49,7 @@ export async function loadFileDay<T>(
   const requestedAt = await requestedAtOf(fileDay, now);
   const spool = await Spool.open(settings.spoolDir, clock);
   try {
-    const download = dayDownload([await copyChecked(fileDay, spool, signal)], {
+    const download = checkedDay([await copyChecked(fileDay, spool, signal)], {
       day,
       to_date: toDateOf(day, includesEndOf(fileDay)),
       requestedAt,
@@ -107,8 +107,8 @@ async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
 async function copyChecked(fileDay: FileDay, spool: Spool, signal: AbortSignal): Promise<CheckedFile> {
   const { file, day, settings, state, suppression } = fileDay;
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
-  const scan = { timezone: settings.timezone, requireColumns: true, suppression, edits: editsOf(settings) };
-  const copy = await checkBody(bytes, await spool.newFile(), { scan, signal }).catch((error: unknown) => {
+  const scannerOptions = { timezone: settings.timezone, requireColumns: true, suppression, edits: editsOf(settings) };
+  const copy = await checkBody(bytes, await spool.newFile(), { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.clause}.`);
     if (error instanceof UnusableCsv) throw fileError(fileDay, `${file} has ${error.fault}: convert it first.`);

@@ -76,15 +76,16 @@ export class ObservedService implements ExportService {
   }
 
   /** Takes over what earlier runs have seen. */
-  recall(plan: Plan): void {
+  recallFrom(plan: Plan): void {
     this.includesEnd ??= includesEndOf(plan);
     this.finalNewline ??= plan.state?.final_newline;
     this.exportsDays ||= plan.receipts.size > 0;
   }
 
   /** Takes what the export of a day shows. */
-  learn({ eventNames, finalNewline }: ScanResult): void {
+  learnFrom({ eventNames, foundNames, finalNewline }: ScanResult): void {
     for (const name of eventNames) this.eventNames.add(name);
+    for (const name of foundNames) this.unseenColumns.delete(name);
     this.finalNewline = finalNewline;
     this.exportsDays = true;
   }

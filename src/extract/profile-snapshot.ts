@@ -7,7 +7,7 @@ import { sentenceOf } from '../base/visible-text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
-import { type CheckedDay, dayDownload, type Receipt, rowCount } from './checked-day.ts';
+import { type CheckedDay, checkedDay, type Receipt, rowCount } from './checked-day.ts';
 import { hashedColumnsOf, type RequestSettings, serviceFingerprint } from './export-request.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -46,13 +46,13 @@ export async function loadSnapshot(
   deps: ExtractDeps,
   store: (download: CheckedDay) => Promise<void>,
 ): Promise<void> {
-  const { service, spoolDir, scan, clock, logger } = deps;
+  const { service, spoolDir, scannerOptions, clock, logger } = deps;
   const began = clock.now();
   const spool = await Spool.open(spoolDir, clock);
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {
       ...deps,
-      scan: { ...scan, idColumn: UNIFIED_ID },
+      scannerOptions: { ...scannerOptions, idColumn: UNIFIED_ID },
       open: () => spool.newFile(),
     });
     if (file.kind !== 'checked') throw snapshotError(file, stored);
@@ -70,7 +70,7 @@ export async function loadSnapshot(
       logger.warn('profiles.fewer_rows', message, { rows, before });
     }
     const day = dayAt(began);
-    const snapshot = dayDownload([file], {
+    const snapshot = checkedDay([file], {
       day,
       to_date: day,
       requestedAt: began,

@@ -61,7 +61,7 @@ async function discoverProfileColumns(
         ...deps,
         signal: timeLimit,
         open: () => ({ write() {} }),
-        scan: { ...deps.scan, idColumn: UNIFIED_ID },
+        scannerOptions: { ...deps.scannerOptions, idColumn: UNIFIED_ID },
       }),
     );
     if (result.kind === 'checked') {

@@ -2,8 +2,8 @@ import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { suppressionOf } from '../../erasure/suppression.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
-import type { DayResult } from '../../extract/download/day.ts';
-import { Downloads } from '../../extract/download/downloads.ts';
+import { DayDownloads } from '../../extract/download/day-downloads.ts';
+import type { DayResult } from '../../extract/download/day-export.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { loadSnapshot, profileFingerprint } from '../../extract/profile-snapshot.ts';
 import { removeFiles } from '../../extract/spool.ts';
@@ -93,7 +93,7 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   if (running().length === 0) return;
   try {
     const plans = streams.map(({ plan }) => plan);
-    const downloads = await Downloads.open(plans, deps);
+    const downloads = await DayDownloads.open(plans, deps);
     try {
       const results = downloads.results();
       while (running().length > 0) {

@@ -42,7 +42,7 @@ export async function fetchParts(
   let refusal: ExportRefusal | undefined;
   const fail = async (which: string, part: ExportRefusal) => {
     await discard(...files);
-    return tooLarge(day, which, part);
+    return tooLargeError(day, which, part);
   };
   for (const name of namesWithin(filters, [...KNOWN_NAMES, ...eventNames])) {
     const part = await sendExport({ events: [name], eventsCondition: 'include' });
@@ -72,14 +72,14 @@ function namesWithin({ events, eventsCondition }: Filters, names: readonly strin
   return [...new Set(names)].filter((name) => !excluded.has(name));
 }
 
-function tooLarge(day: Day, which: string, { clause }: ExportRefusal): UserError {
+function tooLargeError(day: Day, which: string, { clause }: ExportRefusal): UserError {
   const problem = `The events ${which} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,
-    { where: { day }, platformMessage: `${problem} Run again later. ${withoutDay(day)}` },
+    { where: { day }, platformMessage: `${problem} Run again later. ${adviceWithoutDay(day)}` },
   );
 }
 
 /** The advice to who has a platform, where no file of a day can be loaded. */
-export const withoutDay = (day: Day): string =>
+export const adviceWithoutDay = (day: Day): string =>
   `To go on without the day, set start_date to ${addDays(day, 1)}, and clear the stream's state in the platform.`;

@@ -26,9 +26,9 @@ export interface CheckedBody<Output extends CheckedOutput = CheckedOutput> {
 export async function checkBody<Output extends CheckedOutput>(
   body: AsyncIterable<Uint8Array>,
   output: Output,
-  { scan: options, signal }: { readonly scan: ScannerOptions; readonly signal: AbortSignal },
+  { scannerOptions, signal }: { readonly scannerOptions: ScannerOptions; readonly signal: AbortSignal },
 ): Promise<CheckedBody<Output>> {
-  const scanner = new Scanner(options);
+  const scanner = new Scanner(scannerOptions);
   const hash = createHash('sha256');
   let bytes = 0;
   try {

@@ -16,7 +16,7 @@ export interface DownloadRequest<Output extends CheckedOutput> extends RunContex
   readonly label: string;
   /** Begins an attempt. */
   readonly open: () => Output | Promise<Output>;
-  readonly scan: ScannerOptions;
+  readonly scannerOptions: ScannerOptions;
   /** Whether the files of the service end with a line end, as far as that is known; default true. */
   readonly finalNewline?: boolean | undefined;
   /** True if its rows may change between two downloads: those of a day that is not over. Default false. */
@@ -81,7 +81,7 @@ class Download<Output extends CheckedOutput> {
   #lastFailure(): ExportRefusal {
     const last = this.#refusals[this.#refusals.length - 1];
     const times = `the export of ${this.#request.label} failed ${BACKOFF.attempts} times`;
-    return failed(last, `${times}, at last because ${withCode(last)}; nothing of it was stored`);
+    return finalRefusal(last, `${times}, at last because ${withCode(last)}; nothing of it was stored`);
   }
 
   /** The result, or undefined if it is to be attempted again. */
@@ -94,7 +94,7 @@ class Download<Output extends CheckedOutput> {
         warnOfInvalidUtf8(answer, this.#request);
         return answer;
       case 'wait':
-        return failed(answer, `${label}: ${answer.clause}. Asked ${MAX_QUOTA_REFUSALS} times`);
+        return finalRefusal(answer, `${label}: ${answer.clause}. Asked ${MAX_QUOTA_REFUSALS} times`);
       case 'retry':
       case 'retry_or_split': {
         const failure = this.#failureAfter(answer);
@@ -112,7 +112,7 @@ class Download<Output extends CheckedOutput> {
     const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && this.#refusals.some(isSame)) {
       const broken = `the export of ${this.#request.label} is broken, and would be again`;
-      return failed(refusal, `${broken}: ${clause}. Nothing of it was stored`);
+      return finalRefusal(refusal, `${broken}: ${clause}. Nothing of it was stored`);
     }
     this.#refusals.push(refusal);
     const maybeTooLarge = this.#refusals.filter((before) => before.kind === 'retry_or_split').length;
@@ -169,7 +169,7 @@ class Download<Output extends CheckedOutput> {
 const withCode = ({ clause, code }: ExportRefusal): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
 
 /** A refusal after which only the next run may succeed. */
-const failed = (last: ExportRefusal, clause: string): ExportRefusal => ({ ...last, kind: 'retry', clause });
+const finalRefusal = (last: ExportRefusal, clause: string): ExportRefusal => ({ ...last, kind: 'retry', clause });
 
 function warnOfInvalidUtf8(
   { scan }: CheckedBody,

@@ -11,8 +11,8 @@ export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondit
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
 
 export interface ProfileDeps<Output extends CheckedOutput>
-  extends Omit<DownloadRequest<Output>, 'label' | 'request' | 'scan' | 'finalNewline' | 'mayGrow'> {
-  readonly scan?: Omit<ScannerOptions, 'requireColumns'>;
+  extends Omit<DownloadRequest<Output>, 'label' | 'request' | 'scannerOptions' | 'finalNewline' | 'mayGrow'> {
+  readonly scannerOptions?: Omit<ScannerOptions, 'requireColumns'>;
 }
 
 /**
@@ -23,14 +23,14 @@ export interface ProfileDeps<Output extends CheckedOutput>
  */
 export async function downloadProfiles<Output extends CheckedOutput>(
   request: ProfileRequest,
-  { scan, ...download }: ProfileDeps<Output>,
+  { scannerOptions, ...download }: ProfileDeps<Output>,
 ): Promise<DownloadResult<Output>> {
   const result = await downloadChecked({
     ...download,
     label: 'profiles',
     mayGrow: true,
     request,
-    scan: { ...scan, requireColumns: false },
+    scannerOptions: { ...scannerOptions, requireColumns: false },
   });
   if (result.kind === 'checked') {
     if (result.scan.columns.some(({ name }) => name === UNIFIED_ID)) return result;

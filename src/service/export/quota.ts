@@ -59,7 +59,7 @@ export class ExportQuota {
         const now = clock.now();
         const until = nextAllowedAt(this.#state, now);
         if (until === undefined) return;
-        if (until - now > maxWaitMs) throw tooLong(until, until - now, maxWaitMs);
+        if (until - now > maxWaitMs) throw waitTooLongError(until, until - now, maxWaitMs);
         if (until - now >= SHOWN_WAIT_MS) this.#showWait(until);
         await clock.sleep(until - now, signal);
       }
@@ -81,7 +81,7 @@ export class ExportQuota {
   }
 }
 
-const tooLong = (at: number, wait: number, maxWaitMs: number) =>
+const waitTooLongError = (at: number, wait: number, maxWaitMs: number) =>
   transientError(
     `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
       `longer than this run waits (${formatDuration(maxWaitMs)}). Run again then.`,

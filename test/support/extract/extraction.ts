@@ -338,7 +338,7 @@ export class Fixture {
     );
     return {
       service: new ObservedService(this.service, SETTINGS, { clock, logger }),
-      scan: { timezone: undefined, edits: NO_EDITS },
+      scannerOptions: { timezone: undefined, edits: NO_EDITS },
       clock,
       random: () => JITTER,
       logger,

@@ -222,7 +222,7 @@ describe('a day that has fewer rows than are stored', () => {
     };
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
     const deps = fixture.deps();
-    const extraction = new Extraction(plan, { ...deps, scan: { ...deps.scan, suppression } });
+    const extraction = new Extraction(plan, { ...deps, scannerOptions: { ...deps.scannerOptions, suppression } });
     for await (const batch of extraction.batches()) await fixture.target.commit(batch);
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(3);
     expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ rows: 4, suppressed: 1 });
@@ -232,7 +232,7 @@ describe('a day that has fewer rows than are stored', () => {
   it('counts no suppressed rows of a day that the place leaves out for a later download', async () => {
     const suppression = { has: () => true, length: 1 };
     const deps = fixture.deps();
-    const load = new Load({ ...deps, scan: { ...deps.scan, suppression } });
+    const load = new Load({ ...deps, scannerOptions: { ...deps.scannerOptions, suppression } });
     await load.loadDays(planFor(fixture.clock, fixture.target.prior(), SETTINGS), {
       state: undefined,
       commit: async () => NOTHING_STORED,

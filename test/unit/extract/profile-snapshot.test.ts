@@ -56,7 +56,7 @@ describe('the snapshot of user profiles', () => {
       ...runtime,
       service: new ObservedService(service, settings, runtime),
       maxConcurrentExports: 5,
-      scan: { timezone: undefined, edits: NO_EDITS },
+      scannerOptions: { timezone: undefined, edits: NO_EDITS },
     });
     const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
     try {

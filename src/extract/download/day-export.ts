@@ -1,6 +1,6 @@
-// This folder: one day, from its request to a checked download. `day.ts` says what an answer means for a day.
+// This folder: one day, from its request to a checked download. `day-export.ts` says what an answer means for a day.
 // `end-day.ts` finds out whether an export includes its end. `parts.ts` divides a day that is too large.
-// `downloads.ts` downloads several days at once.
+// `day-downloads.ts` downloads several days at once.
 
 import { type Day, laterOf } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
@@ -9,13 +9,13 @@ import { sentenceOf } from '../../base/visible-text.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../calendar.ts';
-import { type CheckedDay, dayDownload, hasOtherFilters } from '../checked-day.ts';
+import { type CheckedDay, checkedDay, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf, toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { type CheckedFile, type ExportResult, removeFiles, type Spool } from '../spool.ts';
 import type { Plan } from '../which-days.ts';
 import { findEndDay, type SendExport } from './end-day.ts';
-import { fetchParts, withoutDay } from './parts.ts';
+import { adviceWithoutDay, fetchParts } from './parts.ts';
 
 /** What became of one day of a plan. */
 export type DayResult = { readonly day: Day } & (
@@ -72,7 +72,7 @@ class DayExport {
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: SendExport = async (changes) => {
-    const { service, scan, spool, settings } = this.#deps;
+    const { service, scannerOptions, spool, settings } = this.#deps;
     const request = { ...filtersOf(settings), from: this.#day, to: this.#to, ...changes };
     const result = await downloadChecked({
       ...this.#deps,
@@ -81,18 +81,18 @@ class DayExport {
       finalNewline: service.finalNewline,
       mayGrow: !this.#isOver,
       open: () => spool.newFile(),
-      scan: { ...scan, requireColumns: true },
+      scannerOptions: { ...scannerOptions, requireColumns: true },
     });
     this.#exports += result.exports;
-    if (result.kind === 'checked') service.learn(result.scan);
+    if (result.kind === 'checked') service.learnFrom(result.scan);
     return result;
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
   async #findEndDay(): Promise<ExportResult> {
-    const { service, logger, scan } = this.#deps;
+    const { service, logger, scannerOptions } = this.#deps;
     const day = this.#day;
-    const { answer, includesEnd } = await findEndDay(day, this.#export, scan.edits);
+    const { answer, includesEnd } = await findEndDay(day, this.#export, scannerOptions.edits);
     this.#to = toDateOf(day, includesEnd);
     if (includesEnd === undefined) return answer;
     service.includesEnd = includesEnd;
@@ -207,7 +207,7 @@ class DayExport {
 
   #downloaded(files: readonly CheckedFile[]): DownloadedDay {
     const { fingerprints, clock } = this.#deps;
-    const download = dayDownload(files, {
+    const download = checkedDay(files, {
       day: this.#day,
       to_date: this.#to,
       requestedAt: this.#began,
@@ -224,6 +224,6 @@ class DayExport {
 function unsupportedError(day: Day, { code, clause }: ExportRefusal): UserError {
   const sentence = sentenceOf(clause);
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
-  const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${withoutDay(day)}`;
+  const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${adviceWithoutDay(day)}`;
   return configError(`${day}: ${sentence} ${advice}`, { where: { day }, technical: code, platformMessage });
 }

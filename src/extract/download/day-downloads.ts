@@ -6,7 +6,7 @@ import type { PriorReceipts } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { Spool } from '../spool.ts';
 import type { Plan } from '../which-days.ts';
-import { type DayDeps, type DayResult, downloadDay } from './day.ts';
+import { type DayDeps, type DayResult, downloadDay } from './day-export.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOFS = 7;
@@ -17,8 +17,8 @@ const latestReceipts = (plans: readonly Plan[]): PriorReceipts =>
     plans.flatMap(({ receipts }) => [...receipts]).sort(([, a], [, b]) => (a.requested_at < b.requested_at ? -1 : 1)),
   );
 
-/** Downloads the days of one or several plans, each once, several at a time, and delivers them in order. */
-export class Downloads {
+/** DayDownloads the days of one or several plans, each once, several at a time, and delivers them in order. */
+export class DayDownloads {
   readonly #days: readonly Day[];
   readonly #deps: DayDeps;
   readonly #end: AbortController;
@@ -34,9 +34,9 @@ export class Downloads {
   }
 
   /** Plans of the same settings. */
-  static async open(plans: readonly Plan[], deps: ExtractDeps): Promise<Downloads> {
-    for (const plan of plans) deps.service.recall(plan);
-    return new Downloads(plans, deps, await Spool.open(deps.spoolDir, deps.clock));
+  static async open(plans: readonly Plan[], deps: ExtractDeps): Promise<DayDownloads> {
+    for (const plan of plans) deps.service.recallFrom(plan);
+    return new DayDownloads(plans, deps, await Spool.open(deps.spoolDir, deps.clock));
   }
 
   /**
