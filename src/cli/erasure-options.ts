@@ -1,8 +1,8 @@
 import { configError } from '../base/errors.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
-import { IdList } from '../erasure/list.ts';
+import { IdList } from '../erasure/id-list.ts';
 import { readList } from '../erasure/list-file.ts';
-import { type PeopleSearch, placeName } from '../erasure/ways.ts';
+import { type PeopleSearch, placeName } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import type { Place, StatefulTarget } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';

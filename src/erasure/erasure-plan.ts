@@ -3,11 +3,11 @@ import { configError, EXIT, type UserError } from '../base/errors.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { count, withSeparators } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
+import { type IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { type IdList, type ListedId, refusedSentence } from './list.ts';
+import { placeName } from './listed-people.ts';
 import { type Purge, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
-import { placeName } from './ways.ts';
 
 /** The settings of an erasure, from either configuration. */
 interface ErasureSettings extends LedgerSettings, RequestLimits {
@@ -28,7 +28,7 @@ export interface ErasureOptions {
   /** Undefined: no place is purged. */
   readonly purgeSettings?: PurgeSettings | undefined;
   /** True to request also those whom the ledger knows as deleted. */
-  readonly isAgain?: boolean;
+  readonly mayRequestAgain?: boolean;
 }
 
 /**
@@ -36,21 +36,21 @@ export interface ErasureOptions {
  * execution impossible.
  */
 export async function planErasure(options: ErasureOptions) {
-  const { settings, io, list, consent, deleter, purgeSettings, isAgain = false } = options;
-  const began = io.clock.now();
+  const { settings, io, list, consent, deleter, purgeSettings, mayRequestAgain = false } = options;
+  const beganAt = io.clock.now();
   const { counts } = list;
-  const entries = list.entries();
-  const ids = entries.map(({ id }) => id);
+  const listedIds = list.listedIds();
+  const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined, ids });
-  const isSuppressed = purgeSettings?.isSuppressed === true;
-  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || isSuppressed);
-  const purge = hasPurge ? await planPurge(purgeSettings, entries, settings, ledger) : undefined;
-  const isDone = (entry: ListedId): boolean => !isAgain && isDoneBefore(entry, ledger);
-  const toRequest = deleter === undefined ? [] : entries.filter((entry) => !isDone(entry));
-  const doneBefore = deleter === undefined ? [] : entries.filter(isDone);
+  const isSuppressedOnly = purgeSettings?.isSuppressedOnly === true;
+  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || isSuppressedOnly);
+  const purge = hasPurge ? await planPurge(purgeSettings, listedIds, settings, ledger) : undefined;
+  const isDone = (listed: ListedId): boolean => !mayRequestAgain && isDoneBefore(listed, ledger);
+  const toRequest = deleter === undefined ? [] : listedIds.filter((listed) => !isDone(listed));
+  const doneBefore = deleter === undefined ? [] : listedIds.filter(isDone);
   return {
     /** When it was begun (ms since 1970). */
-    began,
+    beganAt,
     ledger,
     counts,
     /** Undefined if no place is to be purged. */
@@ -65,7 +65,7 @@ export async function planErasure(options: ErasureOptions) {
     /** What the officer confirms. */
     hash: consentHash(options, purge),
     warnings: [
-      counts.received > 0 || isSuppressed ? [] : 'The list is empty: nobody is deleted.',
+      counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(counts) ?? [],
       list.warnings(),
       memorySentences(doneBefore, ledger, settings),
@@ -117,15 +117,15 @@ function requestLimitProblem(toRequest: readonly ListedId[], ledger: Ledger, set
 /**
  * The hash of what an officer confirms. It never covers what ledger or service know: it stays valid for a second run.
  */
-function consentHash({ settings, list, deleter, purgeSettings, isAgain }: ErasureOptions, purge: Purge | undefined) {
-  const { places = [], profiles, column, isSuppressed, isNewList, maxPeople, allowsShared } = purgeSettings ?? {};
+function consentHash(options: ErasureOptions, purge: Purge | undefined): string {
+  const { settings, list, deleter, purgeSettings: where, mayRequestAgain = false } = options;
   const pairs = [...(purge?.listedPeople.mapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [list.digest, deleter === undefined, isAgain ?? false],
-    [places.map(placeName).sort(), profiles !== undefined, column ?? null, pairs],
-    [isSuppressed ?? false, isNewList ?? false, maxPeople ?? null, allowsShared ?? false],
+    [list.digest, deleter === undefined, mayRequestAgain],
+    where && [where.places.map(placeName).sort(), where.profiles !== undefined, where.column ?? null, pairs],
+    where && [where.isSuppressedOnly, where.isNewList, where.maxPeople ?? null, where.mayRemoveShared],
   ]);
 }
 

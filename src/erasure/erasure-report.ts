@@ -1,16 +1,16 @@
 import { count, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
-import { type ListedId, MAX_SHOWN, refusals } from './list.ts';
+import { type ListedId, MAX_SHOWN, rowsByReason } from './id-list.ts';
 import { MAX_NAMED, type PlacePurge } from './purge.ts';
-import { NOT_REQUESTED, type Requested } from './requests.ts';
+import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
 /**
- * What a plan would do; with `requested` what it did until `now` (schemas/deletion.json). Ids appear nowhere.
+ * What a plan would do; with `requests` what it did until `now` (schemas/deletion.json). Ids appear nowhere.
  */
-export function reportOf(plan: ErasurePlan, now: number, requested?: Requested) {
+export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResult) {
   const { ledger, purge, toRequest } = plan;
-  const isPlan = requested === undefined;
-  const { counts: sent, stoppedBy } = requested ?? NOT_REQUESTED;
+  const isPlan = requests === undefined;
+  const { counts: sent, stoppedBy } = requests ?? NO_REQUESTS;
   return {
     v: 1,
     kind: 'deletion',
@@ -22,11 +22,11 @@ export function reportOf(plan: ErasurePlan, now: number, requested?: Requested) 
     guard: plan.guard ?? null,
     purge_only: plan.isPurgeOnly,
     /** Null if the service was not asked. */
-    ids_with_profile: purge?.listedPeople.withProfile ?? null,
+    ids_with_profile: purge?.listedPeople.idsWithProfile ?? null,
     hash: plan.hash,
     warnings: [...new Set([...plan.warnings, ...(purge?.warnings ?? [])])],
-    places: purge?.places.map((place) => placeReport(place, purge.entries)) ?? [],
-    seconds: Math.round(now - plan.began) / 1_000,
+    places: purge?.places.map((place) => placeReport(place, purge.listedIds)) ?? [],
+    seconds: Math.round(now - plan.beganAt) / 1_000,
     ...sent,
     // Also those that were never requested.
     undecided: isPlan ? 0 : toRequest.length - sent.done - sent.rejected,
@@ -36,10 +36,10 @@ export function reportOf(plan: ErasurePlan, now: number, requested?: Requested) 
 }
 
 /** What the purge found and removed in one place. */
-function placeReport(place: PlacePurge, entries: readonly ListedId[]) {
+function placeReport(place: PlacePurge, listedIds: readonly ListedId[]) {
   const { target, path, people, foreign, result, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
-  const withoutRows = entries.filter(({ id }) => !rowCountById.has(id));
+  const withoutRows = listedIds.filter(({ id }) => !rowCountById.has(id));
   return {
     target: target.name,
     place: path,
@@ -69,7 +69,7 @@ export function reportLines(report: ErasureReport): string[] {
   // Null: the line is left out, as most zeros are. `--suppressed` has no list of IDs.
   const lines: (readonly [label: string, n: number | null])[] = [
     ['rows of the list', report.received || null],
-    ...refusals(report.refused).map(([why, rows]) => [`  refused: ${why}`, rows] as const),
+    ...rowsByReason(report.refused).map(([why, rows]) => [`  refused: ${why}`, rows] as const),
     ['  repeated', report.duplicates || null],
     ['IDs', report.ids || null],
     ['  with a profile at the service', report.ids_with_profile],

@@ -1,15 +1,15 @@
-// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `list.ts` checks the list,
-// `ways.ts` finds its people, `purge.ts` empties the places, `requests.ts` asks the service. `ledger/` keeps what
-// happened.
+// This folder: an erasure, from its list to its proof. `runErasure` is the whole of it. `id-list.ts` checks the list,
+// `listed-people.ts` finds its people, `purge.ts` empties the places, `requests.ts` asks the service. `ledger/` keeps
+// what happened.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { count, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
 import type { Ledger } from './ledger/ledger.ts';
+import { placeName } from './listed-people.ts';
 import { purgePlaces } from './purge.ts';
-import { type Decision, NOT_REQUESTED, type Requested, sendRequests } from './requests.ts';
-import { placeName } from './ways.ts';
+import { type Decision, NO_REQUESTS, type RequestResult, sendRequests } from './requests.ts';
 
 interface ErasureEvents {
   /** Called before the first request. */
@@ -65,16 +65,23 @@ export async function runErasure(
   // nothing would find rows that stayed in a place.
   const isPurged = purge?.places.every(({ result }) => result !== undefined) ?? true;
   const decide = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
-  let requested = NOT_REQUESTED;
+  let requests = NO_REQUESTS;
   if (isPurged && deleter !== undefined) {
     for (const { id } of doneBefore) decide(id, 'done');
-    requested = await sendRequests({ ...io, entries: toRequest, ledger, limits: settings, deleter, onDecided: decide });
+    requests = await sendRequests({
+      ...io,
+      listedIds: toRequest,
+      ledger,
+      limits: settings,
+      deleter,
+      onDecided: decide,
+    });
   }
   io.signal.throwIfAborted();
 
   // 5. Prove: every claim of the report is a line of the ledger by now.
-  const report = reportOf(plan, io.clock.now(), requested);
-  const failures = [...purgeFailures, isPurged ? requestFailure(report, requested, options, ledger) : undefined];
+  const report = reportOf(plan, io.clock.now(), requests);
+  const failures = [...purgeFailures, isPurged ? requestFailure(report, requests, options, ledger) : undefined];
   return { report, failure: worstOf(failures) };
 }
 
@@ -84,7 +91,7 @@ const MIN_REJECTED = 10;
 /** The failure of the requests, if any. */
 function requestFailure(
   { done, undecided, rejected, to_request, ...report }: ErasureReport,
-  { stoppedBy }: Requested,
+  { stoppedBy }: RequestResult,
   { settings, io }: ErasureOptions,
   ledger: Ledger,
 ): UserError | undefined {

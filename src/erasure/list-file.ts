@@ -8,7 +8,7 @@ import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import { RowSource } from '../cells/csv/row-source.ts';
 import type { UnifiedIdsById } from '../engine/people/people.ts';
 import { whyUnreadable } from '../fs/disk-failure.ts';
-import type { ListRow } from './list.ts';
+import type { ListRow } from './id-list.ts';
 
 // The files that an officer gives. A list is CSV with a header, of which a column is named, or one external id a line. A
 // mapping is CSV.

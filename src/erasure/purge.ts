@@ -5,23 +5,29 @@ import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { Place, PurgePreview, PurgeResult, StatefulTarget } from '../targets/contract.ts';
-import type { KeyedFile } from './keys.ts';
+import type { ListedId } from './id-list.ts';
+import type { KeyedFile } from './key-file.ts';
 import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { ListedId } from './list.ts';
-import { addPeople, olderListSentences, readForPurge, requireSuppression, requireWritableList } from './suppression.ts';
-import { findInAllWays, type ListedPeople, type PeopleSearch, placeName } from './ways.ts';
+import { findListedPeople, type ListedPeople, type PeopleSearch, placeName } from './listed-people.ts';
+import {
+  olderListWarnings,
+  readListForPurge,
+  requireWholeList,
+  requireWritableList,
+  suppressPeople,
+} from './suppression.ts';
 
 export interface PurgeSettings extends PeopleSearch {
   /** Where the people are kept, so that they stay away. */
   readonly suppression: KeyedFile;
   /** True to purge the people of the suppression list alone, in place of a list of ids. */
-  readonly isSuppressed: boolean;
+  readonly isSuppressedOnly: boolean;
   /** True to have the places remember the suppression list as it is, also if they knew more people on it. */
   readonly isNewList: boolean;
   /** Undefined for three for each id, ten at least. */
   readonly maxPeople: number | undefined;
-  readonly allowsShared: boolean;
+  readonly mayRemoveShared: boolean;
 }
 
 /** One place: who was found there last, and what became of them. */
@@ -39,7 +45,7 @@ export interface Purge {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
   /** Empty to purge the people of the suppression list alone. */
-  readonly entries: readonly ListedId[];
+  readonly listedIds: readonly ListedId[];
   readonly listedPeople: ListedPeople;
   readonly places: PlacePurge[];
   /** What the officer should know, as sentences. */
@@ -57,15 +63,15 @@ export const MAX_NAMED = 100;
  */
 export async function planPurge(
   settings: PurgeSettings,
-  entries: readonly ListedId[],
+  listedIds: readonly ListedId[],
   service: ServiceAddress,
   ledger: Ledger,
 ): Promise<Purge> {
   const { suppression: file, isNewList, options } = settings;
   await requireWritableList(file);
-  const listedPeople = await findInAllWays(entries, settings);
-  const query = { ...listedPeople.query, suppressed: readForPurge(file) };
-  const purge: Purge = { settings, ledger, entries, listedPeople, places: [], warnings: [...listedPeople.warnings] };
+  const listedPeople = await findListedPeople(listedIds, settings);
+  const query = { ...listedPeople.query, suppressed: readListForPurge(file) };
+  const purge: Purge = { settings, ledger, listedIds, listedPeople, places: [], warnings: [...listedPeople.warnings] };
   const { places, warnings } = purge;
   for (const [i, { target, path }] of settings.places.entries()) {
     const name = placeName({ target, path });
@@ -80,22 +86,22 @@ export async function planPurge(
     places.push(place);
   }
   // Anew: a purge that ended meanwhile has made list and places longer.
-  const list = readForPurge(file);
+  const list = readListForPurge(file);
   if (!isNewList) {
-    for (const { name, people } of places) requireSuppression(name, people.state.suppressionLength, list.hmacs.length);
-    if (entries.length === 0 && list.hmacs.length === 0) {
+    for (const { name, people } of places) requireWholeList(name, people.state.suppressionLength, list.hmacs.length);
+    if (listedIds.length === 0 && list.hmacs.length === 0) {
       throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
     }
-    warnings.push(...olderListSentences('The ledger', ledger.history.suppressionLength, list));
+    warnings.push(...olderListWarnings('The ledger', ledger.history.suppressionLength, list));
   }
   for (const { name, people, foreign } of places) {
-    warnings.push(...people.warnings, ...olderListSentences(name, people.state.suppressionLength, list));
+    warnings.push(...people.warnings, ...olderListWarnings(name, people.state.suppressionLength, list));
     if (foreign.length === 0) continue;
     warnings.push(`${name} also has ${shortened(foreign)}, not made here: they stay, and may name the people.`);
   }
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
-  if (isEmpty) warnings.push(`No place holds ${entries.length === 0 ? 'anybody of the list' : 'any of these IDs'}.`);
-  if (entries.some(({ id }) => !listedPeople.foundIds.has(id))) {
+  if (isEmpty) warnings.push(`No place holds ${listedIds.length === 0 ? 'anybody of the list' : 'any of these IDs'}.`);
+  if (listedIds.some(({ id }) => !listedPeople.foundIds.has(id))) {
     warnings.push(
       'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
     );
@@ -112,7 +118,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
   const { places, warnings } = purge;
   const { options, suppression: file } = purge.settings;
   try {
-    await addPeople(collectUnifiedIds(purge), file, options);
+    await suppressPeople(collectUnifiedIds(purge), file, options);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
     if (failure instanceof UserError) return [failure];
@@ -145,12 +151,12 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
     place.people = people;
     const problem = peopleLimitProblem(purge);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    if (!isNewList) requireSuppression(name, people.state.suppressionLength, readForPurge(file).hmacs.length);
+    if (!isNewList) requireWholeList(name, people.state.suppressionLength, readListForPurge(file).hmacs.length);
     await ledger.writeAll(purgeLines(place, purge));
-    return await addPeople(people.unifiedIds, file, options);
+    return await suppressPeople(people.unifiedIds, file, options);
   };
   try {
-    const query = { ...listedPeople.query, suppressed: readForPurge(file) };
+    const query = { ...listedPeople.query, suppressed: readListForPurge(file) };
     place.result = await (await target.people()).purge(path, query, { ...options, onFound });
     const { rowsRemoved: rows, suppressionLength: listed, unreached } = place.result;
     const stays = foreign.slice(0, MAX_NAMED);
@@ -170,9 +176,9 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
 
 /** The limit that the people exceed, as a sentence; undefined for none. */
 export function peopleLimitProblem(purge: Purge): string | undefined {
-  const { settings, entries, listedPeople, places } = purge;
-  const { maxPeople, allowsShared, hashKey } = settings;
-  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * entries.length);
+  const { settings, listedIds, listedPeople, places } = purge;
+  const { maxPeople, mayRemoveShared, hashKey } = settings;
+  const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
   const personCount = new Set([...collectUnifiedIds(purge).keys()].map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
     const whose = maxPeople === undefined ? 'usual' : '--max-people allows';
@@ -183,7 +189,7 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
   }
   const lookups = [listedPeople, ...places.map(({ people }) => people)];
   const withOtherIds = new Set(lookups.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
-  if (withOtherIds.size === 0 || allowsShared) return undefined;
+  if (withOtherIds.size === 0 || mayRemoveShared) return undefined;
   return (
     `${count(withOtherIds.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
     'the ID changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'
@@ -204,9 +210,9 @@ const shortened = (names: readonly string[]): string =>
   `${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlacePurge, { entries, ledger: { key } }: Purge) {
+function purgeLines({ name: place, people }: PlacePurge, { listedIds, ledger: { key } }: Purge) {
   const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
-  const linesOfIds = entries.map(({ id }) => line(key.idHash(id), people.rowCountById.get(id) ?? 0));
+  const linesOfIds = listedIds.map(({ id }) => line(key.idHash(id), people.rowCountById.get(id) ?? 0));
   const { rowCount: otherRows } = people.suppressedOthers;
-  return otherRows > 0 || entries.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
+  return otherRows > 0 || listedIds.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
 }

@@ -3,9 +3,9 @@ import { onAbort } from '../base/abort.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
+import type { ListedId } from './id-list.ts';
 import type { Verdict } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import type { ListedId } from './list.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
 /** How often one id is requested. A repeated deletion is harmless. */
@@ -38,7 +38,7 @@ export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
 export type Decision = Verdict | 'undecided';
 
 interface RequestOptions extends RunContext {
-  readonly entries: readonly ListedId[];
+  readonly listedIds: readonly ListedId[];
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;
@@ -51,13 +51,13 @@ export interface RequestLimits {
   readonly maxConcurrentRequests: number;
 }
 
-export interface Requested {
+export interface RequestResult {
   readonly counts: Readonly<ReturnType<typeof newCounts>>;
   /** The answer that ended everything: wrong token, service or address. */
   readonly stoppedBy: DeletionAnswer | undefined;
 }
 
-export const NOT_REQUESTED: Requested = { counts: newCounts(), stoppedBy: undefined };
+export const NO_REQUESTS: RequestResult = { counts: newCounts(), stoppedBy: undefined };
 
 /**
  * Requests each id until it is decided. Until the service has decided the first, only one request is under way. Then
@@ -65,7 +65,7 @@ export const NOT_REQUESTED: Requested = { counts: newCounts(), stoppedBy: undefi
  * service refuses token or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be
  * written.
  */
-export const sendRequests = (options: RequestOptions): Promise<Requested> => new Sender(options).run();
+export const sendRequests = (options: RequestOptions): Promise<RequestResult> => new Sender(options).run();
 
 class Sender {
   readonly #counts = newCounts();
@@ -82,14 +82,14 @@ class Sender {
 
   constructor(options: RequestOptions) {
     this.#options = options;
-    this.#queue = options.entries.values();
+    this.#queue = options.listedIds.values();
     this.#limiter = new RateLimiter(options.clock, options.limits.requestsPerMinute);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
     setMaxListeners(0, this.#signal, this.#closing.signal);
   }
 
-  async run(): Promise<Requested> {
+  async run(): Promise<RequestResult> {
     const { signal, clock, limits } = this.#options;
     const stopListening = onAbort(signal, () => clock.after(CLOSING_MS, () => this.#closing.abort(signal.reason)));
     const stopProgress = this.#startProgress();
@@ -116,22 +116,22 @@ class Sender {
   /** Decides the next id; false if there is none left, or no more may be sent. */
   async #decideNext(): Promise<boolean> {
     if (this.#signal.aborted) return false;
-    const { value: entry, done } = this.#queue.next();
+    const { value: listedId, done } = this.#queue.next();
     if (done === true) return false;
-    const answer = await this.#lastAnswer(entry);
-    this.#options.onDecided(entry.id, answer === undefined ? 'undecided' : this.#settle(answer));
+    const answer = await this.#lastAnswer(listedId);
+    this.#options.onDecided(listedId.id, answer === undefined ? 'undecided' : this.#settle(answer));
     return true;
   }
 
   /** Requests an id until an answer decides it, or the last attempt is made; undefined if the run was stopped. */
-  async #lastAnswer(entry: ListedId): Promise<DeletionAnswer | undefined> {
+  async #lastAnswer(listedId: ListedId): Promise<DeletionAnswer | undefined> {
     const { clock, random } = this.#options;
     const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
     const attempt = async ({ number, pause }: Attempt): Promise<DeletionAnswer | undefined> => {
-      let answer = await this.#request(entry);
+      let answer = await this.#request(listedId);
       // A wait for the limit of requests is no attempt.
-      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(entry);
+      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
       const isRepeatable = answer?.kind === 'retry' || (answer?.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
       return isRepeatable && pause !== undefined ? undefined : answer;
     };
@@ -204,13 +204,13 @@ class Sender {
 
   /** Logs a line from time to time, so that a long deletion and every wait are visible. Returns how to stop that. */
   #startProgress(): () => void {
-    const { clock, logger, entries } = this.#options;
+    const { clock, logger, listedIds } = this.#options;
     const report = () => {
       const { done, rejected } = this.#counts;
       const pausedMs = this.#limiter.pausedMs;
       const waiting = pausedMs > 0 ? `; waiting ${Math.ceil(pausedMs / 1_000)} s for the limit` : '';
-      const text = `Requests: ${done + rejected} of ${entries.length} decided, ${done} deleted${waiting}.`;
-      logger.info('erase.progress', text, { done, rejected, total: entries.length });
+      const text = `Requests: ${done + rejected} of ${listedIds.length} decided, ${done} deleted${waiting}.`;
+      logger.info('erase.progress', text, { done, rejected, total: listedIds.length });
       cancel = clock.after(REPORT_MS, report);
     };
     let cancel = clock.after(REPORT_MS, report);

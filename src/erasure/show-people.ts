@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
+import { type IdList, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { type IdList, refusedSentence } from './list.ts';
-import { findInAllWays, type PeopleSearch, placeName } from './ways.ts';
+import { findListedPeople, type PeopleSearch, placeName } from './listed-people.ts';
 
 interface PersonOptions {
   readonly list: IdList;
@@ -17,11 +17,11 @@ interface PersonOptions {
  */
 export async function showPeople({ list, search, ledger: ledgerSettings, write }: PersonOptions) {
   const { places, options: io } = search;
-  const entries = list.entries();
+  const listedIds = list.listedIds();
   const refused = refusedSentence(list.counts);
-  if (refused !== undefined && entries.length === 0) throw configError(`Nobody was looked for. ${refused}`);
-  const people = await findInAllWays(entries, search);
-  const ids = entries.map(({ id }) => id);
+  if (refused !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refused}`);
+  const people = await findListedPeople(listedIds, search);
+  const ids = listedIds.map(({ id }) => id);
   const warnings = [refused ?? [], list.warnings(), people.warnings].flat();
   const rowsOfPlaces: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {

@@ -16,7 +16,7 @@ import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { probeWritable } from '../fs/writability.ts';
-import { type KeyedFile, keyOf, keyOrNew } from './keys.ts';
+import { ensureKey, type KeyedFile, keyOf } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
@@ -40,7 +40,7 @@ export function suppressionFileOf(config: SuppressionConfig): KeyedFile | undefi
   return {
     path,
     keyName: 'suppressed.key',
-    configured: isConfigured ? suppressionKey : undefined,
+    configuredKey: isConfigured ? suppressionKey : undefined,
     option: 'suppression_key',
     lostKey: `The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`,
   };
@@ -55,7 +55,7 @@ export function suppressionOf(
 ): Suppression | undefined {
   const file = suppressionFileOf(config);
   if (file === undefined) return undefined;
-  const { key, hmacs, hashChecks } = readForLoad(file);
+  const { key, hmacs, hashChecks } = readListForLoad(file);
   const isHashed = config.columnsHash.includes(UNIFIED_ID) && config.hashKey !== undefined;
   const hashKey = isHashed ? new HashKey(config.hashKey) : undefined;
   if ([...hashChecks].some((check) => check !== hashKey?.check)) {
@@ -76,7 +76,7 @@ export function suppressionOf(
  * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
  * and a purge would lose track of them.
  */
-export function requireSuppression(place: string, stored: number | undefined, listLength: number | undefined): void {
+export function requireWholeList(place: string, stored: number | undefined, listLength: number | undefined): void {
   if (stored === undefined || stored <= (listLength ?? 0)) return;
   const why =
     listLength === undefined
@@ -89,7 +89,7 @@ export function requireSuppression(place: string, stored: number | undefined, li
 }
 
 /** A warning if `who`, a place or the ledger, knows of more people than are on the list. */
-export function olderListSentences(
+export function olderListWarnings(
   who: string,
   stored: number | undefined,
   { hmacs: { length } }: SuppressedPeople,
@@ -110,11 +110,11 @@ interface SuppressionList extends SuppressedPeople {
  * Reads a list for a load. A list in the folder of the ledger begins with the first purge. A file that a configuration
  * names must be there: perhaps its disk is not mounted. Throws UserError.
  */
-function readForLoad(file: KeyedFile): SuppressionList {
-  const { path, configured } = file;
+function readListForLoad(file: KeyedFile): SuppressionList {
+  const { path, configuredKey } = file;
   try {
-    const text = configured === undefined ? textOf(path) : readFileSync(path, 'utf8');
-    return listIn(text, path, listKey(keyOf(file)));
+    const text = configuredKey === undefined ? textIfThere(path) : readFileSync(path, 'utf8');
+    return parseList(text, path, listKey(keyOf(file)));
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -125,8 +125,8 @@ function readForLoad(file: KeyedFile): SuppressionList {
 }
 
 /** Reads a list that a purge will append to. A missing file is empty. A last line that was cut does not count. */
-export const readForPurge = (file: KeyedFile): SuppressedPeople =>
-  listIn(wholeLines(textOf(file.path)), file.path, listKey(keyOf(file)));
+export const readListForPurge = (file: KeyedFile): SuppressedPeople =>
+  parseList(wholeLines(textIfThere(file.path)), file.path, listKey(keyOf(file)));
 
 /** Throws UserError if nobody could be put on the list. Changes nothing. */
 export async function requireWritableList({ path }: KeyedFile): Promise<void> {
@@ -141,7 +141,7 @@ export async function requireWritableList({ path }: KeyedFile): Promise<void> {
  * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list,
  * which is on disk then. Throws UserError, also if another purge holds the lock too long.
  */
-export async function addPeople(
+export async function suppressPeople(
   unifiedIds: UnifiedIds,
   file: KeyedFile,
   { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
@@ -151,7 +151,7 @@ export async function addPeople(
     await makeFolders(dirname(path));
     const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
     return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
-      const key = listKey(await keyOrNew(file));
+      const key = listKey(await ensureKey(file));
       return append(unifiedIds, path, key, checkHeld);
     });
   } catch (error) {
@@ -164,7 +164,7 @@ async function append(unifiedIds: UnifiedIds, path: string, key: HashKey, checkH
   try {
     const text = await file.readFile('utf8');
     const wholeText = wholeLines(text);
-    const { hmacs } = listIn(wholeText, path, key);
+    const { hmacs } = parseList(wholeText, path, key);
     const people = [...unifiedIds].filter(([unifiedId]) => !isPlaceholder(unifiedId));
     const newPeople = new Map(people.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
     for (const hmac of hmacs) newPeople.delete(hmac);
@@ -187,11 +187,11 @@ async function append(unifiedIds: UnifiedIds, path: string, key: HashKey, checkH
 }
 
 /** The text of a file; an empty one for a file that is not there. */
-const textOf = (path: string): string =>
+const textIfThere = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
 /** Throws UserError unless every line is understood: half a list would let people through. */
-function listIn(text: string, path: string, key: HashKey): SuppressionList {
+function parseList(text: string, path: string, key: HashKey): SuppressionList {
   const hmacs: string[] = [];
   const hashChecks = new Set<string>();
   for (const [i, line] of text.split(/\r?\n/).entries()) {

@@ -4,7 +4,7 @@ import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
-import { IdList } from '../../erasure/list.ts';
+import { IdList } from '../../erasure/id-list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
 import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import { requireDeletableStreams } from './deletable-streams.ts';

@@ -2,13 +2,13 @@ import { configError, EXIT } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
 import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
+import { IdList } from '../../erasure/id-list.ts';
 import { openLedger, verifyLedger } from '../../erasure/ledger/chain.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
-import { IdList } from '../../erasure/list.ts';
+import type { PeopleSearch } from '../../erasure/listed-people.ts';
 import type { PurgeSettings } from '../../erasure/purge.ts';
 import { suppressionFileOf } from '../../erasure/suppression.ts';
-import type { PeopleSearch } from '../../erasure/ways.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
@@ -130,7 +130,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     const consent = confirm === undefined ? undefined : { confirm };
     const work = async () => {
       const list = suppressed ? new IdList() : await readIdList(values, signal, config.requestedAtField);
-      return runErasure({ settings, io: context, list, consent, deleter, purgeSettings, isAgain: again });
+      return runErasure({ settings, io: context, list, consent, deleter, purgeSettings, mayRequestAgain: again });
     };
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
@@ -151,7 +151,14 @@ function purgeOf(values: ForgetValues, search: PeopleSearch, config: CommandConf
         '(DFINERY_LEDGER_DIR), or suppression_file with its key.',
     );
   }
-  return { ...search, suppression, isSuppressed: suppressed, isNewList: newList, maxPeople, allowsShared: allowShared };
+  return {
+    ...search,
+    suppression,
+    isSuppressedOnly: suppressed,
+    isNewList: newList,
+    maxPeople,
+    mayRemoveShared: allowShared,
+  };
 }
 
 const NO_PLACES = 'The erasure has no places: rows that were loaded stay where they are.';
@@ -199,7 +206,7 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
   if (config.ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const list = await readIdList({ id, file: proofFile, column }, context.signal);
-  const proof = await proveErasure(list.entries(), {
+  const proof = await proveErasure(list.listedIds(), {
     folder: config.ledgerDir,
     key: config.ledgerKey,
     service: config,

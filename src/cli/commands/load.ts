@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { count } from '../../base/quantities.ts';
-import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
+import { requireWholeList, suppressionOf } from '../../erasure/suppression.ts';
 import { loadFileDay } from '../../extract/file-day.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -50,7 +50,7 @@ async function loadDay(
 ): Promise<RunOutcome> {
   const suppression = suppressionOf(config);
   const { events, suppressionLength } = sink.state ?? {};
-  requireSuppression('The place', suppressionLength, suppression?.length);
+  requireWholeList('The place', suppressionLength, suppression?.length);
   const stored = events?.receipts.get(day);
   const fileDay = { file, day, settings: config, state: events?.exportState, stored, suppression };
   const { rows, daysChanged } = await loadFileDay(fileDay, { clock, signal }, ({ days, progress }) =>

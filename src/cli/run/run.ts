@@ -3,7 +3,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { requireSuppression, suppressionOf } from '../../erasure/suppression.ts';
+import { requireWholeList, suppressionOf } from '../../erasure/suppression.ts';
 import { pinnedTypes } from '../../extract/discover.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
@@ -96,7 +96,7 @@ async function loadInto(
   // The place, if it keeps what it loads.
   const stateful = 'commit' in sink ? sink : undefined;
   const suppression = suppressionOf(config);
-  requireSuppression('The place', stateful?.state?.suppressionLength, suppression?.length);
+  requireWholeList('The place', stateful?.state?.suppressionLength, suppression?.length);
   const plan = planRun({ ...days, settings: config, prior: priorLoadsOf(stateful?.state), now: began });
   let waitingUntil: number | undefined;
   const onWait = (until: number | undefined) => {

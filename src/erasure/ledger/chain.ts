@@ -6,7 +6,7 @@ import { configError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { Secret } from '../../base/secrets.ts';
 import { HashKey } from '../../cells/columns/hash-key.ts';
-import { type KeyedFile, keyOf } from '../keys.ts';
+import { type KeyedFile, keyOf } from '../key-file.ts';
 
 // The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
 
@@ -61,7 +61,7 @@ export type LedgerLine = LedgerContent & {
 };
 export type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
 /** Each line has the code of the line before it (`prev`), and its own (`mac`), which covers both. */
-export type Chained = LedgerLine & { readonly prev: string; readonly mac: string };
+export type SignedLine = LedgerLine & { readonly prev: string; readonly mac: string };
 
 /** The service whose profiles are deleted: at another one the same id may be another person. */
 export interface ServiceAddress {
@@ -126,7 +126,7 @@ export function signLines(lines: readonly LedgerLine[], { lines: number, size, h
 const SIGNED = /^(\{.*),"mac":"([0-9a-f]{64})"\}$/s;
 
 /** The line, checked by its own code alone; or why it is not what was written. */
-function verifiedLine(bytes: Buffer, key: LedgerKey): Chained | string {
+function verifiedLine(bytes: Buffer, key: LedgerKey): SignedLine | string {
   if (!isUtf8(bytes)) return 'is not valid UTF-8';
   const text = bytes.toString();
   const [, covered, mac] = SIGNED.exec(text) ?? [];
@@ -135,17 +135,17 @@ function verifiedLine(bytes: Buffer, key: LedgerKey): Chained | string {
     const isOtherKey = covered.includes('"key_check":"') && !covered.includes(`"key_check":"${key.check}"`);
     return isOtherKey ? 'was written under another ledger_key' : 'was changed';
   }
-  const line: Chained = JSON.parse(text);
+  const line: SignedLine = JSON.parse(text);
   return line.v === 1 ? line : 'was written by a later version';
 }
 
 /** The file of the ledger in a folder. */
 export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jsonl');
 
-export const keyedLedger = (path: string, configured: Secret | undefined): KeyedFile => ({
+export const keyedLedger = (path: string, configuredKey: Secret | undefined): KeyedFile => ({
   path,
   keyName: 'ledger.key',
-  configured,
+  configuredKey,
   option: 'ledger_key (DFINERY_LEDGER_KEY)',
   lostKey:
     `The ledger in ${dirname(path)} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY). ` +
@@ -159,24 +159,24 @@ interface OpenedLedger {
 }
 
 /** Opens the ledger in a file, or in a folder. Throws UserError if it is not there, or has lost its key. */
-export function openLedger(fileOrFolder: string, configured: Secret | undefined): OpenedLedger {
+export function openLedger(fileOrFolder: string, configuredKey: Secret | undefined): OpenedLedger {
   if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
   const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  return { path, key: new LedgerKey(keyOf(keyedLedger(path, configured))) };
+  return { path, key: new LedgerKey(keyOf(keyedLedger(path, configuredKey))) };
 }
 
 /** `number`: 1 for the first line of the ledger. */
-type SeeLine = (line: Chained, number: number) => void;
+type OnLine = (line: SignedLine, number: number) => void;
 
 /**
- * Reads on from `from`, and gives each line to `see` that is whole and follows the line before it. Ends at the first
+ * Reads on from `from`, and gives each line to `onLine` that is whole and follows the line before it. Ends at the first
  * problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them. They are no
  * line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
  */
 export async function readChain(
   { path, key }: OpenedLedger,
   from: ChainEnd,
-  see: SeeLine,
+  onLine: OnLine,
 ): Promise<{ readonly end: ChainEnd; readonly tornBytes: number; readonly problem?: string }> {
   let end = from;
   const problem = (why: string) => `${basename(path)}, line ${end.lines + 1} ${why}.`;
@@ -191,22 +191,22 @@ export async function readChain(
       if (typeof line === 'string') return { end, tornBytes: 0, problem: problem(line) };
       if (line.prev !== end.head) return { end, tornBytes: 0, problem: problem('does not follow the line before it') };
       end = { lines: end.lines + 1, size, head: line.mac };
-      see(line, end.lines);
+      onLine(line, end.lines);
     }
   }
   return { end, tornBytes: 0 };
 }
 
 /**
- * Checks a whole ledger, and gives each good line to `see`. `head`: the code of a line that must be there, as a run
+ * Checks a whole ledger, and gives each good line to `onLine`. `head`: the code of a line that must be there, as a run
  * printed it. So a tail that was cut off is found, too. The result is schemas/ledger-verdict.json.
  */
-export async function verifyLedger(ledger: OpenedLedger, head = GENESIS, see: SeeLine = () => {}) {
+export async function verifyLedger(ledger: OpenedLedger, head = GENESIS, onLine: OnLine = () => {}) {
   const expectedHead = head.trim().toLowerCase();
   let isHeadSeen = expectedHead === GENESIS;
   const { end, tornBytes, problem } = await readChain(ledger, EMPTY_CHAIN, (line, number) => {
     isHeadSeen ||= line.mac === expectedHead;
-    see(line, number);
+    onLine(line, number);
   });
   const cutOff = 'The head given is the code of no line: lines were cut off at the end, or it is of another ledger.';
   const problems = problem === undefined ? [] : [problem];

@@ -1,4 +1,4 @@
-import type { Chained, LedgerKey, LineOf, ServiceAddress, Verdict } from './chain.ts';
+import type { LedgerKey, LineOf, ServiceAddress, SignedLine, Verdict } from './chain.ts';
 
 export interface Answer {
   readonly at: string;
@@ -92,7 +92,7 @@ export class LedgerHistory {
   }
 
   /** Takes the next line of the ledger. */
-  see(line: Chained, number: number): void {
+  add(line: SignedLine, number: number): void {
     if (line.kind === 'open') {
       const { baseUrl, serviceId } = this.#service;
       if (line.base_url === baseUrl && line.service_id === serviceId) this.runs.set(line.run, line);

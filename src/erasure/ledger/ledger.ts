@@ -14,9 +14,8 @@ import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { isProtected, OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { probeWritable } from '../../fs/writability.ts';
-import { keyOf, keyOrNew, randomKey } from '../keys.ts';
+import { ensureKey, keyOf, randomKey } from '../key-file.ts';
 import {
-  type Chained,
   EMPTY_CHAIN,
   keyedLedger,
   type LedgerContent,
@@ -26,6 +25,7 @@ import {
   ledgerPathIn,
   readChain,
   type ServiceAddress,
+  type SignedLine,
   signLines,
 } from './chain.ts';
 import { LedgerHistory } from './history.ts';
@@ -84,7 +84,7 @@ export class Ledger {
       else await makeFolders(folder);
       refuseForeignFolder(folder);
       const file = keyedLedger(path, ledgerKey);
-      const key = isPlan ? keyOf(file) : await whileLocked(folder, clock, () => keyOrNew(file));
+      const key = isPlan ? keyOf(file) : await whileLocked(folder, clock, () => ensureKey(file));
       const ledger = new Ledger(settings, clock, new LedgerKey(key), ids);
       await ledger.#readOn(folder);
       return ledger;
@@ -166,8 +166,8 @@ export class Ledger {
   /** Reads what other runs have written. Returns the number of bytes of a last line that a crash has cut. */
   async #readOn(folder: string): Promise<number> {
     const ledger = { path: ledgerPathIn(folder), key: this.key };
-    const see = (line: Chained, number: number) => this.history.see(line, number);
-    const { end, tornBytes, problem } = await readChain(ledger, this.#end, see);
+    const onLine = (line: SignedLine, number: number) => this.history.add(line, number);
+    const { end, tornBytes, problem } = await readChain(ledger, this.#end, onLine);
     if (problem !== undefined) {
       const message = `The ledger is broken: ${problem} Put it back as it was, or begin a new ledger_dir.`;
       throw configError(message, { exitCode: EXIT.failed });

@@ -26,7 +26,7 @@ export async function proveErasure(
     ledger.key,
     ids.map(({ id }) => id),
   );
-  const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.see(line, number));
+  const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.add(line, number));
   const histories = ok ? ids.map(({ id }) => history.of(id) ?? new IdHistory()) : [];
   const { baseUrl: base_url, serviceId: service_id } = service;
   return {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { addPeople, suppressionFileOf } from '../../../src/erasure/suppression.ts';
+import { suppressionFileOf, suppressPeople } from '../../../src/erasure/suppression.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
@@ -60,7 +60,7 @@ it('the summary of an Arrow stream counts the suppressed rows', async () => {
   const count = [...ids].filter((one) => one === id).length;
   const list = join(folder, 'list.jsonl');
   const file = suppressionFileOf({ suppressionFile: list, suppressionKey: new Secret(KEY) });
-  await addPeople(new Map([[id, undefined]]), file ?? expect.fail(), { clock: systemClock });
+  await suppressPeople(new Map([[id, undefined]]), file ?? expect.fail(), { clock: systemClock });
   const { summary } = await sync({ DFINERY_SUPPRESSION_FILE: list, DFINERY_SUPPRESSION_KEY: KEY });
   expect(summary).toMatchObject({ suppressed_rows: count, rows: whole.summary.rows - count });
 });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, describe, expect, it } from 'vitest';
-import { IdList, refusedSentence } from '../../../src/erasure/list.ts';
+import { IdList, refusedSentence } from '../../../src/erasure/id-list.ts';
 import { readList, readMapping } from '../../../src/erasure/list-file.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'dfinery-list-'));
@@ -44,11 +44,11 @@ describe('a list of people', () => {
     list.add({ row: 2, id: 'A', requestedAt: '2026-01-01' });
     list.add({ row: 3, id: 'a' });
     list.add({ row: 4, id: 'A', requestedAt: '2026-01-02T03:04:05+09:00' });
-    expect(list.entries().map(({ id, row }) => [id, row])).toEqual([
+    expect(list.listedIds().map(({ id, row }) => [id, row])).toEqual([
       ['A', 2],
       ['a', 3],
     ]);
-    expect(list.entries()[0].requestedAt).toBe(Date.UTC(2026, 0, 1, 18, 4, 5));
+    expect(list.listedIds()[0].requestedAt).toBe(Date.UTC(2026, 0, 1, 18, 4, 5));
     expect(list.counts).toMatchObject({ received: 3, duplicates: 1, ids: 2 });
   });
 
@@ -63,7 +63,7 @@ describe('a list of people', () => {
     const list = new IdList();
     const times = ['2026-01-20T14:00:00', '2026-01-20 14:00Z', '2026-01-20T14:00:00+0900', '2026-01-20'];
     for (const [i, requestedAt] of times.entries()) list.add({ row: i, id: `x${i}`, requestedAt });
-    const hours = list.entries().map(({ requestedAt = 0 }) => (requestedAt - Date.UTC(2026, 0, 20)) / 3_600_000);
+    const hours = list.listedIds().map(({ requestedAt = 0 }) => (requestedAt - Date.UTC(2026, 0, 20)) / 3_600_000);
     expect(hours).toEqual([0, 14, 5, -14]);
   });
 
@@ -72,7 +72,7 @@ describe('a list of people', () => {
     list.withdraw('a');
     list.withdraw('b');
     list.add({ row: 5, id: 'b' });
-    expect(list.entries().map(({ id }) => id)).toEqual(['b']);
+    expect(list.listedIds().map(({ id }) => id)).toEqual(['b']);
     expect(list.counts).toMatchObject({ received: 5, refused: { withdrawn: 2 } });
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import { IdList } from '../../../src/erasure/id-list.ts';
 import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
-import { IdList } from '../../../src/erasure/list.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import { type Decision, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
@@ -35,7 +35,7 @@ async function send(ids: readonly string[], answer: Answering, { limits = {}, st
   };
   const decisions = new Map<string, Decision>();
   const requested = await sendRequests({
-    entries: list.entries(),
+    listedIds: list.listedIds(),
     ledger,
     deleter,
     clock,

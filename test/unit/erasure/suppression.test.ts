@@ -5,7 +5,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
-import { addPeople, readForPurge, suppressionFileOf, suppressionOf } from '../../../src/erasure/suppression.ts';
+import {
+  readListForPurge,
+  suppressionFileOf,
+  suppressionOf,
+  suppressPeople,
+} from '../../../src/erasure/suppression.ts';
 import { expectMode } from '../../support/modes.ts';
 
 let folder: string;
@@ -25,7 +30,7 @@ const listOf = (config: object = {}) => {
   return list;
 };
 const add = (...people: readonly string[]) =>
-  addPeople(new Map(people.map((text) => [text, undefined])), listOf(), { clock: systemClock });
+  suppressPeople(new Map(people.map((text) => [text, undefined])), listOf(), { clock: systemClock });
 const load = (more: object = {}) => {
   const config = { suppressionFile: file, suppressionKey: KEY, columnsHash: [], hashKey: undefined, ...more };
   const list = suppressionOf(config);
@@ -55,7 +60,7 @@ describe('a suppression list', () => {
     truncateSync(file, statSync(file).size - 30);
     expect(() => load()).toThrow(/Line 3 .* is not/);
     // So a purge can be planned, which removes the cut line.
-    expect(readForPurge(listOf()).hmacs).toHaveLength(1);
+    expect(readListForPurge(listOf()).hmacs).toHaveLength(1);
     await add('c');
     expect(['a', 'b', 'c'].map((id) => drops(load(), id))).toEqual([true, false, true]);
     writeFileSync(file, readFileSync(file, 'utf8').trimEnd());
@@ -76,7 +81,7 @@ describe('a suppression list', () => {
 
   it('knows a person by the id or its hash, and is refused where the hash key is another', async () => {
     const key = new HashKey(HASH_KEY);
-    await addPeople(new Map([[key.hashOf('kim'), key.check]]), listOf(), { clock: systemClock });
+    await suppressPeople(new Map([[key.hashOf('kim'), key.check]]), listOf(), { clock: systemClock });
     await add('lee');
     const list = load({ columnsHash: ['df_unified_id'], hashKey: HASH_KEY });
     expect([drops(list, 'kim'), drops(list, 'lee'), drops(list, 'park')]).toEqual([true, true, false]);
@@ -87,7 +92,7 @@ describe('a suppression list', () => {
     const config = { suppressionFile: undefined, suppressionKey: undefined, ledgerDir: join(folder, 'ledger') };
     expect(load(config).length).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
-    await addPeople(new Map([['kim', undefined]]), listOf(config), { clock: systemClock });
+    await suppressPeople(new Map([['kim', undefined]]), listOf(config), { clock: systemClock });
     expect([load(config).length, drops(load(config), 'kim')]).toEqual([1, true]);
     for (const name of ['suppressed.jsonl', 'suppressed.key']) {
       expectMode(join(folder, 'ledger', name), 0o600);

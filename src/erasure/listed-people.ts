@@ -14,7 +14,7 @@ import { differenceOf } from '../engine/people/spelling.ts';
 import { realPath, schemeOf } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
-import { type ListedId, rowsText } from './list.ts';
+import { type ListedId, rowsText } from './id-list.ts';
 import { readMapping } from './list-file.ts';
 import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
 
@@ -47,7 +47,7 @@ export interface ListedPeople {
   /** The ids that some way found, also those whose rows name nobody. */
   readonly foundIds: ReadonlySet<string>;
   /** Number of ids with a profile at the service; null if it was not asked. */
-  readonly withProfile: number | null;
+  readonly idsWithProfile: number | null;
   /** The people whom rows name, and whose profile has another external id: the id changed hands. */
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The ways in which they were looked for, in words. */
@@ -63,9 +63,9 @@ const NO_WAY =
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
-export async function findInAllWays(entries: readonly ListedId[], search: PeopleSearch): Promise<ListedPeople> {
+export async function findListedPeople(listedIds: readonly ListedId[], search: PeopleSearch): Promise<ListedPeople> {
   const { column, profiles: service, hashKey, options } = search;
-  const ids = new Set(entries.map(({ id }) => id));
+  const ids = new Set(listedIds.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
   const mapping = search.mapping === undefined ? undefined : await readMapping(search.mapping, ids);
@@ -108,7 +108,7 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
   return {
     query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsById },
     foundIds,
-    withProfile: profiles?.unifiedIdsById.size ?? null,
+    idsWithProfile: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays: [
       ...(mapping === undefined ? [] : ['a mapping']),
@@ -121,7 +121,7 @@ export async function findInAllWays(entries: readonly ListedId[], search: People
       ...(whyNot === undefined ? [] : [`${whyNot} People are found in the places alone.`]),
       ...lookups.flatMap(({ warnings }) => warnings),
       ...lacking.map(({ name }) => `${name} has no column ${column}: people are found there in the other ways alone.`),
-      ...missedSentences(entries, foundIds, [profiles, ...lookups]),
+      ...missedSentences(listedIds, foundIds, [profiles, ...lookups]),
     ],
   };
 }
@@ -140,11 +140,11 @@ async function searchRows(query: PeopleQuery, { places, options }: PeopleSearch)
 
 /** Sentences about the ids that no way found, by the rows of the list; never with their texts. */
 function missedSentences(
-  entries: readonly ListedId[],
+  listedIds: readonly ListedId[],
   foundIds: ReadonlySet<string>,
   sources: readonly (Pick<ProfilesOfIds, 'similarIds'> | undefined)[],
 ): string[] {
-  const missed = entries.filter(({ id }) => !foundIds.has(id));
+  const missed = listedIds.filter(({ id }) => !foundIds.has(id));
   if (missed.length === 0) return [];
   const similarIds = new Map(sources.flatMap((source) => [...(source?.similarIds ?? [])]));
   const alikes = missed.filter(({ id }) => similarIds.has(id));

@@ -53,7 +53,7 @@ const ODD_SPELLINGS: readonly { readonly isOdd: (id: string) => boolean; readonl
 
 /** The whole list of an erasure, read before the first request: each id once, in the order of its rows. */
 export class IdList {
-  readonly #entries = new Map<string, ListedId>();
+  readonly #ids = new Map<string, ListedId>();
   readonly #refused: Partial<Record<Refusal, number>> = {};
   #received = 0;
   #duplicates = 0;
@@ -65,17 +65,17 @@ export class IdList {
     const at = requestInstant(requestedAt);
     if (refusal !== undefined || typeof id !== 'string') return this.#refuse(refusal ?? 'not_text');
     if (at === 'invalid') return this.#refuse('requested_at');
-    const before = this.#entries.get(id);
+    const before = this.#ids.get(id);
     if (before === undefined) {
-      if (this.#entries.size === MAX_IDS) {
+      if (this.#ids.size === MAX_IDS) {
         throw configError(`The list is too long: more than ${MAX_IDS} ids. Split it. Nothing was done.`);
       }
-      this.#entries.set(id, { id, row, requestedAt: at });
+      this.#ids.set(id, { id, row, requestedAt: at });
       return id;
     }
     this.#duplicates++;
     const isLater = at !== undefined && at > (before.requestedAt ?? Number.NEGATIVE_INFINITY);
-    if (isLater) this.#entries.set(id, { ...before, requestedAt: at });
+    if (isLater) this.#ids.set(id, { ...before, requestedAt: at });
     // The text of the first row: the others need no memory.
     return before.id;
   }
@@ -83,16 +83,16 @@ export class IdList {
   /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */
   withdraw(id: unknown): undefined {
     this.#received++;
-    if (typeof id === 'string') this.#entries.delete(id);
+    if (typeof id === 'string') this.#ids.delete(id);
     return this.#refuse('withdrawn');
   }
 
   has(id: string): boolean {
-    return this.#entries.has(id);
+    return this.#ids.has(id);
   }
 
-  entries(): readonly ListedId[] {
-    return [...this.#entries.values()];
+  listedIds(): readonly ListedId[] {
+    return [...this.#ids.values()];
   }
 
   get counts(): ListCounts {
@@ -100,14 +100,14 @@ export class IdList {
       received: this.#received,
       refused: { ...this.#refused },
       duplicates: this.#duplicates,
-      ids: this.#entries.size,
+      ids: this.#ids.size,
     };
   }
 
   /** SHA-256 (hex) of the ids and the times of their requests: neither order nor repetitions change it. */
   get digest(): string {
     const digest = createHash('sha256');
-    const texts = this.entries().map(({ id, requestedAt }) =>
+    const texts = this.listedIds().map(({ id, requestedAt }) =>
       hash('sha256', JSON.stringify([id, requestedAt ?? null])),
     );
     for (const text of texts.sort()) digest.update(text);
@@ -116,9 +116,9 @@ export class IdList {
 
   /** Sentences about ids that are probably not spelt as the service spells them, with their rows. */
   warnings(): string[] {
-    const entries = this.entries();
+    const listedIds = this.listedIds();
     return ODD_SPELLINGS.flatMap(({ isOdd, what }) => {
-      const odd = entries.filter(({ id }) => isOdd(id));
+      const odd = listedIds.filter(({ id }) => isOdd(id));
       return odd.length === 0 ? [] : [`${rowsText(odd)}: the ID ${what}. It is used as it is.`];
     });
   }
@@ -129,14 +129,14 @@ export class IdList {
 }
 
 /** The reasons of refused rows, as texts for people, each with its number of rows. */
-export function refusals(refused: ListCounts['refused']): (readonly [why: string, rows: number])[] {
+export function rowsByReason(refused: ListCounts['refused']): (readonly [why: string, rows: number])[] {
   const reasons = Object.keys(REFUSALS) as Refusal[];
   return reasons.flatMap((why) => (refused[why] === undefined ? [] : [[REFUSALS[why], refused[why]] as const]));
 }
 
 /** The refused rows with their reasons as one sentence; undefined if there are none. */
 export function refusedSentence({ refused, received }: ListCounts): string | undefined {
-  const reasons = refusals(refused);
+  const reasons = rowsByReason(refused);
   if (reasons.length === 0) return undefined;
   const total = reasons.reduce((sum, [, n]) => sum + n, 0);
   const shown = reasons.map(([why, n]) => `${n}: ${why}`);

@@ -11,7 +11,7 @@ export interface KeyedFile {
   readonly path: string;
   /** Name of the file with the key, in the same folder. A run makes it once unless a key is configured. */
   readonly keyName: string;
-  readonly configured: Secret | undefined;
+  readonly configuredKey: Secret | undefined;
   /** The option that gives the key. */
   readonly option: string;
   /** What to tell if the key is lost, as sentences. */
@@ -25,13 +25,13 @@ export const keyOf = (file: KeyedFile): Secret => existingKey(file) ?? randomKey
 
 /** The configured key, else the stored one; undefined for a new file. */
 function existingKey(file: KeyedFile): Secret | undefined {
-  const { path, configured, option, lostKey } = file;
-  if (configured !== undefined && configured.reveal().length < MIN_KEY_LENGTH) {
+  const { path, configuredKey, option, lostKey } = file;
+  if (configuredKey !== undefined && configuredKey.reveal().length < MIN_KEY_LENGTH) {
     throw configError(
       `${option} is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32".`,
     );
   }
-  const key = configured ?? storedKey(keyPathOf(file));
+  const key = configuredKey ?? storedKey(keyPathOf(file));
   const isNew = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
   if (key === undefined && !isNew) throw configError(lostKey);
   return key;
@@ -41,7 +41,7 @@ function existingKey(file: KeyedFile): Secret | undefined {
  * The key of a file, which is made for a new one. The caller holds the lock of the file. Without it, two processes
  * could each put a key there on a file system without hard links.
  */
-export async function keyOrNew(file: KeyedFile): Promise<Secret> {
+export async function ensureKey(file: KeyedFile): Promise<Secret> {
   const existing = existingKey(file);
   if (existing !== undefined) return existing;
   const path = keyPathOf(file);
