@@ -15,13 +15,7 @@ function bucketOf(text: string): BucketFolder | undefined {
     return undefined;
   }
   const [bucket = '', ...segments] = text.slice('s3://'.length).replace(/\/$/, '').split('/');
-  const shown = withoutUser(text);
-  if (shown !== text) {
-    throw configError(
-      `${shown} was given with a key: wanted s3://BUCKET/PREFIX without an @, and the key in AWS_ACCESS_KEY_ID.`,
-    );
-  }
-  if (!BUCKET.test(bucket)) throw configError(`${text} names no bucket: wanted s3://BUCKET/PREFIX.`);
+  if (!BUCKET.test(bucket)) throw configError(`${withoutUser(text)} names no bucket: wanted s3://BUCKET/PREFIX.`);
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
     throw configError(`${text} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);
   }

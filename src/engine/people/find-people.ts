@@ -51,12 +51,13 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   const warnings = keyWarnings(place.name, tables, unifiedIdsById, query);
 
   // 2. The condition of all rows that hold an id, one of these unified ids, or one of the suppression list.
-  const textsOfIds = ids.flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })));
+  const textsOfIds = ids
+    .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })))
+    .filter(({ text }) => !isPlaceholder(text));
   const conditions = { events: 'false', user_profiles: 'false' };
   for (const { name, external, unified } of tables) {
     const textsOfList = (await unified.suppressedTexts(suppressed)).map((text) => ({ id: null, text }));
-    const texts = [...textsOfIds.filter(({ text }) => !isPlaceholder(text)), ...textsOfList];
-    await unified.lookFor(texts);
+    await unified.lookFor([...textsOfIds, ...textsOfList]);
     conditions[name] = anyOfSql([external.matchSql, unified.matchSql]);
   }
 
