@@ -75,17 +75,17 @@ export function readConfiguration(
   return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingKeys, shownFile });
 }
 
-/** Keys that are needed beside another one only. */
-const BESIDE = ['hash_key', 'suppression_key'] as const;
-type KeyBeside = (typeof BESIDE)[number];
-/** What a plan needs, and what an export needs. */
-export const PLAN_KEYS = ['service_id', ...BESIDE] as const;
+/** What a plan needs, and what an export needs. The keys of hashes are missing only beside what they hash. */
+export const PLAN_KEYS = ['service_id', 'hash_key', 'suppression_key'] as const;
 export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 
 /** The same configuration. Throws a UserError that names each of the keys that is missing, with its variable. */
-export function requireKeys<K extends RequiredKey | KeyBeside>(config: CommandConfig, ...keys: readonly K[]) {
+export function requireKeys<K extends RequiredKey | (typeof PLAN_KEYS)[number]>(
+  config: CommandConfig,
+  ...keys: readonly K[]
+) {
   const problems = keys.flatMap((key) => config.missingKeys.find((problem) => problem.key === key) ?? []);
-  if (problems.length === 0) return config as ConfigHaving<CommandConfig, Exclude<K, KeyBeside>>;
+  if (problems.length === 0) return config as ConfigHaving<CommandConfig, K & RequiredKey>;
   const names = problems.map(({ key }) => `${variableOf(key)}${SECRET_KEYS.includes(key) ? ' (or …_FILE)' : ''}`);
   const isInErasure = problems.some(({ key }) => ERASURE_KEYS.includes(key));
   const file = `${isInErasure ? 'the object erasure of ' : ''}${config.shownFile}`;

@@ -88,7 +88,7 @@ export function formOf(
   { type = 'string', enum: choices, airbyte_secret, default: standard }: Property,
   isRequired: boolean,
 ) {
-  const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? VARIABLE_FORMS[type]);
+  const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? VARIABLE_FORMS[type].form);
   const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(standard));
   return `(${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(standard)}`})`;
 }

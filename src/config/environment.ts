@@ -73,35 +73,26 @@ export function readVariables(variables: readonly Variable[], env: Env) {
   return { values, names, problems };
 }
 
-/** The forms that a variable of each type may have. */
-export const VARIABLE_FORMS: Readonly<Record<string, string>> = {
-  boolean: 'true or false',
-  integer: 'a whole number',
-  array: 'names with commas, or a JSON array',
-  object: 'a JSON object',
-  string: 'a text',
+/** The form that a variable of each type has. `parse` returns undefined for a text of another form. */
+export const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; parse(text: string): unknown }>> = {
+  boolean: { form: 'true or false', parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined) },
+  integer: { form: 'a whole number', parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : undefined) },
+  array: { form: 'names with commas, without quotes, or a JSON array', parse: listIn },
+  object: { form: 'a JSON object', parse: (text) => [jsonOf(text)].find(isObject) },
+  string: { form: 'a text', parse: (text) => text },
 };
 
 /** Throws for a text that does not fit the type. */
 function typedValue(text: string, variable: string, type = 'string'): unknown {
-  if (type === 'array' && !text.trimStart().startsWith('[')) return listIn(text, variable);
-  const value = parsedAs(type, text);
-  if (value === undefined) throw configError(`${variable} is not usable, wanted ${VARIABLE_FORMS[type]}.`);
+  const { form, parse } = VARIABLE_FORMS[type];
+  const value = parse(text);
+  if (value === undefined) throw configError(`${variable} is not usable, wanted ${form}.`);
   return value;
 }
 
-/** A text as a value of a type; undefined if it does not fit. */
-function parsedAs(type: string, text: string): unknown {
-  if (type === 'boolean') return text === 'true' ? true : text === 'false' ? false : undefined;
-  if (type === 'integer') return /^-?\d{1,15}$/.test(text) ? Number(text) : undefined;
-  if (type !== 'array' && type !== 'object') return text;
-  const json = jsonOf(text);
-  return (type === 'array' ? Array.isArray(json) : isObject(json)) ? json : undefined;
-}
-
-function listIn(text: string, variable: string): string[] {
-  const names = text.split(',').map((part) => part.trim());
-  if (names.some((name) => /^["']|["']$/.test(name)))
-    throw configError(`${variable} has quotes around a name, which belong to the name here: remove the quotes.`);
-  return names;
+function listIn(text: string): unknown {
+  if (text.trimStart().startsWith('[')) return [jsonOf(text)].find(Array.isArray);
+  const names = text.split(',').map((name) => name.trim());
+  // The quotes would belong to the name.
+  return names.some((name) => /^["']|["']$/.test(name)) ? undefined : names;
 }

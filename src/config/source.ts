@@ -10,7 +10,6 @@ import { type Problem, problemOf } from './problems.ts';
 
 /** What is wrong with a name of a zone that is not known, as a clause. */
 export const NO_ZONE = 'is no IANA name such as Asia/Seoul';
-export const DEFAULT_HISTORY_DAYS: number = schema.properties.history_days.default;
 
 export type NameCondition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze';

@@ -1,18 +1,16 @@
 import { addDays, dayAt } from '../../base/days.ts';
-import { DEFAULT_HISTORY_DAYS } from '../../config/source.ts';
-import type { ResultRow } from '../../engine/session/engine.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
-import type { PlaceOptions } from '../../targets/contract.ts';
+import type { Place, PlaceOptions } from '../../targets/contract.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { placeOptions, readConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { reportPage } from '../report/report-page.ts';
 import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
 import { tableLines, wrapped } from '../text-layout.ts';
+import { readReport } from './report.ts';
 
 const DAYS = 14;
 const EVENTS_PER_DAY = 2_000;
@@ -67,26 +65,27 @@ export const command = defineCommand({
   examples: ['demo', 'demo mine.duckdb'],
   docsPage: 'getting-started.md',
   async run({ file }, context) {
-    const { terminal } = context;
-    const say = (text: string) => {
-      for (const line of wrapped(text, terminal.columns)) terminal.result(line);
-    };
-    say(`An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`);
-    terminal.result('');
-    const summary = await loadDemo(file, context);
-    say(describeSummary(summary, { target: duckdb, path: file }));
-    terminal.result('');
-    const place = placeOptions(readConfiguration({}, context), context);
-    for (const line of queryLines(await queryDemo(file, place), terminal.columns)) terminal.result(line);
-    const output = await writeDemoReport(file, place, context.clock.now());
-    say(`A page about it, to be opened in a browser: ${output}`);
-    terminal.result('');
-    for (const line of nextSteps(file)) terminal.result(line);
-    return { result: summary, lines: [] };
+    const { columns, result: say } = context.terminal;
+    const intro = `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`;
+    for (const line of [...wrapped(intro, columns), '']) say(line);
+    const place = { target: duckdb, path: file };
+    const summary = await loadDemo(place, context);
+    const config = readConfiguration({}, context);
+    const output = `${file.replace(/\.duckdb$/, '')}.html`;
+    await writeNamedFile(output, await readReport(place, config, context), `the report ${output}`);
+    const lines = [
+      ...wrapped(describeSummary(summary, place), columns),
+      '',
+      ...(await queryLines(file, placeOptions(config, context), columns)),
+      ...wrapped(`A page about it, to be opened in a browser: ${output}`, columns),
+      '',
+      ...nextSteps(file),
+    ];
+    return { result: summary, lines };
   },
 });
 
-async function loadDemo(file: string, context: Context): Promise<Summary> {
+async function loadDemo(place: Place, context: Context): Promise<Summary> {
   const simulator = await startSimulator({ clock: context.clock, scenario: { events_per_day: EVENTS_PER_DAY } });
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
@@ -99,8 +98,7 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
       on_gap: 'warn',
       user_profiles: true,
     };
-    const run = { place: { target: duckdb, path: file }, config: readConfiguration(keys, context), days: {} };
-    const { summary, error } = await runSync(run, context);
+    const { summary, error } = await runSync({ place, config: readConfiguration(keys, context), days: {} }, context);
     if (error !== undefined) throw error;
     return summary;
   } finally {
@@ -108,31 +106,18 @@ async function loadDemo(file: string, context: Context): Promise<Summary> {
   }
 }
 
-async function queryDemo(file: string, options: PlaceOptions): Promise<ResultRow[][]> {
+async function queryLines(file: string, options: PlaceOptions, columns: number): Promise<string[]> {
   const { withFile } = await import('../../engine/session/open-engine.ts');
   return await withFile({ ...options, file, access: 'read' }, async (engine) => {
-    const answers: ResultRow[][] = [];
-    for (const { sql } of DEMO_QUERIES) answers.push(await engine.rows(sql));
-    return answers;
-  });
-}
-
-/** Writes the report beside the file, and returns its path. */
-async function writeDemoReport(file: string, options: PlaceOptions, now: number): Promise<string> {
-  const report = await (await duckdb.maintenance()).report(file, options);
-  const output = `${file.replace(/\.duckdb$/, '')}.html`;
-  const page = reportPage(report, { place: `duckdb ${file}`, now, historyDays: DEFAULT_HISTORY_DAYS });
-  await writeNamedFile(output, page, `the report ${output}`);
-  return output;
-}
-
-function queryLines(answers: readonly (readonly ResultRow[])[], columns: number): string[] {
-  return answers.flatMap((rows, i) => {
-    const { title, sql } = DEMO_QUERIES[i];
-    const query = sql.split('\n').map((line) => `  │ ${line}`);
-    const header = Object.keys(rows[0] ?? {});
-    const texts = rows.map((row) => Object.values(row).map((value) => String(value ?? '')));
-    return [...wrapped(title, columns), ...query, ...tableLines(header, texts, columns), ''];
+    const lines: string[] = [];
+    for (const { title, sql } of DEMO_QUERIES) {
+      const rows = await engine.rows(sql);
+      const query = sql.split('\n').map((line) => `  │ ${line}`);
+      const header = Object.keys(rows[0] ?? {});
+      const texts = rows.map((row) => Object.values(row).map((value) => String(value ?? '')));
+      lines.push(...wrapped(title, columns), ...query, ...tableLines(header, texts, columns), '');
+    }
+    return lines;
   });
 }
 

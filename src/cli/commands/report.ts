@@ -1,8 +1,10 @@
 import { formatBytes } from '../../base/quantities.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
+import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
+import { type CommandConfig, placeOptions } from '../configuration.ts';
+import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
 import { reportPage } from '../report/report-page.ts';
@@ -16,20 +18,24 @@ export const command = defineCommand({
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
-    const { target, path } = place;
     const { output } = values;
-    const maintenance = await target.maintenance();
-    const work = () => maintenance.report(path, placeOptions(config, context));
-    const report = await during(`Reading ${path}`, work, context);
-    const page = reportPage(report, {
-      place: `${target.name} ${path}`,
-      now: context.clock.now(),
-      historyDays: config.historyDays,
-    });
-    const result = { v: 1, target: target.name, place: path, output };
+    const page = await during(`Reading ${place.path}`, () => readReport(place, config, context), context);
+    const result = { v: 1, target: place.target.name, place: place.path, output };
     if (output === '-') return { result, lines: page.trimEnd().split('\n') };
     await writeNamedFile(output, page, `the report ${output}`);
     const size = formatBytes(Buffer.byteLength(page));
     return { result, lines: [`The report is in ${output} (${size}).`] };
   },
 });
+
+/** Reads a place, and makes a page about it. */
+export async function readReport(
+  { target, path }: Place<StatefulTarget>,
+  config: CommandConfig,
+  context: Context,
+): Promise<string> {
+  const maintenance = await target.maintenance();
+  const report = await maintenance.report(path, placeOptions(config, context));
+  const { historyDays } = config;
+  return reportPage(report, { place: `${target.name} ${path}`, now: context.clock.now(), historyDays });
+}
