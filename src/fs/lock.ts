@@ -6,7 +6,7 @@ import { objectIn } from '../base/json.ts';
 import { doublingPauses, retry } from '../base/retry.ts';
 import { capitalized } from '../base/visible-text.ts';
 import { OWNER_FILE_MODE } from './permissions.ts';
-import { identityFrom, livenessOf, OWN_IDENTITY, type ProcessIdentity } from './process-identity.ts';
+import { livenessOf, OWN_IDENTITY, type StoredIdentity } from './process-identity.ts';
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
 // namespace we can see whether the owner lives. Elsewhere it counts as dead if it did not touch the file for a minute.
@@ -22,8 +22,7 @@ const MAX_PAUSE_MS = 200;
 interface Owner {
   /** Differs for any two owners of one path. */
   readonly token: string;
-  /** The owner's process; undefined for a file of another version, or one that is just being written. */
-  readonly identity: ProcessIdentity | undefined;
+  readonly identity: StoredIdentity;
   /** When its file was last touched (ms since 1970). */
   readonly touchedAt: number;
 }
@@ -156,7 +155,7 @@ function removeOwnerFile(path: string, token: string): void {
 
 /** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
 function isDead({ identity, touchedAt }: Owner): boolean {
-  const liveness = identity === undefined ? 'unknown' : livenessOf(identity);
+  const liveness = livenessOf(identity);
   return liveness === 'unknown' ? systemClock.now() - touchedAt > DEAD_AFTER_MS : liveness === 'dead';
 }
 
@@ -184,10 +183,10 @@ function createOwnerFile(path: string): string | undefined {
 /** The owner of a path; undefined if there is none. Throws a configuration failure for what cannot be a lock. */
 function readOwner(path: string): Owner | undefined {
   return unlessAbsent(path, () => {
-    const value = objectIn(readFileSync(path, 'utf8'));
+    const identity = objectIn(readFileSync(path, 'utf8'));
     const { ino, mtimeMs } = statSync(path);
-    const { token = `${ino} ${mtimeMs}` } = value;
-    return { token: String(token), identity: identityFrom(value), touchedAt: mtimeMs };
+    const { token = `${ino} ${mtimeMs}` } = identity;
+    return { token: String(token), identity, touchedAt: mtimeMs };
   });
 }
 

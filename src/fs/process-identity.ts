@@ -1,7 +1,6 @@
 import { readFileSync, readlinkSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { codeOf } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
 
 /** Distinguishes a process from all that may share a folder with it, in any container and on any machine. */
 export interface ProcessIdentity {
@@ -13,6 +12,9 @@ export interface ProcessIdentity {
   /** Start time in the system's ticks, since process ids are used again. Empty if the system does not provide it. */
   readonly started: string;
 }
+
+/** The identity that a file holds; of a file of another version, or one that is just being written, perhaps nothing. */
+export type StoredIdentity = { readonly [member in keyof ProcessIdentity]?: unknown };
 
 /** `unknown`: the process belongs to another machine, boot or container, whose processes cannot be seen from here. */
 export type Liveness = 'alive' | 'dead' | 'unknown';
@@ -29,20 +31,12 @@ export const OWN_IDENTITY: ProcessIdentity = {
  * the host is compared. Machines that share a folder then need different names. An id in use may be that of a later
  * process, so its liveness is unknown.
  */
-export function livenessOf({ pid, host, space, started }: ProcessIdentity): Liveness {
-  if (space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
+export function livenessOf({ pid, host, space, started }: StoredIdentity): Liveness {
+  if (typeof pid !== 'number' || space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
   if (!isRunning(pid)) return 'dead';
   const status = readStatus(String(pid));
   if (status === undefined || started === '') return 'unknown';
   return status.isOver || status.started !== started ? 'dead' : 'alive';
-}
-
-export function identityFrom(value: unknown): ProcessIdentity | undefined {
-  if (!isObject(value)) return undefined;
-  const { pid, host, space, started } = value;
-  if (typeof pid !== 'number' || !Number.isSafeInteger(pid) || pid < 1) return undefined;
-  if (typeof host !== 'string' || typeof space !== 'string' || typeof started !== 'string') return undefined;
-  return { pid, host, space, started };
 }
 
 /** True if a process exists, also if this user may not signal it. */

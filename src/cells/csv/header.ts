@@ -1,5 +1,5 @@
 import columns from '../../../schemas/columns.json' with { type: 'json' };
-import { type ColumnType, isColumnType } from '../types/column-types.ts';
+import type { ColumnType } from '../types/column-types.ts';
 
 export const UNIFIED_ID = 'df_unified_id';
 /** The id by which the company knows a profile. */
@@ -13,9 +13,7 @@ export const DETAIL_LOG_ID = 'df_event_detail_log_id';
 export const LOG_ID = 'df_event_log_id';
 export const ITEM_PREFIX = 'df_items_';
 
-/** The groups of columns. */
-const COLUMN_GROUPS = ['unified_id', 'system', 'standard', 'standard_item', 'custom_item', 'custom'] as const;
-export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
+export type ColumnGroup = 'unified_id' | 'system' | 'standard' | 'standard_item' | 'custom_item' | 'custom';
 
 /** A column of `schemas/columns.json`. */
 interface KnownColumn {
@@ -23,24 +21,16 @@ interface KnownColumn {
   readonly group: ColumnGroup;
   readonly type: ColumnType;
   /** True if every export has the column; the event name may have its other name. */
-  readonly required: boolean;
+  readonly required?: boolean;
 }
 
-type RawColumn = (typeof columns.columns)[number] & { readonly required?: boolean };
-
-function knownColumn({ name, group: groupName, type, required = false }: RawColumn): KnownColumn {
-  const group = COLUMN_GROUPS.find((name) => name === groupName);
-  if (group === undefined || !isColumnType(type)) throw new TypeError(`columns.json: ${name}`);
-  return { name, group, type, required };
-}
+const knownColumns = columns.columns as readonly KnownColumn[];
 
 /** The columns whose meaning the service fixes, by name. */
-export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(
-  columns.columns.map((c) => [c.name, knownColumn(c)]),
-);
+export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(knownColumns.map((c) => [c.name, c]));
 
 /** The columns that every export has. */
-export const REQUIRED_COLUMNS = columns.columns.filter(({ required }) => required).map(({ name }) => name);
+export const REQUIRED_COLUMNS = knownColumns.filter(({ required }) => required).map(({ name }) => name);
 
 /**
  * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD`, `df_anything_else` and a bare

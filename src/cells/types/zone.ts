@@ -24,10 +24,8 @@ export const wallSql = (instant: string, { name }: Zone): string => `timezone(${
  * True for the name of a zone of the runtime; false for an offset such as +09:00, which later versions of Node take.
  */
 export function isZoneName(name: string): boolean {
-  if (!/^[A-Za-z]/.test(name)) return false;
   try {
-    new Intl.DateTimeFormat('en', { timeZone: name });
-    return true;
+    return /^[A-Za-z]/.test(name) && zoneOf(name) !== undefined;
   } catch {
     return false;
   }
