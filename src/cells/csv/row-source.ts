@@ -89,7 +89,10 @@ export class RowSource {
       const { start } = buffer;
       const next = row.read(bytes, start, end, this.#isFinished);
       if (next === INCOMPLETE) break;
-      if (next < 0) throw this.#notCsv();
+      if (next < 0) {
+        const { expected, found } = EXPECTED_AND_FOUND[row.reason];
+        throw this.#notARow(row.reason, row.brokenAt, expected, found);
+      }
       buffer.start = next;
       if (row.contentEnd === start) this.#passBlank(start);
       else {
@@ -148,7 +151,10 @@ export class RowSource {
     if (this.#blankLineFault !== undefined) throw this.#blankLineFault;
     this.hasLineEnd = next > contentEnd && bytes[next - 1] === LF;
     if (this.rows === 0) this.#width = width;
-    else if (width !== this.#width) throw this.#wrongWidth();
+    else if (width !== this.#width) {
+      const reason = width > this.#width ? 'long_row' : this.hasLineEnd ? 'short_row' : 'cut_in_row';
+      throw this.#notARow(reason, start, `${this.#width} cells`, `${width} cells`);
+    }
     this.#checkLength(start, next);
   }
 
@@ -163,25 +169,10 @@ export class RowSource {
     throw this.#malformedNext('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
   }
 
-  /** The failure of a row of another width than the header. */
-  #wrongWidth(): MalformedCsv {
-    const { bytes, start, width } = this.row;
-    if (bytes[start] === OPEN_BRACE) return this.#jsonMessage(start);
-    const cutReason = this.hasLineEnd ? 'short_row' : 'cut_in_row';
-    const reason = width > this.#width ? 'long_row' : cutReason;
-    return this.#malformedNext(reason, start, `${this.#width} cells`, `${width} cells`);
-  }
-
-  /** The failure of a row that is no CSV. */
-  #notCsv(): MalformedCsv {
-    const { bytes, start, reason, brokenAt } = this.row;
-    if (bytes[start] === OPEN_BRACE) return this.#jsonMessage(start);
-    const { expected, found } = EXPECTED_AND_FOUND[reason];
-    return this.#malformedNext(reason, brokenAt, expected, found);
-  }
-
-  /** A malformed row that starts with a brace is a message of the service about a failed export. */
-  #jsonMessage(start: number): MalformedCsv {
+  /** The failure of the row that was read last. One that starts with a brace is a message about a failed export. */
+  #notARow(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+    const { bytes, start } = this.row;
+    if (bytes[start] !== OPEN_BRACE) return this.#malformedNext(reason, index, expected, found);
     return this.#malformedNext('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
   }
 
