@@ -86,7 +86,10 @@ export async function planBatch(
   });
   const toWrite = downloads.filter((download) => !unchanged.includes(download));
   const storedColumns = before.receipts.size === 0 ? undefined : before.columns;
-  return { ...planDays(storedColumns, toWrite, rules, table), before, unchanged, progress };
+  const planned = planDays(storedColumns, toWrite, rules, table);
+  // Without a day to write no setting changes a column.
+  const kept = before.columns.map((column) => ({ ...column, storedType: column.type }));
+  return { ...planned, ...(toWrite.length === 0 && { columns: kept }), before, unchanged, progress };
 }
 
 /**

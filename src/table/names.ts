@@ -1,12 +1,19 @@
 import { compareBytes, ITEM_PREFIX } from '../cells/csv/header.ts';
+import type { DuckDbColumn } from '../cells/types/codec.ts';
 
-/** The program's own columns of `events`. */
-export const OWN_COLUMNS = ['_key', 'event_date', '_rescued', '_loaded_at'] as const;
+/** The program's own columns of `events`, with their types. */
+export const OWN_COLUMNS = [
+  { name: '_key', type: 'VARCHAR' },
+  { name: 'event_date', type: 'DATE' },
+  { name: '_rescued', type: 'VARCHAR' },
+  { name: '_loaded_at', type: 'TIMESTAMP' },
+] as const satisfies readonly DuckDbColumn[];
+export type OwnColumn = (typeof OWN_COLUMNS)[number];
 
 export const ITEM_POSITION = 'item_position';
 
 /** Reserved column names; a column of the export with such a name gets a suffix. */
-export const RESERVED_NAMES = [...OWN_COLUMNS, ITEM_POSITION] as const;
+export const RESERVED_NAMES: readonly string[] = [...OWN_COLUMNS.map(({ name }) => name), ITEM_POSITION];
 
 /** The name of a column whose header cell is empty. */
 export const UNNAMED = 'column';

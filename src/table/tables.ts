@@ -1,7 +1,7 @@
 import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import type { CellForms } from '../cells/types/forms.ts';
-import { OWN_COLUMNS } from './names.ts';
+import { OWN_COLUMNS, type OwnColumn } from './names.ts';
 
 /** A column of the export as a target stores it. */
 export interface StoredColumn {
@@ -69,7 +69,7 @@ export interface Table {
   /** The column of the export whose cells are the keys of rows. */
   readonly idColumn: string;
   /** The columns of this program that it has. */
-  readonly ownColumns: readonly (typeof OWN_COLUMNS)[number][];
+  readonly ownColumns: readonly OwnColumn[];
   /** The columns that it has from the start. */
   readonly firstColumns: readonly StoredColumn[];
 }
@@ -86,7 +86,7 @@ export const USER_PROFILES: Table = {
   name: 'user_profiles',
   isSnapshot: true,
   idColumn: UNIFIED_ID,
-  ownColumns: OWN_COLUMNS.filter((name) => name !== 'event_date'),
+  ownColumns: OWN_COLUMNS.filter(({ name }) => name !== 'event_date'),
   firstColumns: [newColumn(UNIFIED_ID, 0, 'unified_id', 'string'), newColumn(EXTERNAL_ID, 1, 'custom', 'string')],
 };
 

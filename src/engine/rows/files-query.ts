@@ -4,7 +4,7 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
 import type { ColumnCells } from '../../table/column-type.ts';
-import type { OWN_COLUMNS } from '../../table/names.ts';
+import type { OwnColumn } from '../../table/names.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { dateSql } from '../column-sql.ts';
 import { type CellSql, cellName, cellSql, PATH_COLUMN, readCsvSql, rescuedSql } from './csv-sql.ts';
@@ -55,7 +55,7 @@ export function filesQuery({ columns, timezone, table }: PlannedDays, files: rea
     const wantsText = !everyRowHasId || fileColumn === id;
     return cellSql(column, cellsOfFiles(files, column), cellName(index), { zone, wantsText });
   });
-  const ownSql: Readonly<Record<(typeof OWN_COLUMNS)[number], string>> = {
+  const ownSql: Readonly<Record<OwnColumn['name'], string>> = {
     _key: keySql(fileColumns, id, everyRowHasId),
     event_date: byFileSql(files, ({ day }) => dateSql(day)),
     _rescued: rescuedSql(cells.filter((cell) => cell !== undefined)),
@@ -63,7 +63,7 @@ export function filesQuery({ columns, timezone, table }: PlannedDays, files: rea
   };
   const values = cells.flatMap((cell) => (cell?.value === undefined ? [] : { column: cell.column, value: cell.value }));
   const select = [
-    ...table.ownColumns.map((name) => `${ownSql[name]} AS ${name}`),
+    ...table.ownColumns.map(({ name }) => `${ownSql[name]} AS ${name}`),
     ...values.map(({ column, value }) => `${value} AS ${identifier(column.name)}`),
   ];
   const readerTypes = cells.map((cell) => cell?.readerType ?? 'VARCHAR');

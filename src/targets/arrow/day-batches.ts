@@ -11,8 +11,9 @@ import { engineError } from '../../engine/session/faults.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import { planDays } from '../../table/batch-plan.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
-import { messagesOf, OWN_IN_ARROW } from './ipc-stream.ts';
+import { messagesOf } from './ipc-stream.ts';
 
 /** A day, and what a stream gets of it. */
 export interface DayBatches {
@@ -95,7 +96,7 @@ async function writeDay(
   const allPath = join(folder, `${receipt.day}.parquet`);
   await withTypedRows(engine, batch, async (rows) => {
     // What will read the file is loaded while it is written.
-    const [written] = await Promise.all([write(selectRowsSql(rows, batch, OWN_IN_ARROW), allPath), loadDecoder()]);
+    const [written] = await Promise.all([write(selectRowsSql(rows, batch, OWN_COLUMNS), allPath), loadDecoder()]);
     return written;
   });
   const rowId = sharedRowIdSql(batch.columns);

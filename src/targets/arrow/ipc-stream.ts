@@ -1,25 +1,18 @@
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
-import { DUCKDB_SCALARS, type DuckDbColumn, type DuckDbType, scalarOf } from '../../cells/types/codec.ts';
+import { DUCKDB_SCALARS, type DuckDbType, scalarOf } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
+import { OWN_COLUMNS } from '../../table/names.ts';
 import type { Typed } from '../../table/tables.ts';
-
-/** The program's own columns of a stream. */
-export const OWN_IN_ARROW: readonly DuckDbColumn[] = [
-  { name: '_key', type: 'VARCHAR' },
-  { name: 'event_date', type: 'DATE' },
-  { name: '_rescued', type: 'VARCHAR' },
-  { name: '_loaded_at', type: 'TIMESTAMP' },
-];
 
 /** The schema of a stream: the program's own columns, then those of the export in their order. */
 export function streamSchema(columns: readonly Typed[], zone: Zone | undefined, version: string): Schema {
   const fields = columns.map(({ name, source, group, type }) =>
     fieldOf(name, codecOf(type, zone).duckdb, { source, group, type }),
   );
-  const ownFields = OWN_IN_ARROW.map(({ name, type }) => fieldOf(name, type));
+  const ownFields = OWN_COLUMNS.map(({ name, type }) => fieldOf(name, type));
   return new Schema([...ownFields, ...fields], new Map([['dfinery.version', version]]));
 }
 

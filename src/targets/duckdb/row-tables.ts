@@ -7,20 +7,11 @@ import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { PlannedDays } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
-import type { OWN_COLUMNS } from '../../table/names.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type StoredColumn, type Table, type Typed, typedColumns } from '../../table/tables.ts';
 import { createViews } from './event-views.ts';
 
 // The tables with the rows of an export, `events` and `user_profiles`: their columns and comments.
-
-/** The types of this program's own columns in a DuckDB file. */
-const OWN_TYPES = {
-  _key: 'VARCHAR',
-  event_date: 'DATE',
-  _rescued: 'JSON',
-  _loaded_at: 'TIMESTAMP',
-} as const satisfies Record<(typeof OWN_COLUMNS)[number], string>;
 
 const TABLE_COMMENTS = {
   events: 'A row for each row of the export.',
@@ -40,7 +31,7 @@ export const sqlColumns = (
   { ownColumns }: Table,
   { columns, timezone }: Pick<TableState, 'columns' | 'timezone'>,
 ): [name: string, type: string][] => [
-  ...ownColumns.map((name): [string, string] => [name, OWN_TYPES[name]]),
+  ...ownColumns.map(({ name, type }): [string, string] => [name, name === '_rescued' ? 'JSON' : type]),
   ...typedColumns(columns).map((column): [string, string] => [column.name, typeSql(column, timezone)]),
 ];
 
@@ -56,7 +47,7 @@ export async function makeTable(
   const columnsSql = sqlColumns(table, state).map(([column, type]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
-  for (const column of ownColumns) await commentColumn(engine, name, column, OWN_COMMENTS[column]);
+  for (const column of ownColumns) await commentColumn(engine, name, column.name, OWN_COMMENTS[column.name]);
   await commentColumns(engine, name, state.columns);
 }
 
