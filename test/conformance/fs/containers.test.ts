@@ -75,17 +75,8 @@ describe.skipIf(!isPermitted)('two containers with one host name and one folder'
   });
 });
 
-describe.runIf(process.platform === 'linux')('two processes of one machine', () => {
-  it('see at once whether the other is alive', async () => {
-    const at = mkdtempSync(join(folder, 'shared-'));
-    const holder = await hold(HOST, at);
-    expect(tryLock(HOST, at)).toBe('taken');
-    await holder.kill();
-    holder.forget();
-    expect(tryLock(HOST, at)).toBe('free');
-  });
-
-  it('and more that want the lock of a dead owner at once: one gets it', async () => {
+describe.runIf(process.platform === 'linux')('processes of one machine', () => {
+  it('that want the lock of a dead owner at the same time get it one at a time', async () => {
     await (await hold(HOST, folder)).kill();
     const rivals = Array.from({ length: 6 }, () => {
       const [command = '', ...rest] = words(HOST, 'hold', folder);

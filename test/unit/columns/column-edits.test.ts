@@ -17,12 +17,6 @@ function edited(drop: readonly string[], hash: readonly string[], csv: string) {
 }
 
 describe('dropped and hashed columns', () => {
-  it('change nothing when the lists are empty', () => {
-    const { result, rows } = edited([], [], 'a\n1\n');
-    expect(rows).toEqual([['a'], ['1']]);
-    expect(result.foundNames).toEqual([]);
-  });
-
   it('hide no person from the suppression list, wherever the id stands', () => {
     const edits = columnEdits(['gone'], ['df_unified_id'], KEY);
     const scanner = new Scanner({

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import listed from '../../../schemas/columns.json' with { type: 'json' };
 import { groupOf, headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/cells/csv/header.ts';
 
 const SYSTEM = [
@@ -75,13 +74,7 @@ describe('the group of a column', () => {
     for (const name of SYSTEM) expect(missingColumns(SYSTEM.filter((other) => other !== name))).toEqual([name]);
   });
 
-  it('is given for the columns of the specification, each with a grade for every fact', () => {
-    const standard = [...KNOWN_COLUMNS.values()].filter((column) => column.group.startsWith('standard'));
-    expect(standard).toHaveLength(22);
-    for (const column of listed.columns) {
-      expect(['S', 'P', 'U']).toContain(column.name_grade);
-      expect(['S', 'P', 'U']).toContain(column.type_grade);
-      expect(column.description.length).toBeGreaterThan(5);
-    }
+  it('is given for the 22 columns of the specification', () => {
+    expect([...KNOWN_COLUMNS.values()].filter(({ group }) => group.startsWith('standard'))).toHaveLength(22);
   });
 });
