@@ -1,6 +1,7 @@
 import type {
   ListMultipartUploadsCommandOutput,
   ListObjectVersionsCommandOutput,
+  MultipartUpload,
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
@@ -40,13 +41,14 @@ export async function eraseVersions(access: BucketAccess, prefix: string, isKept
     const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...from }, options);
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketVersions'));
   };
-  await removePages(list, async ({ Versions = [], DeleteMarkers = [] }) => {
-    const versions = [...Versions, ...DeleteMarkers].flatMap(({ Key, VersionId, IsLatest, LastModified }) => {
-      if (Key === undefined || VersionId === undefined) return [];
-      return IsLatest === true && isKept(Key, LastModified) ? [] : [{ Key, VersionId }];
-    });
-    await deleteObjects(access, versions);
-  });
+  const versions: ObjectIdentifier[] = [];
+  for await (const { Versions = [], DeleteMarkers = [] } of pagesOf(list)) {
+    for (const { Key, VersionId, IsLatest, LastModified } of [...Versions, ...DeleteMarkers]) {
+      if (Key === undefined || VersionId === undefined) continue;
+      if (IsLatest !== true || !isKept(Key, LastModified)) versions.push({ Key, VersionId });
+    }
+  }
+  await deleteObjects(access, versions);
 }
 
 /** Aborts the unfinished uploads below a prefix, except those of the keys to keep. */
@@ -57,11 +59,11 @@ export async function abortUploads(access: BucketAccess, prefix: string, isKept:
     const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, options);
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketMultipartUploads'));
   };
-  await removePages(list, async ({ Uploads = [] }) => {
-    for (const { Key, UploadId, Initiated } of Uploads) {
-      if (Key !== undefined && !isKept(Key, Initiated)) await abortUpload(access, Key, UploadId);
-    }
-  });
+  const uploads: MultipartUpload[] = [];
+  for await (const { Uploads = [] } of pagesOf(list)) uploads.push(...Uploads);
+  for (const { Key, UploadId, Initiated } of uploads) {
+    if (Key !== undefined && !isKept(Key, Initiated)) await abortUpload(access, Key, UploadId);
+  }
 }
 
 /** Begins an upload and aborts it, if the store knows uploads. Fails as a purge would that meets an unfinished one. */
@@ -82,18 +84,15 @@ async function abortUpload(access: BucketAccess, Key: string, UploadId?: string)
 }
 
 /**
- * Removes what the pages of a listing name. `list` gives undefined if a store does not know such objects. The next page
- * is listed before one is removed: a store may continue from an item only while that exists.
+ * The pages of a listing; none if `list` gives undefined. All are read before anything is removed: a store may continue
+ * from an item only while that exists.
  */
-async function removePages<P extends { readonly IsTruncated?: boolean | undefined }>(
+async function* pagesOf<P extends { readonly IsTruncated?: boolean | undefined }>(
   list: (after?: P) => Promise<P | undefined>,
-  remove: (page: P) => Promise<void>,
-): Promise<void> {
-  let page = await list();
-  while (page !== undefined) {
-    const next: P | undefined = page.IsTruncated === true ? await list(page) : undefined;
-    await remove(page);
-    page = next;
+): AsyncGenerator<P> {
+  for (let page = await list(); page !== undefined; ) {
+    yield page;
+    page = page.IsTruncated === true ? await list(page) : undefined;
   }
 }
 

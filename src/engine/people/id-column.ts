@@ -5,6 +5,7 @@ import { nfc } from '../../cells/csv/header.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
+import { NOTHING_HASHED } from '../../extract/export-request.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { type Table, type Typed, typedColumns } from '../../table/tables.ts';
 import { rescueKey } from '../rows/csv-sql.ts';
@@ -54,13 +55,13 @@ export class IdColumn {
     name: string | undefined,
     hashKey: HashKey | undefined,
   ) {
-    this.#engine = engine;
     const columns = columnsNamed(state, name);
-    this.#source = columns[0]?.source ?? '';
-    const hashings = state.exportState?.hashed ?? [];
-    const keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(this.#source) ? key_check : null));
-    this.#keyChecks = keyChecks.length === 0 ? [null] : keyChecks;
-    this.#hashKey = hashKey !== undefined && keyChecks.includes(hashKey.check) ? hashKey : undefined;
+    const source = columns[0]?.source ?? '';
+    const hashings = state.exportState?.hashed ?? [NOTHING_HASHED];
+    this.#keyChecks = hashings.map((hashing) => (hashing.columns.includes(source) ? hashing.key_check : null));
+    this.#hashKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.check) ? hashKey : undefined;
+    this.#source = source;
+    this.#engine = engine;
     const zone = zoneOf(state.timezone);
     this.cells = columns.flatMap((column) => [
       codecOf(column.type, zone).textSql(identifier(column.name)),
