@@ -6,7 +6,7 @@ import type { Problem } from './problems.ts';
 
 export interface Property {
   readonly type?: string;
-  /** `uri` is the address of the service. */
+  /** `uri` is an address to which something is sent. */
   readonly format?: string;
   readonly description?: string;
   readonly default?: unknown;

@@ -7,7 +7,6 @@ import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import validateLocal from '../../schemas/local-config.validator';
 import { systemError } from '../base/errors.ts';
 import { parseDuration } from '../base/quantities.ts';
-import { isSecure } from './base-url.ts';
 import type { ValuesOf } from './parse.ts';
 import { type Problem, problemOf } from './problems.ts';
 
@@ -23,23 +22,12 @@ export const LOCAL = {
     retentionMs: durationOf(retention),
     spoolDir: spoolDir ?? defaultSpoolDir(),
   }),
-  ruleProblems({ target, place, notifyUrl }: ValuesOf<typeof localSchema>): Problem[] {
-    const problems: Problem[] = [];
-    if ((target === undefined) !== (place === undefined))
-      problems.push(problemOf(target === undefined ? 'target' : 'place', 'is missing: target and place go together'));
-    if (notifyUrl !== undefined && !isNotifyUrl(notifyUrl.reveal()))
-      problems.push(problemOf('notify_url', `is not usable, wanted ${NOTIFY_URL_FORM}`));
-    return problems;
+  ruleProblems({ target, place }: ValuesOf<typeof localSchema>): Problem[] {
+    if ((target === undefined) === (place === undefined)) return [];
+    const key = target === undefined ? 'target' : 'place';
+    return [problemOf(key, 'is missing: target and place go together')];
   },
 };
-
-const NOTIFY_URL_FORM = 'https:// (http:// on loopback alone) without user name and password';
-
-function isNotifyUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
-  const url = new URL(text);
-  return url.username === '' && url.password === '' && isSecure(url);
-}
 
 /** Milliseconds of a duration that the schema has checked. */
 function durationOf(text: string): number {

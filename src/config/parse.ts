@@ -6,7 +6,7 @@ import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
-import { baseUrlProblem, cleanBaseUrl } from './base-url.ts';
+import { addressProblem, cleanBaseUrl } from './address.ts';
 import { type ConfigSchema, readVariables, variablesOf } from './environment.ts';
 import { nearest } from './nearest.ts';
 import { type Problem, problemOf, schemaProblems, throwProblems } from './problems.ts';
@@ -109,17 +109,16 @@ function parse<S extends ConfigSchema, C extends object>(
   object: object,
   refuse: (problems: readonly Problem[]) => void,
 ): Readonly<C> {
-  const given = usableValues(object, schema);
+  const rawValues = usableValues(object, schema);
   // The validation also fills in the defaults.
-  refuse(schemaProblems(validate, given));
+  refuse(schemaProblems(validate, rawValues));
   const problems: Problem[] = [];
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret, format }]) => {
-    const value = given[key];
+    const value = rawValues[key];
     if (typeof value !== 'string') return [camelCase(key), value];
-    if (format !== 'uri') return [camelCase(key), isSecret ? new Secret(value) : value];
-    const clause = baseUrlProblem(value);
+    const clause = format === 'uri' ? addressProblem(value) : undefined;
     if (clause !== undefined) problems.push(problemOf(key, clause));
-    return [camelCase(key), cleanBaseUrl(value)];
+    return [camelCase(key), isSecret ? new Secret(value) : format === 'uri' ? cleanBaseUrl(value) : value];
   });
   const values = Object.fromEntries(fields) as ValuesOf<S>;
   refuse([...problems, ...ruleProblems(values)]);

@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import { isLoopback } from '../config/base-url.ts';
+import { isLoopback } from '../config/address.ts';
 
 /**
  * The proxy for an address by HTTPS_PROXY and NO_PROXY, in lower or upper case. Undefined for none, and for loopback:

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { S3 } from '@aws-sdk/client-s3';
 import { type Env, setDefaultVariable } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
-import { endpointProblem } from '../config/base-url.ts';
+import { addressProblem } from '../config/address.ts';
 import { ProxyAgent } from '../http/proxy.ts';
 
 /** Attempts at one request, the first included; the SDK waits longer before each. */
@@ -29,7 +29,7 @@ export async function s3ClientOf(env: Env, idleMs = IDLE_MS): Promise<S3> {
   const { S3 } = await import('@aws-sdk/client-s3');
   const variable = env.AWS_ENDPOINT_URL_S3 ? 'AWS_ENDPOINT_URL_S3' : 'AWS_ENDPOINT_URL';
   const endpoint = env[variable] || undefined;
-  const problem = endpoint && endpointProblem(endpoint);
+  const problem = endpoint && addressProblem(endpoint);
   if (problem !== undefined) throw configError(`${variable} ${problem}.`);
   const bundle = env.AWS_CA_BUNDLE || undefined;
   const client = new S3({
@@ -80,7 +80,7 @@ function refuseHtml(response: unknown): void {
 function checkEndpoint(request: unknown): void {
   const { protocol = '', hostname = '', port } = request as Readonly<Record<string, string | number | undefined>>;
   const url = `${protocol}//${hostname}${port === undefined ? '' : `:${port}`}`;
-  const problem = endpointProblem(url);
+  const problem = addressProblem(url);
   if (problem !== undefined) throw configError(`The endpoint of S3 ${problem}.`);
 }
 

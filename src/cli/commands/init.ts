@@ -3,7 +3,7 @@ import { secretFrom } from '../../base/env.ts';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
-import { baseUrlProblem } from '../../config/base-url.ts';
+import { addressProblem } from '../../config/address.ts';
 import { NO_ZONE } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
@@ -49,7 +49,7 @@ async function askService(prompts: Prompts, context: Context) {
   let service_id = context.env.DFINERY_SERVICE_ID || undefined;
   let token = secretFrom(context.env, 'DFINERY_EXPORT_TOKEN')?.text;
   for (;;) {
-    base_url = await prompts.text('Address of the Open API', base_url, baseUrlProblem);
+    base_url = await prompts.text('Address of the Open API', base_url, addressProblem);
     service_id = await prompts.text('Service ID', service_id);
     token ??= await prompts.secret('Export API token (not shown, not written to the file)');
     context.redactor.add(new Secret(token));

@@ -34,7 +34,7 @@ export interface RunOutcome {
   readonly error?: unknown;
 }
 
-export function failedRun(done: Summary, error: unknown, context: Context): RunOutcome {
+function failedRun(done: Summary, error: unknown, context: Context): RunOutcome {
   const { exit, error: sentence } = failureOf(error, context);
   return { summary: { ...done, exit, error: sentence }, error };
 }
