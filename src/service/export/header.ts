@@ -25,7 +25,9 @@ export async function exportHeader(
   try {
     return await withinTime(HEADER_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
       service.export(request, timedSignal, async (answer) =>
-        answer.kind === 'data' ? { header: await readHeader(answer.bytes) } : { header: [], reason: answer.clause },
+        answer.kind === 'data'
+          ? { header: await readHeader(answer.bytes, { needsLineEnd: true }) }
+          : { header: [], reason: answer.clause },
       ),
     );
   } catch (error) {
@@ -37,14 +39,21 @@ export async function exportHeader(
   }
 }
 
-/** The first line of a body, which is read no further. Throws a UserError if there is none. */
-export async function readHeader(bytes: AsyncIterable<Uint8Array>): Promise<readonly string[]> {
+/**
+ * The first line of a body, which is read no further. Throws a UserError if there is none. Without a line end its last
+ * name may have been cut; `needsLineEnd`: such a line is none.
+ */
+export async function readHeader(
+  bytes: AsyncIterable<Uint8Array>,
+  { needsLineEnd = false } = {},
+): Promise<readonly string[]> {
   const source = new RowSource();
   for await (const chunk of bytes) {
     source.push(chunk);
     if (source.next()) return source.row.texts();
   }
   source.finish();
-  if (!source.next()) throw transientError('The export ended before its first line did.');
+  if (!source.next() || (needsLineEnd && !source.hasLineEnd))
+    throw transientError('The export ended before its first line did.');
   return source.row.texts();
 }
