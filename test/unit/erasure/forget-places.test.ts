@@ -301,7 +301,6 @@ describe('a plan', () => {
     ['two lists', ['--id', 'a', '--file', 'b'], /exactly one of --id, --file/],
     ['a proof to execute', ['--proof', 'a', '--execute', '--confirm', 'abc'], /--execute does not go with --proof\./],
     ['a confirmation without execution', ['--id', 'a', '--confirm', 'x'], /go together/],
-    ['a column without a file', ['--id', 'a', '--column', 'x'], /--column needs --file/],
     ['a head without a ledger', ['--id', 'a', '--head', 'x'], /--head does not go with --id\./],
     [
       'a mapping for the suppression list',
