@@ -23,7 +23,7 @@ export const lastDayOver = (now: number): Day => addDays(earliestToday(now), -1)
 export const lastDayOverFor = (now: number, hours: number): Day => lastDayOver(now - hours * HOUR_MS);
 
 /** The oldest day that the service most likely still exports. */
-export const oldestDay = (now: number, historyDays: number): Day => addDays(dayAt(now), -historyDays);
+export const oldestExportedDay = (now: number, historyDays: number): Day => addDays(dayAt(now), -historyDays);
 
 /** A day that is not loaded and leaves the service within so many days is lost soon. */
 export const SOON_DAYS = 7;

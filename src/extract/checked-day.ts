@@ -53,16 +53,6 @@ export const hasOtherFilters = (
 /** The receipts of a place, by day. */
 export type PriorReceipts = ReadonlyMap<Day, PriorReceipt>;
 
-/** The facts about earlier loads that a place has stored. */
-export interface PriorLoads {
-  /** The stored state; the plan parses and checks it. */
-  readonly state: unknown;
-  readonly receipts: PriorReceipts;
-}
-
-/** The earlier loads of a place before its first run, and of a target that stores nothing. */
-export const NO_PRIOR_LOADS: PriorLoads = { state: undefined, receipts: new Map() };
-
 /** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */
 export interface SpoolFile extends ScanResult {
   readonly path: string;

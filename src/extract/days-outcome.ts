@@ -3,7 +3,7 @@ import { configError, EXIT, transientError, type UserError } from '../base/error
 import { plainCount } from '../base/quantities.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
 import { type CheckedDay, hasOtherFilters, type PriorReceipt, type Receipt } from './checked-day.ts';
-import { type ImplausibleDay, implausible } from './doubtful-days.ts';
+import { type ImplausibleDay, implausibleDay } from './doubtful-days.ts';
 import type { DayResult } from './download/day-export.ts';
 import { hashedColumnsOf } from './export-request.ts';
 import { type RunProgress, wasWanted } from './export-state.ts';
@@ -92,7 +92,7 @@ export class DaysOutcome {
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
     if (mode === 'named' && !is_over) this.openDays.push(day);
     if (is_over && rows === 0) this.#empty.push(day);
-    const doubt = implausible(day, this.receipts);
+    const doubt = implausibleDay(day, this.receipts);
     if (doubt === undefined) return download;
     this.implausibleDays.push(doubt);
     const message =

@@ -17,7 +17,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/named-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
-import { earliestToday, lastDayOver, oldestDay } from './calendar.ts';
+import { earliestToday, lastDayOver, oldestExportedDay } from './calendar.ts';
 import { filtersOf, isFilter } from './export-request.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 
@@ -39,7 +39,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
   const last = lastDayOver(now);
   const sampledDays = `${addDays(last, 1 - SAMPLED_DAYS)} to ${last}`;
   // The first day that every service still exports, and the last that has begun everywhere.
-  const [from, to] = [addDays(oldestDay(now, config.historyDays), 1), earliestToday(now)];
+  const [from, to] = [addDays(oldestExportedDay(now, config.historyDays), 1), earliestToday(now)];
   deps.logger.info(
     'discover.cost',
     `Discovery sends two exports: the header of ${from} to ${to}, and ${sampledDays} for the types.`,

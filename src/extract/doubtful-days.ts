@@ -25,7 +25,7 @@ export interface ImplausibleDay {
  * Why a day of these receipts is implausible; undefined if it is not. A day without rows is implausible if the same
  * weekdays before it all had rows. Another day is if it has fewer than a fifth of their median, if that is 100 or more.
  */
-export function implausible(day: Day, receipts: PriorReceipts): ImplausibleDay | undefined {
+export function implausibleDay(day: Day, receipts: PriorReceipts): ImplausibleDay | undefined {
   const receipt = receipts.get(day);
   if (receipt === undefined || !receipt.is_over || receipt.pruned === true) return undefined;
   const earlierCounts: number[] = [];
@@ -57,7 +57,7 @@ export function doubtfulDays(
 ): Day[] {
   const isDoubtful = ([day, { rows, is_over, pruned }]: readonly [Day, PriorReceipt]) => {
     if (!is_over || pruned === true || day <= addDays(lastDayOver(now), -DOUBTFUL_DAYS)) return false;
-    return rows === 0 || (!appends && implausible(day, receipts) !== undefined);
+    return rows === 0 || (!appends && implausibleDay(day, receipts) !== undefined);
   };
   return [...receipts]
     .filter(isDoubtful)

@@ -3,7 +3,7 @@ import { sha256OfJson } from '../base/json.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
-import type { Filters } from '../service/export/protocol.ts';
+import type { ExportFilters } from '../service/export/protocol.ts';
 
 /** The columns that hold hashes under one key in some rows of a place; without columns, rows of plain values. */
 export interface HashedColumns {
@@ -34,7 +34,8 @@ export function editsOf({
 }
 
 /** The settings that decide what is requested from which service, and what happens to the columns. */
-export type RequestSettings = Filters & Pick<SourceConfig, 'serviceId' | 'columnsDrop' | 'columnsHash' | 'hashKey'>;
+export type RequestSettings = ExportFilters &
+  Pick<SourceConfig, 'serviceId' | 'columnsDrop' | 'columnsHash' | 'hashKey'>;
 
 /** SHA-256 (hex) of what an export request says beside its days, under the keys of the state. */
 export interface RequestFingerprints {
@@ -69,7 +70,7 @@ function selection(names: readonly string[], condition: NameCondition): unknown 
   return [condition, [...new Set(names)].sort()];
 }
 
-export function filtersOf(source: Filters): Filters {
+export function filtersOf(source: ExportFilters): ExportFilters {
   const { events, eventsCondition, properties, propertiesCondition } = source;
   return { events, eventsCondition, properties, propertiesCondition };
 }

@@ -9,7 +9,7 @@ import type { Suppression } from '../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { checkBody } from '../service/export/checked-body.ts';
-import { lastDayOver, oldestDay } from './calendar.ts';
+import { lastDayOver, oldestExportedDay } from './calendar.ts';
 import { checkedDay, type PriorReceipt } from './checked-day.ts';
 import { editsOf, fingerprintsOf, hashedColumnsOf, type RequestSettings, toDateOf } from './export-request.ts';
 import { checkState, type ExportState, includesEndOf, type RunProgress } from './export-state.ts';
@@ -84,7 +84,7 @@ const fileError = ({ file, day }: FileDay, message: string, cause?: unknown) =>
 
 function checkNeedsFile({ day, stored, settings }: FileDay, now: number): void {
   const isLoaded = stored?.is_over === true && stored.pruned !== true;
-  if (day < oldestDay(now, settings.historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
+  if (day < oldestExportedDay(now, settings.historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
   const why = day > lastDayOver(now) ? 'is not over' : 'is loaded, and the service still exports it';
   throw configError(`${day} ${why}: read it again with sync … --from ${day} --to ${day}.`, { where: { day } });
 }

@@ -64,7 +64,8 @@ export class ObservedService implements ExportService {
   }
 
   /** Warns of the first difference of more than an hour. Above twelve hours the wrong days would be read: it throws. */
-  #compareClocks(serverTime = this.#clock.now()): void {
+  #compareClocks(serverTime: number | undefined): void {
+    if (serverTime === undefined) return;
     const now = this.#clock.now();
     const apart = Math.abs(now - serverTime);
     if (apart <= CLOCK_WARNING_MS) return;

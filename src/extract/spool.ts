@@ -8,15 +8,15 @@ import type { DownloadResult } from '../service/export/download.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
 
 /** A file in the spool, while it is written. */
-export interface FileOutput extends Required<CheckedOutput> {
+interface SpoolOutput extends Required<CheckedOutput> {
   readonly path: string;
 }
 
 /** A checked body that lies in a file. */
-export type CheckedFile = CheckedBody<FileOutput>;
+export type CheckedFile = CheckedBody<SpoolOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
-export type ExportResult = DownloadResult<FileOutput>;
+export type ExportResult = DownloadResult<SpoolOutput>;
 
 /** The downloads of one run, as files in a temporary folder of its own. */
 export class Spool {
@@ -33,7 +33,7 @@ export class Spool {
   }
 
   /** Begins a file. */
-  async newFile(): Promise<FileOutput> {
+  async newFile(): Promise<SpoolOutput> {
     const folder = this.#folder;
     const path = join(folder.path, `${++this.#files}.csv`);
     const file = await folder.onDisk(open(path, 'wx', OWNER_FILE_MODE));
@@ -61,5 +61,5 @@ export async function removeFiles(files: readonly { readonly path: string }[]): 
 }
 
 /** Removes the files of results that have one. */
-export const discard = (...results: readonly (CheckedFile | ExportRefusal)[]): Promise<void> =>
+export const discardFiles = (...results: readonly (CheckedFile | ExportRefusal)[]): Promise<void> =>
   removeFiles(results.flatMap((result) => (result.kind === 'checked' ? result.output : [])));

@@ -5,8 +5,8 @@ import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { lastDayOver, lastDayOverFor, latestToday, oldestDay, todayIn } from './calendar.ts';
-import { hasOtherFilters, type PriorLoads, type PriorReceipt, type PriorReceipts } from './checked-day.ts';
+import { lastDayOver, lastDayOverFor, latestToday, oldestExportedDay, todayIn } from './calendar.ts';
+import { hasOtherFilters, type PriorReceipt, type PriorReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
 import { fingerprintsOf, type RequestFingerprints, type RequestSettings } from './export-request.ts';
 import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
@@ -27,7 +27,9 @@ export interface PlanInput {
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
   readonly fullRefresh?: boolean | undefined;
-  readonly prior: PriorLoads;
+  /** The stored state and receipts of earlier loads; neither before the first run, nor of a target that stores nothing. */
+  readonly state?: unknown;
+  readonly receipts?: PriorReceipts | undefined;
   /** This machine's time (ms since 1970). */
   readonly now: number;
 }
@@ -77,17 +79,24 @@ export function logNotes({ notes }: Plan, logger: Logger): void {
  *                  the days that are read again
  */
 export function planRun(input: PlanInput): Plan {
-  const { settings, prior, now, from, to, appends = false, fullRefresh = false } = input;
+  const {
+    settings,
+    receipts = new Map<Day, PriorReceipt>(),
+    now,
+    from,
+    to,
+    appends = false,
+    fullRefresh = false,
+  } = input;
   const fingerprints = fingerprintsOf(settings);
-  const state = parseState(prior.state);
+  const state = parseState(input.state);
   checkState(state, fingerprints, { now, fullRefresh });
   if (fullRefresh && (from !== undefined || to !== undefined))
     throw configError('--full-refresh reads all days: leave --from and --to out.');
   checkBegun('--from', from, now);
   if (state === undefined) checkBegun('start_date', settings.startDate, now);
-  const oldest = oldestDay(now, settings.historyDays);
+  const oldest = oldestExportedDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldest);
-  const { receipts } = prior;
   const basis = { settings, fingerprints, appends, state, receipts, start };
   const range = { oldest, last: lastDayOf(input), now };
   if (from !== undefined) return { ...basis, mode: 'named', ...namedDays(from, to, settings, range) };

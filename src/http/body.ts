@@ -7,7 +7,7 @@ import { WrongBody } from './failures.ts';
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 /** The bytes of a body without the compression that its headers name. Throws WrongBody for what was not requested. */
-export async function* decoded(raw: Bytes, headers: IncomingHttpHeaders): Bytes {
+export async function* decodedBody(raw: Bytes, headers: IncomingHttpHeaders): Bytes {
   checkCharset(headers);
   yield* hasGzip(headers) ? gunzip(raw) : raw;
 }

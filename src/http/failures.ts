@@ -7,7 +7,7 @@ import { ProxyFailed } from './proxy.ts';
 import { TimeLimitReached } from './time-limit.ts';
 
 /** The server closed the connection, without an error, before the answer was complete. */
-export class Truncated extends Error {}
+export class ConnectionClosed extends Error {}
 
 /** Why a body could not be read to its end; `length`: it was declared, and not met or exceeded. */
 export type BodyFault = 'reset' | 'stall' | 'gzip' | 'length' | 'content_encoding' | 'charset';
@@ -91,7 +91,7 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
   if (error instanceof ProxyFailed) return proxyProblem(error);
   // A connection that stood may time out, too.
   const isLost = isObject(error) && error.code === 'ETIMEDOUT' && error.syscall === 'read';
-  const codeOfNode = isLost || error instanceof Truncated ? 'ECONNRESET' : (codeOf(error) ?? '');
+  const codeOfNode = isLost || error instanceof ConnectionClosed ? 'ECONNRESET' : (codeOf(error) ?? '');
   if (CERTIFICATE.test(codeOfNode)) {
     const clause =
       `the certificate of ${host} cannot be trusted (${codeOfNode}): check its address, this machine's clock, and ` +

@@ -11,8 +11,8 @@ import { request as httpsRequest } from 'node:https';
 import { type Clock, nextTurn } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import { codeOf } from '../base/errors.ts';
-import { decoded } from './body.ts';
-import { Truncated, WrongBody } from './failures.ts';
+import { decodedBody } from './body.ts';
+import { ConnectionClosed, WrongBody } from './failures.ts';
 import { ProxyAgent, proxyFor, withoutBrackets } from './proxy.ts';
 import type { TimeLimit } from './time-limit.ts';
 
@@ -80,7 +80,7 @@ export class Transport {
     return new Promise((resolve, reject) => {
       request.on('error', (error) => reject(signal.aborted ? signal.reason : error));
       // Node emits no error where it closes the connection by itself, as after a 101.
-      request.once('close', () => reject(new Truncated('the connection was closed without an answer')));
+      request.once('close', () => reject(new ConnectionClosed('the connection was closed without an answer')));
       request.once('response', (stream) => resolve(new HttpAnswer(request, stream)));
       request.end(outgoing.body);
     });
@@ -154,7 +154,7 @@ export class HttpAnswer {
    * reason; `bodyProblem` classifies it.
    */
   bytes(timeLimit?: TimeLimit): AsyncGenerator<Uint8Array, void, undefined> {
-    return decoded(this.#received(timeLimit), this.headers);
+    return decodedBody(this.#received(timeLimit), this.headers);
   }
 
   /** The bytes as sent. Throws unless they end where the body is whole. */
@@ -186,7 +186,7 @@ export class HttpAnswer {
     if (length === undefined) {
       // Node takes a body that ends with its connection for complete, even if a reset was its end.
       const isReset = encoding === undefined && this.#failure !== undefined;
-      if (isCut || isReset) throw this.#failure ?? new Truncated('the connection was closed early');
+      if (isCut || isReset) throw this.#failure ?? new ConnectionClosed('the connection was closed early');
       return;
     }
     const declared = Number(length);

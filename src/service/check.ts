@@ -12,7 +12,7 @@ import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
 import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
 import { type EventRequest, type ExportBody, type ExportRefusal, InterruptedBody } from './export/protocol.ts';
-import { afterAnswer, NO_QUOTA } from './export/quota-rules.ts';
+import { afterAnswer, UNKNOWN_QUOTA } from './export/quota-rules.ts';
 
 /** What one minimal export shows of address, service and token. */
 export interface CheckVerdict {
@@ -143,7 +143,7 @@ function verdictOn(
     case 'gone':
       return verdict('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
     case 'wait': {
-      const { refusedUntil } = afterAnswer(NO_QUOTA, { status: 429, isLimited: true, limits }, now);
+      const { refusedUntil } = afterAnswer(UNKNOWN_QUOTA, { status: 429, isLimited: true, limits }, now);
       const until = `${new Date(refusedUntil).toISOString()}, in ${formatDuration(refusedUntil - now)}`;
       const message = `The service answers, but its limit of exports is reached. A run waits by itself, and asks again at ${until}.`;
       return verdict('usable', message);

@@ -1,6 +1,5 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
-import { NO_PRIOR_LOADS, type PriorLoads } from '../extract/checked-day.ts';
 import { type ExportState, parseState } from '../extract/export-state.ts';
 import { type Receipts, receiptsOf, type StoredReceipt, withRows } from './receipts.ts';
 import { EVENTS, type StoredColumn, type Table } from './tables.ts';
@@ -75,10 +74,6 @@ export const tableFromJson = ({ timezone, columns, cursor, changes, days }: Tabl
   exportState: parseState(cursor),
   changes,
 });
-
-/** The part of a state that a plan needs; `loaded` is undefined if nothing was loaded yet. */
-export const priorLoadsOf = (loaded: PlaceState | undefined): PriorLoads =>
-  loaded === undefined ? NO_PRIOR_LOADS : { state: loaded.events.exportState, receipts: loaded.events.receipts };
 
 /** One run that loaded a place, recorded when it ends. */
 export interface RunRecord {

@@ -2,7 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { NO_PRIOR_LOADS, type PriorReceipt, type PriorReceipts } from '../../extract/checked-day.ts';
+import type { PriorReceipt, PriorReceipts } from '../../extract/checked-day.ts';
 import { type ExportState, FutureCursorError, OtherFiltersError, parseState } from '../../extract/export-state.ts';
 import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
@@ -79,7 +79,7 @@ function repetitionsIn({ syncMode, destinationSyncMode, generationId = 0, minimu
 
 function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
   try {
-    return planRun({ ...input, prior: { state, receipts: receiptsIn(state) } });
+    return planRun({ ...input, state, receipts: receiptsIn(state) });
   } catch (error) {
     if (error instanceof OtherFiltersError) return startAgain(name, error, input);
     if (error instanceof FutureCursorError) return readNothing(name, state, input);
@@ -97,20 +97,20 @@ function startAgain(name: StreamName, error: OtherFiltersError, input: Stateless
     );
   }
   const message = `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again.`;
-  const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
+  const plan = planRun(input);
   return { ...plan, notes: [{ level: 'warn', event: 'state.fresh_start', message }, ...plan.notes] };
 }
 
 /** A cursor in the future, as a wrong clock leaves it: the state stays as it is. */
 function readNothing(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
   const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
-  const plan = planRun({ ...input, prior: NO_PRIOR_LOADS });
+  const plan = planRun(input);
   return { ...plan, state: parseState(state), days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, with the same service and filters. */
 function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: StatelessInput): Plan {
-  const wholePlan = planRun({ ...input, fullRefresh: true, prior: NO_PRIOR_LOADS });
+  const wholePlan = planRun({ ...input, fullRefresh: true });
   if (stream.syncId === undefined || saved?.sync_id !== stream.syncId) return wholePlan;
   const state: (ExportState & RefreshKeys) | undefined = parseState(saved);
   const { filters, service } = wholePlan.fingerprints;

@@ -2,7 +2,7 @@ import { dayAt, nameDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { count, withSeparators } from '../../base/quantities.ts';
 import { daysLeftOf } from '../../extract/calendar.ts';
-import { implausible } from '../../extract/doubtful-days.ts';
+import { implausibleDay } from '../../extract/doubtful-days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { daysOfOtherFilters } from '../../table/place-warnings.ts';
 import { countStoredRows, type StoredReceipt } from '../../table/receipts.ts';
@@ -58,7 +58,7 @@ export async function readStatus(
     gaps: exportState?.gaps ?? [],
     pruned_days: daysWhere(({ pruned }) => pruned === true),
     other_filters_days: daysOfOtherFilters(state.events),
-    implausible_days: daysWhere(({ day }) => implausible(day, receipts) !== undefined),
+    implausible_days: daysWhere(({ day }) => implausibleDay(day, receipts) !== undefined),
     days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), config.historyDays),
     last_run: lastRunOf(state),
   };

@@ -8,7 +8,6 @@ import { pinnedTypes } from '../../extract/discover.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
-import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
 import { type CommandConfig, EXPORT_KEYS, openOptions, requireKeys } from '../configuration.ts';
@@ -97,7 +96,8 @@ async function loadInto(
   const stateful = 'commit' in sink ? sink : undefined;
   const suppression = suppressionOf(config);
   requireWholeList('The place', stateful?.state?.suppressionLength, suppression?.length);
-  const plan = planRun({ ...days, settings: config, prior: priorLoadsOf(stateful?.state), now: began });
+  const { exportState, receipts } = stateful?.state?.events ?? {};
+  const plan = planRun({ ...days, settings: config, state: exportState, receipts, now: began });
   let waitingUntil: number | undefined;
   const onWait = (until: number | undefined) => {
     waitingUntil = until;

@@ -4,7 +4,6 @@ import { toDateOf } from '../../extract/export-request.ts';
 import { includesEndOf } from '../../extract/export-state.ts';
 import { isSnapshotDue, profileFingerprint } from '../../extract/profile-snapshot.ts';
 import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
-import { priorLoadsOf } from '../../table/place-state.ts';
 import type { Place } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { type CommandConfig, PLAN_KEYS, placeOptions, requireKeys } from '../configuration.ts';
@@ -29,7 +28,8 @@ export async function planSync(
   const state =
     place && target && (await (await target.maintenance()).readState(place.path, placeOptions(config, context)));
   const now = context.clock.now();
-  const planned = planRun({ ...days, settings: config, prior: priorLoadsOf(state), now });
+  const { exportState, receipts } = state?.events ?? {};
+  const planned = planRun({ ...days, settings: config, state: exportState, receipts, now });
   const hasProfiles = config.userProfiles && (place === undefined || target !== undefined);
   const [snapshot] = state?.user_profiles?.receipts.values() ?? [];
   const loadsProfiles = hasProfiles && isSnapshotDue(snapshot, profileFingerprint(config), now);

@@ -1,7 +1,7 @@
 import { type Day, nameDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { NOT_FOUND } from '../../service/export/outcomes.ts';
-import { lastDayOver, oldestDay } from '../calendar.ts';
+import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { PriorReceipts } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { Spool } from '../spool.ts';
@@ -78,7 +78,7 @@ export class DayDownloads {
     const [newest] = daysOver.slice(-1);
     if (newest !== undefined && service.includesEnd === undefined) await this.#resultAlone(newest, true);
     await this.#proveExports(daysOver.slice(-MAX_PROOFS));
-    const oldest = oldestDay(now, settings.historyDays);
+    const oldest = oldestExportedDay(now, settings.historyDays);
     const lost = this.#days.findLast((day) => day < oldest);
     if (lost !== undefined) await this.#resultAlone(lost);
   }

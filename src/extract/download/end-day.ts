@@ -4,7 +4,7 @@ import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import type { EventRequest } from '../../service/export/protocol.ts';
 import { rowCount } from '../checked-day.ts';
-import { discard, type ExportResult } from '../spool.ts';
+import { discardFiles, type ExportResult } from '../spool.ts';
 
 /** Exports the day at hand, or with these changes to its request. */
 export type SendExport = (changes?: Partial<EventRequest>) => Promise<ExportResult>;
@@ -39,9 +39,9 @@ export async function findEndDay(
   if (hasNoRows(answerOfDay) && answerWithNext.kind === 'checked' && rowCount([answerWithNext]) > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
     isExcluded = hasNoRows(nextAlone);
-    await discard(nextAlone);
+    await discardFiles(nextAlone);
   }
-  await discard(answerOfDay);
+  await discardFiles(answerOfDay);
   return { answer: answerWithNext, includesEnd: isExcluded ? false : undefined };
 }
 

@@ -1,8 +1,8 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { ExportRefusal, Filters } from '../../service/export/protocol.ts';
+import type { ExportFilters, ExportRefusal } from '../../service/export/protocol.ts';
 import { isFilter } from '../export-request.ts';
-import { type CheckedFile, discard } from '../spool.ts';
+import { type CheckedFile, discardFiles } from '../spool.ts';
 import type { SendExport } from './end-day.ts';
 
 /** Event names that the service is known to write. */
@@ -32,7 +32,7 @@ const KNOWN_NAMES: readonly string[] = [
  */
 export async function fetchParts(
   day: Day,
-  filters: Filters,
+  filters: ExportFilters,
   eventNames: ReadonlySet<string>,
   sendExport: SendExport,
 ): Promise<readonly CheckedFile[] | UserError> {
@@ -41,7 +41,7 @@ export async function fetchParts(
   const included: string[] = [];
   let refusal: ExportRefusal | undefined;
   const fail = async (which: string, part: ExportRefusal) => {
-    await discard(...files);
+    await discardFiles(...files);
     return tooLargeError(day, which, part);
   };
   for (const name of namesWithin(filters, [...KNOWN_NAMES, ...eventNames])) {
@@ -66,7 +66,7 @@ export async function fetchParts(
 }
 
 /** The names that parts may request within the user's filter. */
-function namesWithin({ events, eventsCondition }: Filters, names: readonly string[]): string[] {
+function namesWithin({ events, eventsCondition }: ExportFilters, names: readonly string[]): string[] {
   if (isFilter(events, eventsCondition) && eventsCondition === 'include') return [...new Set(events)];
   const excluded = new Set(eventsCondition === 'exclude' ? events : []);
   return [...new Set(names)].filter((name) => !excluded.has(name));

@@ -12,7 +12,7 @@ import { NO_LIMITS, readLimits } from '../../http/limit-headers.ts';
 import { TimeLimit, TimeLimitReached } from '../../http/time-limit.ts';
 import { HttpAnswer, Transport } from '../../http/transport.ts';
 import { firstMatch, serviceRequest } from '../operation.ts';
-import { originOf, peekBody, readRefusalBody } from './content.ts';
+import { peekBody, readRefusalBody, redirectOrigin } from './content.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES, KIND_OF_FAULT } from './outcomes.ts';
 import {
   type ExportAnswer,
@@ -36,7 +36,7 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
   readonly connectTimeoutMs?: number;
 }
 
-const NO_QUOTA: Pick<ExportQuota, 'run'> = { run: (_signal, send) => send(() => {}) };
+const UNLIMITED: Pick<ExportQuota, 'run'> = { run: (_signal, send) => send(() => {}) };
 
 /** The path and the body of a request. */
 function operationOf(request: ExportRequest): readonly [path: string, body: object] {
@@ -65,7 +65,7 @@ export class ExportClient implements ExportService {
   }
 
   async export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
-    const { clock, quota = NO_QUOTA } = this.#options;
+    const { clock, quota = UNLIMITED } = this.#options;
     return quota.run(signal, async (recordAnswer) => {
       const timeLimit = new TimeLimit(clock, STALL_MS, signal);
       try {
@@ -130,7 +130,7 @@ export class ExportClient implements ExportService {
       content,
       reason,
       host: this.#transport.host,
-      location: originOf(answer.headers.location, baseUrl),
+      location: redirectOrigin(answer.headers.location, baseUrl),
     };
     const { kind, code = reason ?? 'no_reason', text } = firstMatch(EXPORT_OUTCOMES, traits);
     return { kind, code, clause: text, status: answer.status };

@@ -2,13 +2,13 @@ import { isObject, jsonOf, objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 
 /** The content that a body's first bytes show, without a BOM and white space. An empty list shows in a whole body. */
-export type Content = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
+export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
 
 /** The content that the first bytes show; undefined while there are too few of them. */
 export function contentOf(
   bytes: Uint8Array,
   { isAll }: { readonly isAll: boolean },
-): Exclude<Content, 'empty_list'> | undefined {
+): Exclude<BodyContent, 'empty_list'> | undefined {
   if (bytes.length === 0) return isAll ? 'empty' : undefined;
   if (isAll && Buffer.from(bytes).toString().trim() === '') return 'empty';
   const start = bodyStart(bytes, isAll);
@@ -21,7 +21,7 @@ export function contentOf(
 export function readRefusalBody(
   body: Buffer,
   token: string,
-): { readonly content: Content; readonly reason: string | undefined } {
+): { readonly content: BodyContent; readonly reason: string | undefined } {
   const text = body.toString('utf8');
   const value = jsonOf(text.trim());
   const isEmptyList = Array.isArray(value) && value.length === 0;
@@ -47,7 +47,7 @@ function reasonIn(text: string, token: string): string | undefined {
 }
 
 /** The origin of a `Location`; the rest of it is never shown. */
-export function originOf(location: string | undefined, base: string): string | undefined {
+export function redirectOrigin(location: string | undefined, base: string): string | undefined {
   if (location === undefined || !URL.canParse(location, base)) return undefined;
   const { origin, protocol } = new URL(location, base);
   return origin === 'null' ? protocol : origin;
@@ -59,10 +59,10 @@ const MAX_START_BYTES = 64 * 1024;
 /** Reads a body until its first bytes show what it is; `bytes` is the whole body. Throws what the body throws. */
 export async function peekBody(
   body: AsyncIterable<Uint8Array>,
-): Promise<{ readonly content: Content; readonly bytes: AsyncIterable<Uint8Array> }> {
+): Promise<{ readonly content: BodyContent; readonly bytes: AsyncIterable<Uint8Array> }> {
   const chunks = body[Symbol.asyncIterator]();
   let start: Uint8Array = new Uint8Array(0);
-  let content: Content | undefined;
+  let content: BodyContent | undefined;
   while (content === undefined && start.length < MAX_START_BYTES) {
     const next = await chunks.next();
     if (next.done !== true) start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);

@@ -1,12 +1,12 @@
 import type { BodyFault } from '../../http/failures.ts';
 import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from '../operation.ts';
-import type { Content } from './content.ts';
+import type { BodyContent } from './content.ts';
 import type { ExportRefusal } from './protocol.ts';
 
 /** The traits of an answer by which it is classified. */
 export interface AnswerTraits {
   readonly status: number;
-  readonly content: Content;
+  readonly content: BodyContent;
   /** The reason in a JSON body, in lower case; undefined if there is none. */
   readonly reason: string | undefined;
   readonly host: string;
@@ -26,7 +26,7 @@ const hasReason =
   };
 
 const has200With =
-  (expected: Content) =>
+  (expected: BodyContent) =>
   ({ status, content }: AnswerTraits): boolean =>
     status === 200 && content === expected;
 

@@ -51,22 +51,22 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
 
 export interface ExportService {
   /**
-   * Sends one export, without any retry, under a permit of the quota, and gives its answer to `use`. Closes the
-   * connection once that has settled. Throws what `use` throws, UserErrors, and the signal's reason.
+   * Sends one export, without any retry, when the quota allows it, and gives its answer to `use`, which sends no
+   * other. Closes the connection once that has settled. Throws what `use` throws, UserErrors, and the signal's reason.
    */
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T>;
 }
 
 /** The filters of an export, without the days. */
-export type Filters = Pick<SourceConfig, 'events' | 'eventsCondition' | 'properties' | 'propertiesCondition'>;
+export type ExportFilters = Pick<SourceConfig, 'events' | 'eventsCondition' | 'properties' | 'propertiesCondition'>;
 
 /** A request of events. */
-export interface EventRequest extends Filters {
+export interface EventRequest extends ExportFilters {
   readonly from: Day;
   readonly to: Day;
 }
 
 /** The attributes that are wanted; the ids come with every profile. */
-export type ProfileRequest = Pick<Filters, 'properties' | 'propertiesCondition'>;
+export type ProfileRequest = Pick<ExportFilters, 'properties' | 'propertiesCondition'>;
 
 export type ExportRequest = EventRequest | ProfileRequest;

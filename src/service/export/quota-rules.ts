@@ -20,7 +20,7 @@ export interface QuotaState {
 }
 
 /** Before the first answer. */
-export const NO_QUOTA: QuotaState = { remaining: undefined, resetAt: undefined, refusedUntil: 0, refusals: 0 };
+export const UNKNOWN_QUOTA: QuotaState = { remaining: undefined, resetAt: undefined, refusedUntil: 0, refusals: 0 };
 
 /** The head of an answer. */
 export interface AnswerHead {

@@ -5,7 +5,14 @@ import type { Clock } from '../../base/clock.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { formatDuration } from '../../base/quantities.ts';
-import { type AnswerHead, afterAnswer, afterSending, NO_QUOTA, nextAllowedAt, type QuotaState } from './quota-rules.ts';
+import {
+  type AnswerHead,
+  afterAnswer,
+  afterSending,
+  nextAllowedAt,
+  type QuotaState,
+  UNKNOWN_QUOTA,
+} from './quota-rules.ts';
 
 export interface ExportQuotaOptions {
   readonly maxConcurrentExports: number;
@@ -25,7 +32,7 @@ export class ExportQuota {
   readonly #slots: ReturnType<typeof pLimit>;
   /** Exports that have a slot wait one after the other for the service to allow them. */
   readonly #queue = pLimit(1);
-  #state: QuotaState = NO_QUOTA;
+  #state: QuotaState = UNKNOWN_QUOTA;
   #shownWait: number | undefined;
 
   constructor(options: ExportQuotaOptions) {

@@ -7,7 +7,7 @@ import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
-import type { CheckedDay, PriorLoads, Receipt } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay, Receipt } from '../../../src/extract/checked-day.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
 import { type DayBatch, Extraction } from '../../../src/extract/extract.ts';
 import type { ExtractDeps } from '../../../src/extract/extract-deps.ts';
@@ -230,6 +230,8 @@ export function steadyRows(first: Day, last: Day, perDay: number, event = 'df_lo
   );
 }
 
+type StoredLoads = Pick<PlanInput, 'state' | 'receipts'>;
+
 /** A place that replaces days, keeps a receipt each, and the state, as every target does. */
 class FakeTarget {
   state: ExportState | undefined;
@@ -241,7 +243,7 @@ class FakeTarget {
   /** Days of each commit. */
   readonly commits: Day[][] = [];
 
-  prior(): PriorLoads {
+  prior(): StoredLoads {
     const stored = [...this.receipts].map(([day, receipt]) => {
       return [day, { ...receipt, rows_stored: this.days.get(day)?.length ?? 0 }] as const;
     });
@@ -305,10 +307,10 @@ export const SETTINGS: PlanSettings = {
 
 export const planFor = (
   clock: Clock,
-  prior: PriorLoads,
+  stored: StoredLoads,
   settings: Partial<PlanSettings>,
   more: Partial<PlanInput> = {},
-): Plan => planRun({ settings: { ...SETTINGS, ...settings }, prior, now: clock.now(), ...more });
+): Plan => planRun({ settings: { ...SETTINGS, ...settings }, ...stored, now: clock.now(), ...more });
 
 /** The share of a pause of the policy that is waited for (full jitter). */
 const JITTER = 0.5;

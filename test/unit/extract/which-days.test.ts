@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { forecastOf } from '../../../src/cli/run/sync-plan.ts';
-import type { PriorLoads, PriorReceipt } from '../../../src/extract/checked-day.ts';
+import type { PriorReceipt } from '../../../src/extract/checked-day.ts';
 import { fingerprintsOf } from '../../../src/extract/export-request.ts';
 import type { ExportState } from '../../../src/extract/export-state.ts';
 import { cursorOf, type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
@@ -31,15 +31,17 @@ const state = (more: Partial<ExportState>): ExportState => ({
   ...more,
 });
 
-const loaded = (other: Readonly<Record<Day, Stored>> = {}, more: Partial<ExportState> = {}): PriorLoads => ({
+const loaded = (other: Readonly<Record<Day, Stored>> = {}, more: Partial<ExportState> = {}) => ({
   state: state(more),
   receipts: receipts('2026-01-10', '2026-01-18', other),
 });
 
-function plan(prior: Partial<PriorLoads> = {}, settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}) {
+type StoredLoads = Pick<PlanInput, 'state' | 'receipts'>;
+
+function plan(stored: StoredLoads = {}, settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}) {
   return planRun({
     settings: { ...SETTINGS, ...settings },
-    prior: { state: undefined, receipts: new Map(), ...prior },
+    ...stored,
     now: NOW,
     ...more,
   });

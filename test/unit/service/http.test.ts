@@ -6,7 +6,7 @@ import { networkProblem } from '../../../src/http/failures.ts';
 import { readLimits } from '../../../src/http/limit-headers.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
 import { Transport } from '../../../src/http/transport.ts';
-import { originOf, readRefusalBody } from '../../../src/service/export/content.ts';
+import { readRefusalBody, redirectOrigin } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { startFaultyServer, whole } from '../../support/service/faulty-server.ts';
 import { until } from '../../support/wait.ts';
@@ -101,7 +101,7 @@ describe('the reason of a failure', () => {
   });
 
   it('names of a redirect its origin alone', () => {
-    const origin = (location: string) => originOf(location, 'https://api.example/x');
+    const origin = (location: string) => redirectOrigin(location, 'https://api.example/x');
     expect(origin('https://login.example:8443/?t=1')).toBe('https://login.example:8443');
     expect([origin('/login'), origin('mailto:someone'), origin('http://')]).toEqual([
       'https://api.example',
