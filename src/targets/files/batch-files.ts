@@ -11,8 +11,8 @@ import { withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn } from '../../table/tables.ts';
 import type { FilesPlace } from './files-place.ts';
-import { readParquet } from './parquet-file.ts';
 import type { FileChange, LiveFile, NewFile } from './place-version.ts';
+import { readParquet } from './read-parquet.ts';
 
 /** Writes the local files of a planned batch. */
 export class BatchFiles {

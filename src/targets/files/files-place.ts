@@ -11,17 +11,16 @@ import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
+import { PARTITION_COLUMN } from './file-layout.ts';
 import type { FilesFormat, FilesLog, FilesOptions, OpenMode } from './format.ts';
 import { LocalFiles } from './local-files.ts';
-import { PARTITION_COLUMN, readParquet, rowsOfFile } from './parquet-file.ts';
 import type { LiveFile, PlaceVersion, PlannedChange } from './place-version.ts';
+import { readParquet, rowsOfFile } from './read-parquet.ts';
 
 /** Number of files that are copied at the same time. */
 const COPY_CONCURRENCY = 4;
-/** Attempts at reading one version of a place that a writer changes meanwhile. */
-const READ_ATTEMPTS = 5;
-/** Without a pause (ms): what was read before is new by now. */
-const READ_PAUSES = new Array<number>(READ_ATTEMPTS - 1).fill(0);
+/** Pauses (ms) between attempts at reading one version of a place that is written: what was read is new by now. */
+const READ_PAUSES = [0, 0, 0, 0];
 
 /** The column with the path of a row's file. */
 const FILE = '_dfinery_file';
@@ -53,7 +52,9 @@ export class FilesPlace {
       run =
         mode === 'read' || workFolder === undefined
           ? await RunFolder.open(options.spoolDir, options.clock, 'files')
-          : await RunFolder.open(workFolder, options.clock, 'files', folderError);
+          : await RunFolder.open(workFolder, options.clock, 'files', (error, path) =>
+              diskError(error, { path, consequence: COMMITTED_IS_KEPT }),
+            );
       engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
       // Files are replaced under their names.
       await engine.run('SET enable_external_file_cache = false');
@@ -192,6 +193,3 @@ export function readPlace<T>(
     );
   });
 }
-
-const folderError = (error: unknown, path: string): unknown =>
-  diskError(error, { path, consequence: COMMITTED_IS_KEPT });

@@ -8,7 +8,8 @@ import type { Storage } from '../../storage/storage.ts';
 import type { RunRecord } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenOptions, PlaceOptions } from '../contract.ts';
-import type { FileLayout, LocalFiles } from './local-files.ts';
+import type { FileLayout } from './file-layout.ts';
+import type { LocalFiles } from './local-files.ts';
 import type { PlaceVersion, PlannedChange } from './place-version.ts';
 
 /** Which files are live, and how a change becomes visible. All methods throw UserError. */

@@ -1,30 +1,24 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
+import type { DuckDbType } from '../../cells/types/codec.ts';
+import { COLUMN_TYPES, type ColumnType, codecOf, widenSql } from '../../cells/types/column-types.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import { castToColumnSql } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../table/tables.ts';
-import { fetchColumns } from './fetch-columns.ts';
+import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import {
-  type FileContent,
+  type ColumnTypes,
+  type FileLayout,
   PARTITION_COLUMN,
-  selectConformed,
+  parquetColumns,
   type TableColumns,
-  writeParquet,
-} from './parquet-file.ts';
-import type { Change, ColumnTypes, FileChange, LiveFile, NewFile } from './place-version.ts';
-
-/** Where the files of a format are, and which columns they have. */
-export interface FileLayout {
-  /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
-  readonly isUniform: boolean;
-  /** The path of a new file, from the root of the storage. */
-  newPath(day: Day, table: Table['name']): string;
-  /** All columns that a file can have, in their order, with their types. */
-  columnsOf(columns: TableColumns): ColumnTypes;
-}
+} from './file-layout.ts';
+import type { Change, FileChange, LiveFile, NewFile } from './place-version.ts';
+import { fetchColumns, readParquet } from './read-parquet.ts';
+import { type FileContent, writeParquet } from './write-parquet.ts';
 
 /** The files of a place on this machine: fetched, and written for a commit. */
 export class LocalFiles {
@@ -104,3 +98,23 @@ export class LocalFiles {
     return join(this.runFolder, randomUUID());
   }
 }
+
+/**
+ * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier type.
+ * A column that the file lacks is NULL. `inFile`: the columns in the file.
+ */
+function selectConformed(path: string, inFile: ColumnTypes, { columns, timezone }: TableColumns): string {
+  const zone = zoneOf(timezone);
+  const ownColumns = parquetColumns({ columns: [], timezone }).keys();
+  const stored = new Map([...inFile].map(([name, type]) => [name, columnTypeOf(type, zone)]));
+  const values = typedColumns(columns).map(({ name, type }) => {
+    const before = stored.get(name);
+    const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
+    return `${castToColumnSql(value, type, zone)} AS ${identifier(name)}`;
+  });
+  return `SELECT ${[...ownColumns, ...values].join(', ')} FROM ${readParquet([path])}`;
+}
+
+/** The type of a column by its type in a file. */
+const columnTypeOf = (inFile: DuckDbType, zone: Zone | undefined): ColumnType | undefined =>
+  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdb === inFile);

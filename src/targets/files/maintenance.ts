@@ -10,8 +10,8 @@ import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, Pruned, TargetReport } from '../contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions } from './format.ts';
-import { describeFile, fingerprint } from './parquet-file.ts';
 import { bytesIn, type Change, type LiveFile } from './place-version.ts';
+import { describeFile, fingerprint } from './read-parquet.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
   readState: (address, options) => readPlace(format, { ...options, address }, async ({ log }) => log.version?.state),

@@ -1,10 +1,7 @@
 import type { Day } from '../../base/days.ts';
-import type { DuckDbType } from '../../cells/types/codec.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
-
-/** The types of columns by their names. */
-export type ColumnTypes = ReadonlyMap<string, DuckDbType>;
+import type { ColumnTypes } from './file-layout.ts';
 
 /** A file that is part of a table: all rows of a day, or of the profiles. */
 export interface LiveFile {

@@ -6,7 +6,7 @@ import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { typedColumns } from '../../../table/tables.ts';
-import { PARTITION_COLUMN } from '../parquet-file.ts';
+import { PARTITION_COLUMN } from '../file-layout.ts';
 import type { Change, FileChange, LiveFile, NewFile } from '../place-version.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';

@@ -2,8 +2,7 @@ import { DAY_MS } from '../../../base/clock.ts';
 import { configError } from '../../../base/errors.ts';
 import { DUCKDB_SCALARS, scalarOf } from '../../../cells/types/codec.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import { PARTITION_COLUMN, parquetColumns, type TableColumns } from '../parquet-file.ts';
-import type { ColumnTypes } from '../place-version.ts';
+import { type ColumnTypes, PARTITION_COLUMN, parquetColumns, type TableColumns } from '../file-layout.ts';
 import type { MetaData, Protocol } from './protocol/actions.ts';
 
 /** Characters that readers refuse in a column's name. */

@@ -3,8 +3,7 @@
 // needed. `read-folder.ts` finds what a kill left half-way, and `folder-writer.ts` mends it.
 
 import { existsSync } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import { join, relative, sep } from 'node:path';
+import { join } from 'node:path';
 import { nameDays } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { doublingPauses, retry } from '../../../base/retry.ts';
@@ -16,14 +15,14 @@ import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newState, type RunRecord } from '../../../table/place-state.ts';
 import { damagedWarning } from '../../../table/place-warnings.ts';
-import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
+import { parquetColumns } from '../file-layout.ts';
 import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
-import { parquetColumns } from '../parquet-file.ts';
 import type { Change, PlannedChange } from '../place-version.ts';
 import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
 import { commitToFolder } from './folder-writer.ts';
-import { type FolderVersion, ifNoFolder, readFolder, sizeAndTime } from './read-folder.ts';
+import { type FolderVersion, readFolder, sizeAndTime } from './read-folder.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
 const LOCK_PAUSES = { pauseMs: 20, maxPauseMs: 200 };
@@ -31,7 +30,7 @@ const LOCK_PAUSES = { pauseMs: 20, maxPauseMs: 200 };
 export const PARQUET: FilesFormat = {
   isUniform: true,
   columnName: (source) => source,
-  columnsOf: (state) => parquetColumns(state),
+  columnsOf: parquetColumns,
   newPath: filePath,
   async storageOf({ address }) {
     checkLocalPath(address);
@@ -73,14 +72,18 @@ class FolderLog implements FilesLog {
   }
 
   async read(): Promise<boolean> {
+    const { clock, lockWaitMs: waitMs, signal, userProfiles } = this.#options;
     const before = this.version;
-    if (before !== undefined) await this.#awaitWriter();
+    // What was read was changed meanwhile: a writer that is at work is awaited, within bounds.
+    const isFree = () => !existsSync(this.#path(LOCK_FILE)) || undefined;
+    if (before !== undefined)
+      await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
     this.version = await this.#readVersion();
-    if (this.#mode === 'load' && this.#options.userProfiles === true && !this.#hasProfiles) {
+    if (this.#mode === 'load' && userProfiles === true && !this.#hasProfiles) {
       const { storage } = this.#localFiles;
       if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
     }
-    return before?.recorded.text !== this.version?.recorded.text || this.#areReplaced(before);
+    return before?.recorded.text !== this.version?.recorded.text || this.hasReplacedFiles(before);
   }
 
   get damage(): string[] {
@@ -95,8 +98,11 @@ class FolderLog implements FilesLog {
     ];
   }
 
-  hasReplacedFiles(): boolean {
-    return this.#areReplaced(this.version);
+  hasReplacedFiles(version = this.version): boolean {
+    return (version?.files ?? []).some(({ path, bytes, modified }) => {
+      const onDisk = sizeAndTime(this.#path(path));
+      return onDisk?.bytes !== bytes || onDisk.modified !== modified;
+    });
   }
 
   /** Plans under the lock, on a folder that is read anew. Without a change it stores how the files differ from it. */
@@ -124,15 +130,12 @@ class FolderLog implements FilesLog {
   }
 
   async foreign(): Promise<string[]> {
-    const root = this.#path('');
-    const paths: string[] = [];
-    for (const { name } of [EVENTS, USER_PROFILES]) {
-      const entries = await readdir(this.#path(name), { recursive: true, withFileTypes: true }).catch(ifNoFolder);
-      const files = entries.filter((entry) => !entry.isDirectory());
-      paths.push(...files.map((file) => relative(root, join(file.parentPath, file.name)).replaceAll(sep, '/')));
-    }
     const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && this.#hasProfiles);
-    return paths.filter((path) => !isOwn(path)).sort();
+    const paths: string[] = [];
+    for (const { name } of TABLES) {
+      for await (const { path } of this.#localFiles.storage.list(name)) if (!isOwn(path)) paths.push(path);
+    }
+    return paths;
   }
 
   /** Finds damaged files, and files of others that readers see among those of the tables. */
@@ -166,21 +169,5 @@ class FolderLog implements FilesLog {
     if (days === 0) return;
     const removed = `the files of ${plainCount(days, 'day')} were removed (${nameDays(removedDays)})`;
     logger.warn('days.removed', `${address}: ${removed}: they count as pruned.`, { days });
-  }
-
-  /** Waits, within bounds, for a writer that is at work. */
-  async #awaitWriter(): Promise<void> {
-    const { clock, lockWaitMs: waitMs, signal } = this.#options;
-    const isFree = () => !existsSync(this.#path(LOCK_FILE)) || undefined;
-    await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
-  }
-
-  /** True if a live file of a version is no longer on the disk as it was. */
-  #areReplaced(version: FolderVersion | undefined): boolean {
-    if (version === undefined) return false;
-    return version.files.some((file) => {
-      const onDisk = sizeAndTime(this.#path(file.path));
-      return onDisk?.bytes !== file.bytes || onDisk.modified !== file.modified;
-    });
   }
 }

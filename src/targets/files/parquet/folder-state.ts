@@ -1,6 +1,5 @@
-import { dirname } from 'node:path';
 import validFolder from '../../../../schemas/files-state.validator';
-import type { Day } from '../../../base/days.ts';
+import { type Day, isDay } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import { OWN_FOLDER } from '../../../storage/storage.ts';
 import {
@@ -11,23 +10,23 @@ import {
   tableToJson,
 } from '../../../table/place-state.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { dayFolder, dayOfFolder, parquetColumns } from '../parquet-file.ts';
-import type { ColumnTypes, LiveFile } from '../place-version.ts';
+import { type ColumnTypes, dayFolder, parquetColumns } from '../file-layout.ts';
+import type { LiveFile } from '../place-version.ts';
 import { checked, parseJson, refuseNewer } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
 /** What the folder holds, beside its files. */
 export const STATE_FILE = '_dfinery.json';
 export const LOCK_FILE = `${OWN_FOLDER}/lock`;
-const DATA_FILE = 'data.parquet';
+export const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
 /** The path of the file of a day, or of the profiles. */
 export const filePath = (day: Day, table: Table['name']): string =>
   table === USER_PROFILES.name ? PROFILES_FILE : `${dayFolder(day)}/${DATA_FILE}`;
 /** The day whose file has a path; undefined for any other path. */
 export function dayOfPath(path: string): Day | undefined {
-  const day = dayOfFolder(dirname(path));
-  return day !== undefined && path === filePath(day, EVENTS.name) ? day : undefined;
+  const day = path.slice(path.indexOf('=') + 1, path.lastIndexOf('/'));
+  return isDay(day) && path === filePath(day, EVENTS.name) ? day : undefined;
 }
 
 const FORMAT_VERSION = 1;

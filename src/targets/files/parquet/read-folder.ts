@@ -9,10 +9,19 @@ import { isOutOfMemory } from '../../../engine/session/faults.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
-import { dayOfFolder, describeFile, fingerprint, readMetadata, rowsOfFile } from '../parquet-file.ts';
 import type { PlaceVersion } from '../place-version.ts';
+import { describeFile, fingerprint, readMetadata, rowsOfFile } from '../read-parquet.ts';
 import { receiptOf, tableStateOf } from '../stored-state.ts';
-import { type FolderFile, type FolderState, filePath, PROFILES_FILE, parseState, STATE_FILE } from './folder-state.ts';
+import {
+  DATA_FILE,
+  dayOfPath,
+  type FolderFile,
+  type FolderState,
+  filePath,
+  PROFILES_FILE,
+  parseState,
+  STATE_FILE,
+} from './folder-state.ts';
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
@@ -71,19 +80,16 @@ interface FileOnDisk extends SizeAndTime {
 
 /** Lists the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
 async function listFiles(root: string): Promise<FileOnDisk[]> {
-  const names = await readdir(join(root, EVENTS.name)).catch(ifNoFolder);
-  const days = names.sort().flatMap((name) => dayOfFolder(`${EVENTS.name}/${name}`) ?? []);
+  const names = await readdir(join(root, EVENTS.name)).catch((error) => {
+    if (codeOf(error) === 'ENOENT') return [];
+    throw error;
+  });
+  const days = names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
   return [...days, undefined].flatMap((day) => {
     const path = day === undefined ? PROFILES_FILE : filePath(day, EVENTS.name);
     const onDisk = sizeAndTime(join(root, path));
     return onDisk === undefined ? [] : [{ day, path, ...onDisk }];
   });
-}
-
-/** Nothing, for a folder that is not there. */
-export function ifNoFolder(error: unknown): [] {
-  if (codeOf(error) === 'ENOENT' || codeOf(error) === 'ENOTDIR') return [];
-  throw error;
 }
 
 /**

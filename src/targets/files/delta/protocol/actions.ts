@@ -7,8 +7,8 @@ import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
 import { isTemporary } from '../../../../fs/atomic-file.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../../table/tables.ts';
+import { PARTITION_COLUMN } from '../../file-layout.ts';
 import type { LocalFiles } from '../../local-files.ts';
-import { PARTITION_COLUMN } from '../../parquet-file.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
 
 /** Where a table is, with the means to work on its log. */

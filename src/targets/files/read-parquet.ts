@@ -1,15 +1,67 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { literal, pathLiteral } from '../../base/sql.ts';
+import type { DuckDbType } from '../../cells/types/codec.ts';
+import { duckDbTypeOf } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { makeFolders } from '../../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';
+import type { ColumnTypes } from './file-layout.ts';
 
+const READ_BYTES = 1 << 20;
 /** Bytes of the end of a file that are read first. They hold most footers, and a small file as a whole. */
 const TAIL_BYTES = 64 * 1024;
 /** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
 const MARK_BYTES = 8;
+
+/** The keys of a file's metadata. */
+export const METADATA_KEYS = {
+  /** The receipt of the file, as JSON. */
+  receipt: 'dfinery.receipt',
+  /** The instant at which it was written (ISO, UTC). */
+  writtenAt: 'dfinery.written_at',
+  /** Of a snapshot: the state of its table, as JSON. */
+  table: 'dfinery.table',
+};
+
+/** `read_parquet` of files; a column that some of them lack is NULL there. */
+export const readParquet = (paths: readonly string[], options = 'hive_partitioning = false'): string =>
+  `read_parquet([${paths.map(pathLiteral).join(', ')}], union_by_name = ${paths.length > 1}, ${options})`;
+
+/** The columns of a Parquet file, as they are in it. */
+export async function describeFile(engine: Engine, path: string): Promise<ColumnTypes> {
+  const rows = await engine.rows(`DESCRIBE SELECT * FROM ${readParquet([path])}`);
+  return new Map(
+    rows.map(({ column_name: name, column_type: type }) => {
+      return [String(name), (type === 'JSON' ? 'VARCHAR' : duckDbTypeOf(type)) as DuckDbType];
+    }),
+  );
+}
+
+/** What a file says of itself, as texts; undefined what it lacks. Throws for what is no Parquet file. */
+export async function readMetadata(engine: Engine, path: string) {
+  const rows = await engine.rows(
+    `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(path)})`,
+  );
+  const texts = new Map(rows.map(({ key, text }) => [key, String(text)]));
+  const { receipt, writtenAt, table } = METADATA_KEYS;
+  return { receipt: texts.get(receipt), writtenAt: texts.get(writtenAt), table: texts.get(table) };
+}
+
+/** The rows of a Parquet file, by its footer. */
+export async function rowsOfFile(engine: Engine, path: string): Promise<number> {
+  return Number((await engine.row(`SELECT num_rows AS n FROM parquet_file_metadata(${pathLiteral(path)})`)).n);
+}
+
+/** The SHA-256 of a file, in hex. Throws the system's error. */
+export async function fingerprint(path: string): Promise<string> {
+  const hash = createHash('sha256');
+  for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) hash.update(chunk);
+  return hash.digest('hex');
+}
 
 /**
  * Gives a local Parquet file of which only `columns` may be read. On a disk it is the stored file itself. From a bucket
