@@ -23,13 +23,11 @@ function bucketOf(text: string): BucketFolder | undefined {
   return { address, bucket, prefix: segments.map((segment) => `${segment}/`).join('') };
 }
 
-interface StorageOptions {
-  readonly env: Env;
-  readonly signal?: AbortSignal | undefined;
-}
-
 /** Opens the storage of an address. Throws UserError for an address of another kind, or a bucket that is not there. */
-export async function openStorage(text: string, { env, signal }: StorageOptions): Promise<Storage> {
+export async function openStorage(
+  text: string,
+  { env, signal }: { readonly env: Env; readonly signal?: AbortSignal | undefined },
+): Promise<Storage> {
   const folder = bucketOf(text);
   return folder === undefined ? new DiskStorage(text) : await openS3Storage(folder, env, signal);
 }

@@ -67,7 +67,7 @@ export async function abortUploads(access: BucketAccess, prefix: string, isKept:
 }
 
 /** Begins an upload and aborts it, if the store knows uploads. Fails as a purge would that meets an unfinished one. */
-export async function tryAbort(access: BucketAccess, key: string): Promise<void> {
+export async function checkAbortable(access: BucketAccess, key: string): Promise<void> {
   const { client, bucket, options } = access;
   const begun = await client
     .createMultipartUpload({ Bucket: bucket, Key: key }, options)

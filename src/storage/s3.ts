@@ -12,7 +12,7 @@ import { retryAtOnce } from '../base/retry.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, s3ClientOf } from './s3-client.ts';
-import { abortUploads, deleteObjects, eraseVersions, tryAbort } from './s3-erase.ts';
+import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
 import { isTransient, S3_STATUS, s3AnswerOf, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { type IsKept, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
@@ -153,7 +153,7 @@ class S3Storage implements Storage {
     await this.write(`${folder}/probe`, '');
     await this.eraseAllBut(folder, () => false);
     // Last: without the right to abort, the upload stays.
-    await this.#guard(() => tryAbort(this.#access, this.#key(`${folder}/upload`)));
+    await this.#guard(() => checkAbortable(this.#access, this.#key(`${folder}/upload`)));
   }
 
   close(): void {

@@ -6,7 +6,7 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { columnsNamed, IdColumn, type SearchedTable } from './id-column.ts';
+import { columnsNamed, IdColumn, type TableRows } from './id-column.ts';
 import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './people.ts';
 
 export interface SearchedPlace {
@@ -28,7 +28,7 @@ export interface PlaceLookup {
 }
 
 /** A table that has rows, with the columns of its ids. */
-interface TableOfIds extends SearchedTable {
+interface SearchedTable extends TableRows {
   /** It has no cells if the table is not searched for external ids. */
   readonly external: IdColumn;
   readonly unified: IdColumn;
@@ -78,7 +78,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
 }
 
 /** The tables that have rows. */
-function searchedTables(place: SearchedPlace, { column, searchesProfiles, hashKey }: PeopleQuery): TableOfIds[] {
+function searchedTables(place: SearchedPlace, { column, searchesProfiles, hashKey }: PeopleQuery): SearchedTable[] {
   const externalColumns = { events: column, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
   return TABLES.flatMap(({ name }) => {
     const [relation, state] = [place.relations[name], place.state[name]];
@@ -99,7 +99,8 @@ interface RowGroup {
 }
 
 /** The rows of a table that meet a condition. */
-async function groupRows({ engine, relation, external, unified }: TableOfIds, condition: string): Promise<RowGroup[]> {
+async function groupRows(table: SearchedTable, condition: string): Promise<RowGroup[]> {
+  const { engine, relation, external, unified } = table;
   const groups = await engine.rows(`
     SELECT ${external.textsSql} AS external_ids, ${unified.textsSql} AS unified_ids, count(*) AS row_count
     FROM ${relation}
@@ -115,7 +116,7 @@ async function groupRows({ engine, relation, external, unified }: TableOfIds, co
 }
 
 /** The unified ids of the rows that hold an external id, by that id. */
-async function unifiedIdsOfRows(tables: readonly TableOfIds[]): Promise<UnifiedIdsById> {
+async function unifiedIdsOfRows(tables: readonly SearchedTable[]): Promise<UnifiedIdsById> {
   const pairs: [id: string, unifiedIds: readonly string[]][] = [];
   for (const table of tables) {
     for (const { externalIds, unifiedIds } of await groupRows(table, table.external.matchSql)) {
@@ -125,10 +126,10 @@ async function unifiedIdsOfRows(tables: readonly TableOfIds[]): Promise<UnifiedI
   return joinUnifiedIds(pairs);
 }
 
-/** Gives warnings of `IdColumn.keyWarnings`. Only what is plain, or may be, needs the key of the unified ids. */
+/** The warnings of all columns, each once. Only what is plain, or may be, needs the key of the unified ids. */
 function keyWarnings(
   place: string,
-  tables: readonly TableOfIds[],
+  tables: readonly SearchedTable[],
   unifiedIdsById: UnifiedIdsById,
   { column }: PeopleQuery,
 ): string[] {
@@ -141,7 +142,7 @@ function keyWarnings(
 }
 
 /** Counts the people whose rows leave, and the rows. A row of no id is one of the suppression list. */
-async function countPeople(tables: readonly TableOfIds[], conditions: RowConditions, hashKey: HashKey | undefined) {
+async function countPeople(tables: readonly SearchedTable[], conditions: RowConditions, hashKey: HashKey | undefined) {
   const unifiedIds = new Map<string, string | undefined>();
   const people = new Set<string>();
   const peopleWithOtherIds = new Set<string>();

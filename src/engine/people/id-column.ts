@@ -13,8 +13,8 @@ import type { Engine } from '../session/engine.ts';
 import { isHash, type SuppressedPeople } from './people.ts';
 import { foldedSql } from './spelling.ts';
 
-/** A table in which people are looked for. */
-export interface SearchedTable {
+/** The rows of a table, and how it stores them. */
+export interface TableRows {
   readonly engine: Engine;
   readonly name: Table['name'];
   /** All rows, with all columns. */
@@ -50,7 +50,7 @@ export class IdColumn {
 
   /** `name`: that in the export; undefined for a column without cells. */
   constructor(
-    { engine, name: table, relation, state }: SearchedTable,
+    { engine, name: table, relation, state }: TableRows,
     kind: 'external' | 'unified',
     name: string | undefined,
     hashKey: HashKey | undefined,

@@ -26,11 +26,11 @@ export interface TableChange extends Omit<Change, 'state'> {
 
 export const newFilesIn = (files: readonly FileChange[]): NewFile[] => files.flatMap(({ file }) => file ?? []);
 
-/** The actions of the log entry that makes a change. `leaving`: paths of live files that leave the table. */
+/** The actions of the log entry that makes a change. `leavingPaths`: those of live files that leave the table. */
 export function commitActions(
   latest: LatestTable,
   { kind, files, state }: TableChange,
-  leaving: ReadonlySet<string>,
+  leavingPaths: ReadonlySet<string>,
 ): Action[] {
   const { snapshot } = latest;
   const timestamp = Math.floor(latest.now);
@@ -43,12 +43,12 @@ export function commitActions(
     engineInfo: `dfinery-elt/${VERSION}`,
     txnId: randomUUID(),
   };
-  const removed = [...snapshot.adds].flatMap(([path, add]) => (leaving.has(path) ? [removeOf(add, timestamp)] : []));
+  const leaving = [...snapshot.adds].filter(([path]) => leavingPaths.has(path));
   return [
     { commitInfo },
     ...tableActions(latest, state, timestamp),
     ...stateActions(snapshot.domains, state),
-    ...removed,
+    ...leaving.map(([, add]) => removeOf(add, timestamp)),
     ...newFilesIn(files).map((file) => addOf(file, state, timestamp)),
   ];
 }

@@ -75,8 +75,8 @@ class DeltaLog implements FilesLog {
   }
 
   get version(): PlaceVersion | undefined {
-    const events = this.#events.view;
-    const profiles = this.#profiles?.view;
+    const events = this.#events.content;
+    const profiles = this.#profiles?.content;
     const [receipt] = profiles?.state.receipts.values() ?? [];
     // Somebody may have removed the file of profiles.
     const hasProfiles = profiles !== undefined && receipt !== undefined && receipt.pruned !== true;
@@ -94,8 +94,8 @@ class DeltaLog implements FilesLog {
 
   async read(): Promise<boolean> {
     const isNew = await this.#events.read();
-    if (this.#events.view === undefined && this.#mode === 'load') await checkConditionalWrites(this.#storage);
-    if (this.#mode === 'read' && this.#events.view !== undefined) {
+    if (this.#events.content === undefined && this.#mode === 'load') await checkConditionalWrites(this.#storage);
+    if (this.#mode === 'read' && this.#events.content !== undefined) {
       this.#lastRun = jsonOf((await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '') as RunRecord | undefined;
     }
     return (await this.#readProfiles()) || isNew;
@@ -110,7 +110,7 @@ class DeltaLog implements FilesLog {
     if (profiles === undefined) return false;
     try {
       const isNew = await profiles.read();
-      if (this.#mode === 'load' && profiles.view === undefined) {
+      if (this.#mode === 'load' && profiles.content === undefined) {
         await refuseOthersFiles(this.#storage, USER_PROFILES.name);
       }
       return isNew;
@@ -143,11 +143,11 @@ class DeltaLog implements FilesLog {
     if (profiles !== undefined && state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0)) {
       changes.push([profiles, { kind, state: state.user_profiles, files: profileFiles }]);
     }
-    const makesProfiles = changes.length > 0 && profiles?.view === undefined;
+    const makesProfiles = changes.length > 0 && profiles?.content === undefined;
     const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
     // Other files get the types that columns have now.
     for await (const file of this.#localFiles.conform(this.version?.files ?? [], change)) eventFiles.push(file);
-    const isChanged = events.view !== undefined && (makesProfiles || !events.hasStored(eventsState));
+    const isChanged = events.content !== undefined && (makesProfiles || !events.hasStored(eventsState));
     if (kind === 'purge' || eventFiles.length > 0 || isChanged) {
       changes.unshift([events, { kind, state: eventsState, files: eventFiles }]);
     }
@@ -184,7 +184,7 @@ class DeltaLog implements FilesLog {
   }
 
   async recordRun(run: RunRecord): Promise<void> {
-    if (this.#events.view !== undefined) await this.#storage.write(LAST_RUN, JSON.stringify(run));
+    if (this.#events.content !== undefined) await this.#storage.write(LAST_RUN, JSON.stringify(run));
   }
 
   async foreign(): Promise<string[]> {

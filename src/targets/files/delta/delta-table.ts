@@ -15,7 +15,7 @@ import { checkProtocol, retentionMsOf } from './schema.ts';
 import { CHECKPOINT_EVERY, eraseHistory, expiredFiles, renewCheckpoint } from './vacuum.ts';
 
 /** What a table holds at its latest version. */
-interface TableView {
+interface TableContent {
   /** Days whose file is missing count as pruned. */
   readonly state: LogState;
   readonly files: ReadonlyMap<Day, LiveFile>;
@@ -25,7 +25,7 @@ interface TableView {
 export class DeltaTable {
   readonly address: string;
   /** The table as it was read or committed last; undefined before the first commit. */
-  view: TableView | undefined;
+  content: TableContent | undefined;
   /** The same by its log. */
   #snapshot: Snapshot;
   /** Its live files that somebody removed from the storage. */
@@ -44,17 +44,17 @@ export class DeltaTable {
 
   /** Reads the latest version, and looks for its files; false if all is as before. */
   async read(): Promise<boolean> {
-    const before = this.view;
+    const before = this.content;
     await this.followLog();
-    if (this.view === undefined) return false;
+    if (this.content === undefined) return false;
     const missing = await this.#findMissing();
-    if (!isDeepStrictEqual(missing, this.#missing)) this.#show(this.#snapshot, missing);
+    if (!isDeepStrictEqual(missing, this.#missing)) this.#setSnapshot(this.#snapshot, missing);
     const days = missing.size;
     if (days > 0 && this.#mode !== 'read') {
       const message = `${this.address}: the files of ${plainCount(days, 'day')} were removed: they count as pruned.`;
       this.#options.logger.warn('days.removed', message, { days });
     }
-    return this.view !== before;
+    return this.content !== before;
   }
 
   /** Reads what is new in the log. */
@@ -62,7 +62,7 @@ export class DeltaTable {
     const snapshot = await readSnapshot(this.#location, this.#snapshot);
     if (snapshot === this.#snapshot) return;
     checkProtocol(snapshot.protocol, this.address);
-    this.#show(snapshot, this.#missing);
+    this.#setSnapshot(snapshot, this.#missing);
   }
 
   /** True if the latest version has this state, and all of its files are there. */
@@ -74,14 +74,14 @@ export class DeltaTable {
   async commit(change: TableChange): Promise<boolean> {
     const { storage, table } = this.#location;
     const isReplaced = (file: LiveFile) => change.files.some(({ day }) => day === file.day || table !== EVENTS.name);
-    const replaced = [...(this.view?.files.values() ?? [])].filter(isReplaced).map(({ path }) => path);
+    const replaced = [...(this.content?.files.values() ?? [])].filter(isReplaced).map(({ path }) => path);
     const actions = commitActions(this.#latest, change, new Set([...this.#missing, ...replaced]));
     const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const version = this.#snapshot.version + 1;
     if (!(await storage.create(entryPath(table, version), text))) return false;
 
     this.#snapshot.apply(version, actions);
-    this.#show(this.#snapshot, new Set());
+    this.#setSnapshot(this.#snapshot, new Set());
     if (version > 0 && version % CHECKPOINT_EVERY === 0) await this.#renewCheckpoint();
     return true;
   }
@@ -96,17 +96,17 @@ export class DeltaTable {
     const dataFiles = await this.#listDataFiles();
     // A file that another run has just committed must be in the snapshot.
     await this.followLog();
-    if (this.view !== undefined) await this.#location.storage.remove(expiredFiles(dataFiles, this.#latest));
+    if (this.content !== undefined) await this.#location.storage.remove(expiredFiles(dataFiles, this.#latest));
   }
 
-  #show(snapshot: Snapshot, missing: ReadonlySet<string>): void {
+  #setSnapshot(snapshot: Snapshot, missing: ReadonlySet<string>): void {
     const state = stateOf(snapshot.domains, this.address);
     const files = liveFilesOf(snapshot, missing, state, this.#location.storage.address);
     const changedAt = nextChangedAt(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
     this.#snapshot = snapshot;
     this.#missing = missing;
-    this.view = { state: { ...state, receipts }, files };
+    this.content = { state: { ...state, receipts }, files };
   }
 
   /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
