@@ -118,8 +118,8 @@ export class IdList {
   warnings(): string[] {
     const listedIds = this.listedIds();
     return ODD_SPELLINGS.flatMap(({ isOdd, what }) => {
-      const odd = listedIds.filter(({ id }) => isOdd(id));
-      return odd.length === 0 ? [] : [`${rowsText(odd)}: the ID ${what}. It is used as it is.`];
+      const oddIds = listedIds.filter(({ id }) => isOdd(id));
+      return oddIds.length === 0 ? [] : [`${rowsText(oddIds)}: the ID ${what}. It is used as it is.`];
     });
   }
 

@@ -104,7 +104,7 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
     ...unifiedIdsById.keys(),
     ...lookups.flatMap(({ rowCountById }) => [...rowCountById.keys()]),
   ]);
-  const lacking = lookups.filter((lookup) => column !== undefined && !lookup.hasColumn);
+  const withoutColumn = lookups.filter((lookup) => column !== undefined && !lookup.hasColumn);
   return {
     query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsById },
     foundIds,
@@ -120,7 +120,9 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
     warnings: [
       ...(whyNot === undefined ? [] : [`${whyNot} People are found in the places alone.`]),
       ...lookups.flatMap(({ warnings }) => warnings),
-      ...lacking.map(({ name }) => `${name} has no column ${column}: people are found there in the other ways alone.`),
+      ...withoutColumn.map(
+        ({ name }) => `${name} has no column ${column}: people are found there in the other ways alone.`,
+      ),
       ...missedSentences(listedIds, foundIds, [profiles, ...lookups]),
     ],
   };
@@ -144,18 +146,18 @@ function missedSentences(
   foundIds: ReadonlySet<string>,
   sources: readonly (Pick<ProfilesOfIds, 'similarIds'> | undefined)[],
 ): string[] {
-  const missed = listedIds.filter(({ id }) => !foundIds.has(id));
-  if (missed.length === 0) return [];
+  const missedIds = listedIds.filter(({ id }) => !foundIds.has(id));
+  if (missedIds.length === 0) return [];
   const similarIds = new Map(sources.flatMap((source) => [...(source?.similarIds ?? [])]));
-  const alikes = missed.filter(({ id }) => similarIds.has(id));
-  const byDifference = groupBy(alikes, ({ id }) => differenceOf(id, similarIds.get(id) ?? ''));
-  const what = missed.length === 1 ? 'this ID was' : 'these IDs were';
+  const alikeIds = missedIds.filter(({ id }) => similarIds.has(id));
+  const byDifference = groupBy(alikeIds, ({ id }) => differenceOf(id, similarIds.get(id) ?? ''));
+  const what = missedIds.length === 1 ? 'this ID was' : 'these IDs were';
   return [
-    `${rowsText(missed)}: ${what} found in no way (${count(missed.length, 'ID')}).`,
+    `${rowsText(missedIds)}: ${what} found in no way (${count(missedIds.length, 'ID')}).`,
     ...Array.from(
       byDifference,
-      ([difference, listed]) =>
-        `${rowsText(listed)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
+      ([difference, ids]) =>
+        `${rowsText(ids)}: there is an ID that differs only in ${difference}. Is this one spelt right?`,
     ),
   ];
 }

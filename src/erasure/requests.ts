@@ -4,7 +4,7 @@ import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry
 import type { RunContext } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { ListedId } from './id-list.ts';
-import type { Verdict } from './ledger/chain.ts';
+import type { ClearOutcome } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
@@ -35,7 +35,7 @@ const newCounts = () => ({
 export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
 
 /** The outcome of a request for an id. `undecided`: nobody knows. */
-export type Decision = Verdict | 'undecided';
+export type Decision = ClearOutcome | 'undecided';
 
 interface RequestOptions extends RunContext {
   readonly listedIds: readonly ListedId[];

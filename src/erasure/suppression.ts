@@ -65,10 +65,10 @@ export function suppressionOf(
       { where: { file: file.path } },
     );
   }
-  const listed = new Set(hmacs);
-  const isListed = (id: Buffer): boolean => listed.has(key.hashOf(id));
+  const listedHmacs = new Set(hmacs);
+  const isListed = (id: Buffer): boolean => listedHmacs.has(key.hashOf(id));
   const has = (id: Buffer): boolean =>
-    listed.size > 0 && (isListed(id) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(id)))));
+    listedHmacs.size > 0 && (isListed(id) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(id)))));
   return { has, length: hmacs.length };
 }
 

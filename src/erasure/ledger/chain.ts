@@ -33,7 +33,7 @@ export type LedgerContent = Readonly<
   | {
       kind: 'after';
       id: string;
-      outcome: Verdict | 'retry' | 'wait' | 'stop' | 'undecided';
+      outcome: ClearOutcome | 'retry' | 'wait' | 'stop' | 'undecided';
       code: string;
       status: number | null;
       /** When the deletion was asked for, as the list says. */
@@ -70,7 +70,7 @@ export interface ServiceAddress {
 }
 
 /** A clear answer of the service. */
-export type Verdict = 'done' | 'rejected';
+export type ClearOutcome = 'done' | 'rejected';
 
 /** The keys of a ledger. Each is derived from one secret under a label of its own: no line can hold the secret. */
 export class LedgerKey {

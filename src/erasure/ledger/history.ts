@@ -1,8 +1,8 @@
-import type { LedgerKey, LineOf, ServiceAddress, SignedLine, Verdict } from './chain.ts';
+import type { ClearOutcome, LedgerKey, LineOf, ServiceAddress, SignedLine } from './chain.ts';
 
 export interface Answer {
   readonly at: string;
-  readonly outcome: Verdict;
+  readonly outcome: ClearOutcome;
   readonly code: string;
   readonly line: number;
 }
