@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { Readable } from 'node:stream';
-import { createGzip } from 'node:zlib';
 import type { Day } from '../../../src/base/days.ts';
+import { settle } from '../clock.ts';
 
 /** When a fault happens: all conditions that are given must hold. Without any it always happens. */
 interface When {
@@ -78,48 +77,32 @@ function concerns({ when = {} }: Fault, { from, to }: RequestedDays, nth: number
   return when.day === undefined || [when.day].flat().some((day) => day >= from && day <= to);
 }
 
-export type Chunks = AsyncIterable<Buffer> | Iterable<Buffer>;
-
 export const FAILED = JSON.stringify({ result: 'fail', message: 'client_connection_closed' });
 
 /** The body with what its generator does wrong. */
-export async function* generated(body: () => Chunks, fault: Fault | undefined): AsyncGenerator<Buffer> {
-  if (fault?.kind === 'cut' && fault.by === 'generator') yield* upTo(body(), finderOf(fault));
-  else if (fault?.kind === 'row_short') for await (const chunk of body()) yield withShortRow(chunk);
-  else yield* body();
-  if (fault?.kind === 'json_tail') yield Buffer.from(FAILED);
+export function generated(body: Buffer, fault: Fault | undefined): Buffer {
+  if (fault?.kind === 'cut' && fault.by === 'generator') return body.subarray(0, cutOf(body, fault));
+  if (fault?.kind === 'row_short') return withShortRow(body);
+  return fault?.kind === 'json_tail' ? Buffer.concat([body, Buffer.from(FAILED)]) : body;
 }
 
 /** Without its last cell in the first data row. */
-function withShortRow(chunk: Buffer): Buffer {
-  const lines = chunk.toString('utf8').split('\n');
+function withShortRow(body: Buffer): Buffer {
+  const lines = body.toString('utf8').split('\n');
   return Buffer.from(lines.map((line, i) => (i === 1 ? line.slice(0, line.lastIndexOf(',')) : line)).join('\n'));
 }
 
-export async function* compressed(body: Chunks, variant: 'good' | 'cut'): AsyncGenerator<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of Readable.from(body, { objectMode: false }).pipe(createGzip({ level: 1 })))
-    chunks.push(chunk);
-  const whole = Buffer.concat(chunks);
-  yield variant === 'good' ? whole : whole.subarray(0, -16);
-}
-
-/** Sends a body, never faster than the client reads it, up to where the fault ends it. */
+/** Sends a body up to where the fault ends it. */
 export async function sendBody(
   res: ServerResponse,
   closed: AbortSignal,
-  body: Chunks,
+  body: Buffer,
   fault: Fault | undefined,
 ): Promise<void> {
   const isCut = fault?.kind === 'cut' ? fault.by !== 'generator' : /^(reset|drop|stall)$/.test(fault?.kind ?? '');
-  const find = isCut ? finderOf(fault as Place) : () => -1;
-  for await (const chunk of body) {
-    const end = find(chunk);
-    const bytes = end === -1 ? chunk : chunk.subarray(0, end);
-    if (closed.aborted) return;
-    if (!res.write(bytes)) await once(res, 'drain', { signal: closed });
-    if (end !== -1) return endEarly(res, fault?.kind);
-  }
+  const end = isCut ? cutOf(body, fault as Place) : undefined;
+  if (!res.write(body.subarray(0, end))) await once(res, 'drain', { signal: closed });
+  if (end !== undefined) return endEarly(res, fault?.kind);
   if (fault?.kind !== 'wrong_length') res.end();
   else {
     await flushed(res);
@@ -135,14 +118,14 @@ async function endEarly(res: ServerResponse, kind: Fault['kind'] | undefined): P
   if (kind === 'drop') res.socket?.destroySoon();
   if (kind !== 'reset') return;
   // A reset that overtakes unread bytes looks like an end to Node's client: it is allowed to read first.
-  await turns(TURNS_TO_READ);
+  await settle(TURNS_TO_READ);
   res.socket?.resetAndDestroy();
 }
 
 /** Resolves when the written bytes have been handed to the socket, or the client has closed the connection. */
 async function flushed(res: ServerResponse): Promise<void> {
   res.flushHeaders();
-  await turns(1);
+  await settle(1);
   await new Promise<void>((resolve) => {
     res.once('close', resolve);
     if (res.socket === null) resolve();
@@ -150,52 +133,19 @@ async function flushed(res: ServerResponse): Promise<void> {
   });
 }
 
-async function turns(count: number): Promise<void> {
-  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve));
-}
-
-/** Finds the cut in the next chunk: its index, or -1 if it comes later. */
-type Finder = (chunk: Buffer) => number;
-
-async function* upTo(chunks: Chunks, find: Finder): AsyncGenerator<Buffer> {
-  for await (const chunk of chunks) {
-    const end = find(chunk);
-    yield end === -1 ? chunk : chunk.subarray(0, end);
-    if (end !== -1) return;
-  }
-}
-
-function finderOf({ at_byte, at = 'mid_row', after_rows = 3 }: Place): Finder {
-  if (at_byte === undefined) return rowFinder(at, after_rows);
-  let distance = at_byte;
-  return (chunk) => {
-    const here = distance;
-    distance -= chunk.length;
-    return here <= chunk.length ? here : -1;
-  };
-}
-
 const QUOTE = 0x22;
 const NEWLINE = 0x0a;
-const INTO_A_ROW = 9;
+/** Bytes from the line end of data row n to the cut: before it, right after it, some bytes further. */
+const BEHIND_LINE_END = { row_end: 0, between_rows: 1, mid_row: 10 };
 
-/**
- * `between_rows`: right after the line end of data row n; `row_end`: right before it. `mid_row`: some bytes further.
- */
-function rowFinder(at: NonNullable<Place['at']>, afterRows: number): Finder {
+/** The index at which a body ends; undefined for one that has not so many bytes or rows. */
+function cutOf(body: Buffer, { at_byte, at = 'mid_row', after_rows = 3 }: Place): number | undefined {
+  if (at_byte !== undefined) return at_byte <= body.length ? at_byte : undefined;
   let isQuoted = false;
   let lines = 0;
-  let into = 0;
-  return (chunk) => {
-    for (let i = 0; i < chunk.length; i++) {
-      const byte = chunk[i];
-      if (byte === QUOTE) isQuoted = !isQuoted;
-      else if (byte === NEWLINE && !isQuoted) lines++;
-      if (lines <= afterRows) continue;
-      if (at === 'row_end') return i;
-      if (at === 'between_rows') return i + 1;
-      if (++into > INTO_A_ROW) return i + 1;
-    }
-    return -1;
-  };
+  for (const [i, byte] of body.entries()) {
+    if (byte === QUOTE) isQuoted = !isQuoted;
+    else if (byte === NEWLINE && !isQuoted && ++lines > after_rows) return i + BEHIND_LINE_END[at];
+  }
+  return undefined;
 }
