@@ -55,11 +55,11 @@ export interface Option<T> {
   read(words: readonly string[], name: string): T;
 }
 
-export const kebab = (key: string): string => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
+export const kebabCase = (key: string): string => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
 
 /** The name of an option in messages: `--max-wait` for `maxWait`, `FILE` for an argument. */
 export const optionName = (key: string, { isArgument }: Option<unknown>): string =>
-  isArgument === true ? key.toUpperCase() : `--${kebab(key)}`;
+  isArgument === true ? key.toUpperCase() : `--${kebabCase(key)}`;
 
 /** The option that a word of the command line names: `--max-wait`, `-o`. */
 export const findOption = (table: OptionTable, word: string | undefined): Option<unknown> | undefined =>
@@ -109,7 +109,7 @@ export const calendarDay = (describe: string) =>
 /** A length of time, in ms. */
 export const duration = (describe: string) => wordOption(describe, 'a time such as 30s, 20m or 1h', parseDuration);
 
-export const whole = (describe: string, least = 0, most = 999_999_999) =>
+export const wholeNumber = (describe: string, least = 0, most = 999_999_999) =>
   wordOption(describe, `a whole number from ${least} to ${most}`, (word) => {
     const number = /^\d{1,9}$/.test(word) ? Number(word) : -1;
     return number >= least && number <= most ? number : undefined;
@@ -143,7 +143,7 @@ export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...o
 /** Makes an option an argument, the next word after the command. */
 export const argument = <T>(option: Option<T>): Option<T> => ({ ...option, isArgument: true });
 
-export const under = <O extends OptionTable>(heading: string, options: O): O =>
+export const underHeading = <O extends OptionTable>(heading: string, options: O): O =>
   Object.fromEntries(Object.entries(options).map(([key, option]) => [key, { ...option, heading }])) as O;
 
 export const DAY_OPTIONS = {
@@ -153,7 +153,7 @@ export const DAY_OPTIONS = {
 };
 
 /** The options of every command. */
-export const GLOBAL_OPTIONS = under('Options of all commands', {
+export const GLOBAL_OPTIONS = underHeading('Options of all commands', {
   config: text('Configuration file; default dfinery.json'),
   json: flag('The result as one JSON object on the last line of stdout'),
   quiet: flag('Log errors alone, show no progress', 'q'),

@@ -13,7 +13,13 @@ import {
   variablesOf,
 } from '../config/environment.ts';
 import { ERASURE, LOCAL } from '../config/local.ts';
-import { type ConfigHaving, objectOf, parseForCommand, type RequiredKey, unknownKeyTexts } from '../config/parse.ts';
+import {
+  type ConfigHaving,
+  parseForCommand,
+  type RequiredKey,
+  requireObject,
+  unknownKeyTexts,
+} from '../config/parse.ts';
 import { throwProblems } from '../config/problems.ts';
 import { SOURCE } from '../config/source.ts';
 import { isAddress } from '../fs/local-path.ts';
@@ -48,7 +54,7 @@ export function readConfiguration(
   pathOrObject: string | object | undefined,
   context: Pick<Context, 'env' | 'redactor'>,
 ) {
-  const { folder, shownFile, env, values: inFile } = inputOf(pathOrObject, context.env);
+  const { folder, shownFile, env, values: inFile } = readFileOrObject(pathOrObject, context.env);
   const { erasure: erasureInFile = {}, ...keysInFile } = inFile;
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
   refuseUnknownNames(env, VARIABLES);
@@ -95,15 +101,15 @@ export function requireKeys<K extends RequiredKey | (typeof PLAN_KEYS)[number]>(
 }
 
 /** A file with the environment, or the object of a caller, which is all that counts. Paths are relative to `folder`. */
-function inputOf(pathOrObject: string | object | undefined, env: Env) {
+function readFileOrObject(pathOrObject: string | object | undefined, env: Env) {
   if (typeof pathOrObject === 'object')
-    return { folder: '.', shownFile: 'config', env: {}, values: objectOf(pathOrObject) };
+    return { folder: '.', shownFile: 'config', env: {}, values: requireObject(pathOrObject) };
   if (pathOrObject === undefined && !existsSync(CONFIG_FILE)) {
     const shownFile = `${CONFIG_FILE}, which is not here (dfinery-elt init makes it)`;
     return { folder: '.', shownFile, env, values: {} };
   }
   const file = pathOrObject ?? CONFIG_FILE;
-  const values = objectOf(readJsonFile(file, 'the configuration file'));
+  const values = requireObject(readJsonFile(file, 'the configuration file'));
   return { folder: dirname(file), shownFile: file, env, values };
 }
 

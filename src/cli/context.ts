@@ -5,20 +5,21 @@ import { Redactor } from '../base/secrets.ts';
 import { printable } from '../base/visible-text.ts';
 import type { Prompts } from './prompts.ts';
 
-export interface Io extends Omit<Runtime, 'logger' | 'random'> {
+/** The process behind a command line, or a test in its place. */
+export interface System extends Omit<Runtime, 'logger' | 'random'> {
   readonly terminal: Terminal;
   /** Absent without an interactive terminal. */
   readonly prompts?: Prompts | undefined;
 }
 
-export interface Context extends Io, Runtime {
+export interface Context extends System, Runtime {
   readonly redactor: Redactor;
 }
 
-export function contextOf(io: Io, logLevel: LogLevel, logFormat: LogFormat): Context {
+export function contextOf(system: System, logLevel: LogLevel, logFormat: LogFormat): Context {
   const redactor = new Redactor();
-  const sink = terminalLog(io.terminal, logFormat, () => io.clock.now());
-  return { ...io, random: systemRandom, redactor, logger: createLogger(sink, logLevel, redactor.mask) };
+  const sink = terminalLog(system.terminal, logFormat, () => system.clock.now());
+  return { ...system, random: systemRandom, redactor, logger: createLogger(sink, logLevel, redactor.mask) };
 }
 
 export type Stream = 'stdout' | 'stderr';

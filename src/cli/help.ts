@@ -2,9 +2,9 @@ import type { Argv } from 'yargs';
 import { type ConfigSchema, type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { dashedNames, findOption, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
+import { declareOptions, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
-import { declare, newParser } from './parse.ts';
 import { placeUsage } from './place-arguments.ts';
 import { wrapped } from './text-layout.ts';
 
@@ -38,7 +38,7 @@ export async function commandHelp(name: string, columns: number): Promise<string
 }
 
 const linesOfHelp = async (parser: Argv, options: OptionTable): Promise<string[]> =>
-  (await declare(parser, { ...options, ...GLOBAL_OPTIONS }).getHelp()).split('\n');
+  (await declareOptions(parser, { ...options, ...GLOBAL_OPTIONS }).getHelp()).split('\n');
 
 /** What may stand in place of the last of these words; empty where a shell knows better. */
 export async function completionsOf(words: readonly string[]): Promise<readonly string[]> {

@@ -5,7 +5,7 @@ import { systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { readStatus } from './commands/status.ts';
-import { verificationOf } from './commands/verify.ts';
+import { verifyPlace } from './commands/verify.ts';
 import { readConfiguration } from './configuration.ts';
 import { optionalPlaceOf, placeOf } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
@@ -113,7 +113,7 @@ export async function status(options: StoredPlaceOptions): Promise<Status> {
 /** Compares a place with its receipts, as `dfinery-elt verify` does. */
 export async function verify(options: StoredPlaceOptions): Promise<Verification> {
   const { config, context } = open(options);
-  return verificationOf(placeOf(options, STATEFUL_TARGETS, config), config, context);
+  return verifyPlace(placeOf(options, STATEFUL_TARGETS, config), config, context);
 }
 
 function open({ config: keys, log = () => {}, signal = new AbortController().signal }: LibraryOptions<object>) {

@@ -5,10 +5,10 @@ import { EXIT, type ExitCode } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { CommandResult } from './command.ts';
-import { contextOf, type Io, printableTerminal } from './context.ts';
+import { type CommandLine, newParser, parseCommandLine } from './command-line.ts';
+import { contextOf, printableTerminal, type System } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
-import { type CommandLine, newParser, parseCommandLine } from './parse.ts';
 
 /** The option with which the script of `completion` asks. */
 const COMPLETION = '--get-yargs-completions';
@@ -22,7 +22,7 @@ const NO_MODES = 'is on a file system that keeps no modes: how it is mounted dec
 const APART_MS = 50;
 
 /** Runs one command line and returns its exit code. A failure is logged, not thrown. */
-export async function runCommandLine(argv: readonly string[], system: Io): Promise<ExitCode> {
+export async function runCommandLine(argv: readonly string[], system: System): Promise<ExitCode> {
   const terminal = printableTerminal(system.terminal);
   const print = (lines: readonly string[]): ExitCode => {
     for (const line of lines) terminal.result(line);
@@ -44,10 +44,10 @@ export async function runCommandLine(argv: readonly string[], system: Io): Promi
   return await runCommand(line, { ...system, terminal });
 }
 
-async function runCommand({ command, values, problem }: CommandLine, io: Io): Promise<ExitCode> {
+async function runCommand({ command, values, problem }: CommandLine, system: System): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
-  const terminal = quiet === true ? { ...io.terminal, isInteractive: false, status() {} } : io.terminal;
-  const context = contextOf({ ...io, terminal }, logLevel, logFormat);
+  const terminal = quiet === true ? { ...system.terminal, isInteractive: false, status() {} } : system.terminal;
+  const context = contextOf({ ...system, terminal }, logLevel, logFormat);
   let outcome: CommandResult;
   try {
     if (command === undefined || problem !== undefined) throw problem;
@@ -61,7 +61,7 @@ async function runCommand({ command, values, problem }: CommandLine, io: Io): Pr
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
   const { result, lines, exit = EXIT.done, stream } = outcome;
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
-  if (values.json === true) await io.clock.sleep(APART_MS);
+  if (values.json === true) await system.clock.sleep(APART_MS);
   for (const line of values.json === true ? [JSON.stringify(result)] : lines) terminal.result(line, stream);
   return exit;
 }

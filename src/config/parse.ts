@@ -71,7 +71,7 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   value: unknown,
   env: Env,
 ): ParsedConfig<ConfigHaving<C, RequiredKey>> {
-  const object = objectOf(value);
+  const object = requireObject(value);
   const isSought = ({ key, property }: ReturnType<typeof variablesOf>[number]) =>
     property.airbyte_secret === true && (object[key] ?? '') === '';
   const environment = readVariables(variablesOf(part.schema).filter(isSought), env);
@@ -141,7 +141,7 @@ function usableValues(object: object, { properties }: ConfigSchema): Record<stri
 
 const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
-export function objectOf(value: unknown): Record<string, unknown> {
+export function requireObject(value: unknown): Record<string, unknown> {
   if (isObject(value)) return value;
   throw configError('the configuration is not a JSON object: wanted { "base_url": …, "service_id": …, … }.');
 }

@@ -9,7 +9,7 @@ import { parseForConnector, type ValuesOf } from './parse.ts';
 import { type Problem, problemOf } from './problems.ts';
 
 /** What is wrong with a name of a zone that is not known, as a clause. */
-export const NO_ZONE = 'is no IANA name such as Asia/Seoul';
+export const UNKNOWN_ZONE = 'is no IANA name such as Asia/Seoul';
 
 export type NameCondition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze';
@@ -61,7 +61,7 @@ function ruleProblems(values: ValuesOf<typeof schema>): Problem[] {
   const hashedAndDropped = hash.filter((name) => drop.includes(name));
   const hashedAndTyped = hash.filter((name) => typedOtherwise.includes(name));
   const rules = [
-    { key: 'timezone', isBroken: !isZoneName(timezone), clause: NO_ZONE },
+    { key: 'timezone', isBroken: !isZoneName(timezone), clause: UNKNOWN_ZONE },
     { key: 'start_date', isBroken: startDate > endDate, clause: `${startDate} is after end_date ${endDate}` },
     {
       key: 'column_types',

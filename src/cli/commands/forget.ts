@@ -17,17 +17,17 @@ import {
   defineCommand,
   flag,
   type GLOBAL_OPTIONS,
-  kebab,
+  kebabCase,
   type OptionValues,
   text,
-  under,
-  whole,
+  underHeading,
+  wholeNumber,
   wordOption,
 } from '../command.ts';
 import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { PEOPLE_OPTIONS, readIdList, WHERE, WHOM, withSearch } from '../erasure-options.ts';
 import { failureOf } from '../failure.ts';
+import { PEOPLE_OPTIONS, readIdList, WHERE_HEADING, WHOM_HEADING, withPeopleSearch } from '../people-options.ts';
 import { during } from '../progress.ts';
 import { proofPage } from '../report/proof-page.ts';
 
@@ -36,24 +36,24 @@ const MAX_REASON = 4_000;
 
 const OPTIONS = {
   ...PEOPLE_OPTIONS,
-  ...under(WHOM, {
+  ...underHeading(WHOM_HEADING, {
     suppressed: flag('Purge everybody on the suppression list, for a restored backup'),
     newList: flag('With --suppressed: begin a new suppression list, since the old one is lost'),
     again: flag('Request also those whom the ledger knows as deleted'),
   }),
-  ...under(WHERE, {
+  ...underHeading(WHERE_HEADING, {
     purgeOnly: flag('Send no request to the service: purge the places alone'),
-    maxPeople: whole('Most people that a place may lose; default three for each ID, ten at least'),
+    maxPeople: wholeNumber('Most people that a place may lose; default three for each ID, ten at least'),
     allowShared: flag('Purge people whose rows or profile also carry other IDs'),
   }),
-  ...under('Plan and execution', {
+  ...underHeading('Plan and execution', {
     execute: flag('Delete; needs --confirm'),
     confirm: text('The hash that the plan of exactly this list printed'),
     reason: wordOption('Why; it is written to the ledger', `a text of at most ${MAX_REASON} characters`, (word) =>
       word.length <= MAX_REASON ? word : undefined,
     ),
   }),
-  ...under('Proof', {
+  ...underHeading('Proof', {
     proof: {
       ...text('An external ID: when the service deleted it, and how many rows left which place'),
       isExternalId: true,
@@ -87,7 +87,7 @@ export const command = defineCommand({
   },
 });
 
-const nameOf = (key: string): string => `--${kebab(key)}`;
+const nameOf = (key: string): string => `--${kebabCase(key)}`;
 
 const isGiven = (value: unknown): boolean =>
   value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
@@ -122,7 +122,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   const { importToken } = isPurgeOnly ? { importToken: undefined } : requireKeys(config, 'import_token');
   const settings = { ...config, onRejected: 'continue' as const, reason };
-  return await withSearch(values, config, context, async (search) => {
+  return await withPeopleSearch(values, config, context, async (search) => {
     const purgeSettings = purgeOf(values, search, config);
     if (purgeSettings === undefined && isPurgeOnly)
       throw configError('A purge needs --in TARGET PLACE, or erasure.places.');

@@ -4,7 +4,7 @@ import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
 import { addressProblem } from '../../config/address.ts';
-import { NO_ZONE } from '../../config/source.ts';
+import { UNKNOWN_ZONE } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { checkService } from '../../service/check.ts';
@@ -82,7 +82,7 @@ async function askPlace(prompts: Prompts) {
   const zone = await prompts.text(
     'Time zone of the times in the export, such as Asia/Seoul (empty: they stay without one)',
     '',
-    (answer) => (answer === '' || isZoneName(answer) ? undefined : NO_ZONE),
+    (answer) => (answer === '' || isZoneName(answer) ? undefined : UNKNOWN_ZONE),
   );
   return { target, place, ...(zone !== '' && { timezone: zone }) };
 }

@@ -6,7 +6,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
-import { PEOPLE_OPTIONS, readIdList, withSearch } from '../erasure-options.ts';
+import { PEOPLE_OPTIONS, readIdList, withPeopleSearch } from '../people-options.ts';
 
 export const command = defineCommand({
   options: {
@@ -21,7 +21,7 @@ export const command = defineCommand({
   async run(values, context) {
     const config = readConfiguration(values.config, context);
     const ledger = config.ledgerDir === undefined ? undefined : requireKeys(config, 'base_url', 'service_id');
-    const { ids, rows } = await withSearch(values, config, context, async (search) => {
+    const { ids, rows } = await withPeopleSearch(values, config, context, async (search) => {
       if (search.places.length === 0)
         throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
       const list = await readIdList(values, context.signal);

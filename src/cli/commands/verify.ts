@@ -14,7 +14,7 @@ export const command = defineCommand({
   docsPage: 'operations.md',
   async run(values, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
-    const result = await during(`Verifying ${place.path}`, () => verificationOf(place, config, context), context);
+    const result = await during(`Verifying ${place.path}`, () => verifyPlace(place, config, context), context);
     const { differences, warnings } = result;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const agrees = differences.length === 0;
@@ -25,7 +25,7 @@ export const command = defineCommand({
 });
 
 /** Compares what a place holds with its receipts. */
-export async function verificationOf(
+export async function verifyPlace(
   { target, path }: Place<StatefulTarget>,
   config: CommandConfig,
   context: Context,

@@ -1,7 +1,7 @@
 import { type Day, daysBetween, daysOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import type { TargetReport } from '../../targets/contract.ts';
-import { type Html, html, table } from './html.ts';
+import { type Html, html, htmlTable } from './html.ts';
 
 const OTHER_EVENTS = 'all others';
 /** Maximum length of a name in the legend and the table (characters). */
@@ -36,7 +36,7 @@ export function eventsSection({ events }: TargetReport): Html {
     (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,
   );
   const legend = series.map(({ name }, i) => html`<li><span class="swatch series-${i + 1}"></span>${name}</li>`);
-  const numbers = table('Events by name', { event: ({ name }) => name, events: ({ total }) => total }, series);
+  const numbers = htmlTable('Events by name', { event: ({ name }) => name, events: ({ total }) => total }, series);
   return html`<section><h2>Events by name</h2>
 <figure class="chart"><p class="unit">events</p><div class="scale">${ticks.map((tick) => html`<span>${tickText(tick)}</span>`)}</div>
 <div class="plot" role="img" aria-label="Events a day by name; the totals are in the table below.">${ticks.map(() => html`<hr>`)}

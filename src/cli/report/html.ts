@@ -61,7 +61,7 @@ const NUMERIC = /^\d[\d,]*(\.\d+)?(%| k?B| MB)?$/;
  * A table, which scrolls by itself if it is wider than the page. `columns`: heading → function of a row that gives the
  * cell. Numbers get separators, and a column of them is aligned right.
  */
-export function table<T>(
+export function htmlTable<T>(
   label: string,
   columns: Readonly<Record<string, (row: T) => string | number>>,
   rows: readonly T[],

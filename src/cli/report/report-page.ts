@@ -8,7 +8,7 @@ import type { TargetReport } from '../../targets/contract.ts';
 import { minuteText, percent, timeText } from '../text-layout.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
 import { eventsSection } from './events-chart.ts';
-import { type Html, html, pageOf, table } from './html.ts';
+import { type Html, html, htmlTable, pageOf } from './html.ts';
 import { REPORT_STYLE } from './report-style.ts';
 
 /** Maximum number of runs, and of column changes, that the page shows: the latest ones. */
@@ -66,7 +66,7 @@ function runSection({ runs }: TargetReport): Html {
   const outcome =
     failed === 0 ? `${count(runs.length, 'run')}, none failed` : `${failed} of ${count(runs.length, 'run')} failed`;
   const exports = runs.reduce((sum, run) => sum + run.exports, 0);
-  const runTable = table<RunRecord>(
+  const runTable = htmlTable<RunRecord>(
     'Runs',
     {
       'began (UTC)': ({ began }) => timeText(began),
@@ -89,7 +89,7 @@ function runOutcome({ exitCode, cause }: RunRecord): string {
 }
 
 function columnSection({ columns, rows }: TargetReport): Html {
-  const columnTable = table(
+  const columnTable = htmlTable(
     'Columns',
     {
       column: ({ name }) => name,
@@ -107,7 +107,7 @@ function columnSection({ columns, rows }: TargetReport): Html {
 function changeSection({ state }: TargetReport): Html {
   const changes = state.events.changes.filter(({ changedAt }) => changedAt !== state.events.changes[0].changedAt);
   if (changes.length === 0) return html``;
-  const changeTable = table<ColumnChange>(
+  const changeTable = htmlTable<ColumnChange>(
     'Changes of columns',
     {
       'when (UTC)': ({ changedAt }) => timeText(changedAt),

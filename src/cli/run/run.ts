@@ -24,7 +24,7 @@ export interface SyncRun {
   readonly days: Pick<PlanInput, 'from' | 'to' | 'fullRefresh'>;
   readonly maxWaitMs?: number | undefined;
   /** File with a pinned schema. */
-  readonly schema?: string | undefined;
+  readonly schemaFile?: string | undefined;
 }
 
 /** What a run came to: what is done, and what ended it early, if anything did. */
@@ -43,7 +43,7 @@ export function runSync(run: SyncRun, context: Context): Promise<RunOutcome> {
   return outcomeOf(async () => {
     const { target, path } = run.place;
     const config = requireKeys(run.config, ...EXPORT_KEYS);
-    const pinned = pinnedTypes(run.schema);
+    const pinned = pinnedTypes(run.schemaFile);
     const sink = await target.open(path, { ...openOptions(config, context), pinned });
     const work = () => loadInto(sink, run, config, context);
     return 'commit' in sink ? recordedRun(sink, work, context) : work();

@@ -9,7 +9,7 @@ import {
   type Command,
   dashedNames,
   GLOBAL_OPTIONS,
-  kebab,
+  kebabCase,
   type Option,
   type OptionTable,
   type OptionValues,
@@ -48,7 +48,7 @@ export const newParser = () =>
     .parserConfiguration(PARSER);
 
 /** Tells yargs the options of a command, with their text in the help. */
-export function declare<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
+export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
   for (const [key, option] of Object.entries(table)) {
     if (option.isArgument === true) continue;
     const { wordCount, heading = 'Options', short, isRequired, fallback } = option;
@@ -57,7 +57,7 @@ export function declare<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
     // With a number of words, a `-` alone is a word, and no option.
     const nargs = wordCount === 0 ? {} : { nargs: wordCount };
     const alias = short === undefined ? {} : { alias: short };
-    parser.option(kebab(key), { type: wordCount === 0 ? 'boolean' : 'string', ...texts, ...nargs, ...alias });
+    parser.option(kebabCase(key), { type: wordCount === 0 ? 'boolean' : 'string', ...texts, ...nargs, ...alias });
   }
   return parser;
 }
@@ -68,7 +68,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const name = Object.hasOwn(COMMANDS, first) ? first : undefined;
   const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
-  const { options, words, problem: wordProblem } = await split(name === undefined ? argv : others, table);
+  const { options, words, problem: wordProblem } = await splitWords(name === undefined ? argv : others, table);
   const problems = [wordProblem, unknownOption(options, table)];
   if (command === undefined && words.length > 0) problems.push(noCommand(words[0]));
   const keys = argumentKeys(table, words.length);
@@ -101,9 +101,9 @@ const noCommand = (word: string): UserError =>
     : unknownName('command', word, Object.keys(COMMANDS));
 
 /** What yargs makes of the words of a command line, without the command. */
-async function split(argv: readonly string[], table: OptionTable): Promise<SplitLine> {
+async function splitWords(argv: readonly string[], table: OptionTable): Promise<SplitLine> {
   try {
-    const { _: positional, $0: _, ...options } = await declare(newParser().fail(false), table).parseAsync(argv);
+    const { _: positional, $0: _, ...options } = await declareOptions(newParser().fail(false), table).parseAsync(argv);
     return { options, words: positional.map(String) };
   } catch (error) {
     // yargs tells the name of the option after which words are missing.
@@ -120,9 +120,11 @@ function argumentKeys(table: OptionTable, words: number): string[] {
 }
 
 function missingWord(writtenName: string, table: OptionTable): UserError {
-  const entry = Object.entries(table).find(([key, { short }]) => kebab(key) === writtenName || short === writtenName);
+  const entry = Object.entries(table).find(
+    ([key, { short }]) => kebabCase(key) === writtenName || short === writtenName,
+  );
   const [key, option] = entry ?? [writtenName];
-  return configError(`--${kebab(key)} ${option?.wordCount === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
+  return configError(`--${kebabCase(key)} ${option?.wordCount === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
 }
 
 /** The value of an option, or the failure of one that is given in a wrong way. */
@@ -152,7 +154,7 @@ function readOption(option: Option<unknown>, name: string, raw: unknown) {
 function unknownOption(options: object, table: OptionTable): UserError | undefined {
   const key = Object.keys(options).find((key) => !Object.hasOwn(table, key) || table[key].isArgument);
   if (key === undefined) return undefined;
-  const name = key.length === 1 ? `-${key}` : `--${kebab(key)}`;
+  const name = key.length === 1 ? `-${key}` : `--${kebabCase(key)}`;
   const near = nearest(name, dashedNames(table));
   const hint = keyHint(name) ?? (near && `did you mean ${near}?`);
   return configError(`there is no option ${name}${hint === undefined ? '.' : `: ${hint}`}`);

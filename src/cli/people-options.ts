@@ -6,7 +6,7 @@ import { type PeopleSearch, placeName } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import type { Place, StatefulTarget } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
-import { type OptionValues, places, text, under } from './command.ts';
+import { type OptionValues, places, text, underHeading } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, placeOptions, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
 import { placeFrom } from './place-arguments.ts';
@@ -14,16 +14,16 @@ import { placeFrom } from './place-arguments.ts';
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
 /** Headings of their help. */
-export const WHOM = 'Whom';
-export const WHERE = 'Where, and how people are found';
+export const WHOM_HEADING = 'Whom';
+export const WHERE_HEADING = 'Where, and how people are found';
 
 export const PEOPLE_OPTIONS = {
-  ...under(WHOM, {
+  ...underHeading(WHOM_HEADING, {
     id: { ...text('An external ID'), isExternalId: true },
     file: text('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
     column: text('Name of the column with the external IDs'),
   }),
-  ...under(WHERE, {
+  ...underHeading(WHERE_HEADING, {
     in: places(
       'A target and its place, as often as there are places; default: erasure.places',
       STATEFUL_TARGETS.map(({ name }) => name),
@@ -50,7 +50,7 @@ function placesOf({ in: named }: Pick<PeopleValues, 'in'>, config: CommandConfig
 const MAX_QUOTA_WAIT_MS = 60_000;
 
 /** Gives `work` the search for people. With `suppressed` it takes the people of the suppression list alone. */
-export async function withSearch<T>(
+export async function withPeopleSearch<T>(
   values: Pick<PeopleValues, 'byColumn' | 'mapping' | 'in'> & { readonly suppressed?: boolean },
   config: CommandConfig,
   context: Context,
