@@ -1,9 +1,10 @@
 // This folder: what a place holds beside its rows, and what a batch makes of it. It knows no DuckDB and no disk.
 //
 // For each batch a sink calls `planBatch` of this file. It stores the rows, and calls `finishBatch` of `commit.ts`. Of a
-// snapshot of profiles the batch is one download, which replaces its table. `column-plan.ts` decides which columns are new, `names.ts` their names,
-// `column-type.ts` the types of all. `changes.ts` records what became of them. `place-state.ts`, `receipts.ts` and
-// `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing of it.
+// snapshot of profiles the batch is one download, which replaces its table. `column-plan.ts` decides which columns are
+// new, `column-names.ts` their names, `column-type.ts` the types of all. `column-changes.ts` records what became of
+// them. `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing
+// of it.
 
 import { type Day, nameDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
@@ -11,9 +12,9 @@ import { columnKey } from '../cells/csv/header.ts';
 import { zoneOf } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { RunProgress } from '../extract/export-state.ts';
-import { changesOf, type PlannedChange } from './changes.ts';
+import { changesOf, type PlannedColumnChange } from './column-changes.ts';
 import { addedColumns, type ColumnRules, type PlannedColumn, scannedColumns } from './column-plan.ts';
-import { type ColumnCells, planColumn, settingOf } from './column-type.ts';
+import { type ColumnCells, configuredTypeOf, planColumn } from './column-type.ts';
 import type { TableState } from './place-state.ts';
 import type { StoredReceipt } from './receipts.ts';
 import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
@@ -29,7 +30,7 @@ export interface PlannedDay {
 export interface PlannedDays {
   /** All columns of the table after these days, by position. */
   readonly columns: readonly PlannedColumn[];
-  readonly changes: readonly PlannedChange[];
+  readonly changes: readonly PlannedColumnChange[];
   readonly days: readonly PlannedDay[];
   readonly timezone: string | undefined;
   readonly table: Table;
@@ -118,12 +119,12 @@ export function planDays(
   const allColumns = [...columnsBefore, ...addedColumns(columnsBefore, scanned, rules)];
   // Without a pinned schema the first commit gives `freeze` its columns.
   const isFrozen = rules.schemaMode === 'freeze' && !(isFirst && pinned === undefined);
-  const planned = allColumns.map((stored) => {
-    const { source, occurrence } = stored;
+  const planned = allColumns.map((storedColumn) => {
+    const { source, occurrence } = storedColumn;
     const key = columnKey(source, occurrence);
-    const setting = settingOf(stored, allColumns, rules);
+    const configuredType = configuredTypeOf(storedColumn, allColumns, rules);
     const isPinned = occurrence === 1 && pinned?.has(source) === true;
-    const typeRules = { stored, setting, declared: scanned.get(key)?.declared, isPinned, isFrozen, zone };
+    const typeRules = { storedColumn, configuredType, declared: scanned.get(key)?.declared, isPinned, isFrozen, zone };
     const scansByDay = scans.map((scan) => scan.scanned.get(key));
     return planColumn(typeRules, scansByDay);
   });

@@ -3,7 +3,7 @@ import { columnKey, EVENT_NAME_ALTERNATIVE, groupOf } from '../cells/csv/header.
 import type { ColumnType } from '../cells/types/column-types.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { SpoolFile } from '../extract/checked-day.ts';
-import { assignItemNames, assignNames, RESERVED_NAMES } from './names.ts';
+import { assignItemNames, assignNames, RESERVED_NAMES } from './column-names.ts';
 import { FIRST_COLUMNS, isItemGroup, newColumn, type StoredColumn } from './tables.ts';
 
 /** The settings that decide, beside the data, the columns of a table. */

@@ -1,5 +1,5 @@
 // From cells to a type: the scan of an export says which forms the cells of a column have. `planColumn` makes a type of
-// them, and says what they are in a column of this type. `readType` says as what they are read.
+// them, and says what they are in a column of this type. `cellTypeOf` says as what they are read.
 
 import { configError } from '../base/errors.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, nfc } from '../cells/csv/header.ts';
@@ -12,9 +12,9 @@ import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 /** What decides the type of a column beside its new cells. */
 interface TypeRules {
   /** The column before the batch; its type is null if it was no column of the table. */
-  readonly stored: StoredColumn;
+  readonly storedColumn: StoredColumn;
   /** The type that the settings name. */
-  readonly setting: ColumnType | undefined;
+  readonly configuredType: ColumnType | undefined;
   /** The type that the service fixes, or the string of hashes; undefined if the batch lacks the column. */
   readonly declared: ColumnType | undefined;
   /** True if a pinned schema has the column: it is one of the table before it has a value. */
@@ -29,19 +29,21 @@ export function planColumn(
   rules: TypeRules,
   scansByDay: readonly (ScannedColumn | undefined)[],
 ): { readonly column: PlannedColumn; readonly cellsByDay: readonly ColumnCells[] } {
-  const { stored, setting, isPinned, isFrozen, zone } = rules;
+  const { storedColumn, configuredType, isPinned, isFrozen, zone } = rules;
   // No cell changes it.
-  const fixedType = setting ?? declaredType(rules) ?? (isFrozen ? stored.type : null);
-  const mayAdd = !isFrozen || setting !== undefined;
+  const fixedType = configuredType ?? declaredType(rules) ?? (isFrozen ? storedColumn.type : null);
+  const mayAdd = !isFrozen || configuredType !== undefined;
   // The type once cells of these forms have come; null if the table does not have the column.
   const typeAfter = (forms: CellForms): ColumnType | null => {
-    if (stored.type === null && !isPinned) {
+    if (storedColumn.type === null && !isPinned) {
       const hasValue = (fixedType === 'string' ? forms : forms & ~NULL_TEXT) !== 0;
       if (!hasValue || !mayAdd) return null;
     }
     if (fixedType !== null) return fixedType;
-    const allForms = stored.forms | forms;
-    return (stored.type === null ? typeOf(allForms, zone) : widenedType(stored.type, allForms, zone)) ?? null;
+    const allForms = storedColumn.forms | forms;
+    return (
+      (storedColumn.type === null ? typeOf(allForms, zone) : widenedType(storedColumn.type, allForms, zone)) ?? null
+    );
   };
   let forms: CellForms = 0;
   const cellsByDay = scansByDay.map((scan) => {
@@ -51,14 +53,20 @@ export function planColumn(
   });
   const type = typeAfter(forms);
   const [firstCell] = scansByDay.flatMap((scan) => scan?.seen ?? []);
-  const firstShape = stored.firstShape ?? firstCell?.shape ?? null;
-  const column = { ...stored, type, forms: stored.forms | forms, firstShape, storedType: stored.type };
+  const firstShape = storedColumn.firstShape ?? firstCell?.shape ?? null;
+  const column = {
+    ...storedColumn,
+    type,
+    forms: storedColumn.forms | forms,
+    firstShape,
+    storedType: storedColumn.type,
+  };
   return { column, cellsByDay };
 }
 
 /** The type of a declared group, unless stored values may not fit into it. */
-function declaredType({ stored, declared, zone }: TypeRules): ColumnType | null {
-  const { type, forms, group } = stored;
+function declaredType({ storedColumn, declared, zone }: TypeRules): ColumnType | null {
+  const { type, forms, group } = storedColumn;
   if (group === 'custom' || group === 'custom_item') return null;
   if (type === null || declared === undefined) return declared ?? type;
   return canWiden(type, declared, forms, zone) ? declared : type;
@@ -68,7 +76,7 @@ function declaredType({ stored, declared, zone }: TypeRules): ColumnType | null 
  * The type that `column_types` or a pinned schema gives a column. Throws a configuration failure if stored values may
  * not fit into it.
  */
-export function settingOf(
+export function configuredTypeOf(
   { source, occurrence, type, forms }: StoredColumn,
   allColumns: readonly StoredColumn[],
   { columnTypes, pinned, timezone }: ColumnRules,
@@ -78,12 +86,13 @@ export function settingOf(
   const names = isOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
   const configuredTypes = names.flatMap((name) => columnTypes.get(nfc(name)) ?? []);
   const pinnedTypes = occurrence === 1 ? names.flatMap((name) => pinned?.get(name) ?? []) : [];
-  const setting = [...configuredTypes, ...pinnedTypes].at(0);
-  if (setting === undefined || type === null || canWiden(type, setting, forms, zoneOf(timezone))) return setting;
+  const configuredType = [...configuredTypes, ...pinnedTypes].at(0);
+  if (configuredType === undefined || type === null || canWiden(type, configuredType, forms, zoneOf(timezone)))
+    return configuredType;
   const isSoEverywhere = FIRST_COLUMNS.some((first) => first.source === source && first.type === type);
   const advice = isSoEverywhere ? 'which is the same in every place' : 'or load into another place';
   throw configError(
-    `column ${source} is stored as ${type}, and its values may not fit into ${setting}, which the settings name: ` +
+    `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which the settings name: ` +
       `keep its type, ${advice}.`,
     { where: { column: source } },
   );
@@ -109,7 +118,7 @@ function cellsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean)
  * The type that cells are read as before they become that of their column: their own, if the conversion loses no value.
  * So a batch of days gives the same texts as each day alone.
  */
-export function readType(type: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType {
+export function cellTypeOf(type: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType {
   const cellType = typeOf(forms, zone) ?? type;
   return canWiden(cellType, type, forms, zone) ? cellType : type;
 }

@@ -1,7 +1,7 @@
 import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import type { CellForms } from '../cells/types/forms.ts';
-import { OWN_COLUMNS, type OwnColumn } from './names.ts';
+import { OWN_COLUMNS, type OwnColumn } from './column-names.ts';
 
 /** A column of the export as a target stores it. */
 export interface StoredColumn {

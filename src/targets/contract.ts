@@ -6,7 +6,7 @@ import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { PeopleFound, PeopleQuery } from '../engine/people/people.ts';
-import type { Verified } from '../engine/rows/check-rows.ts';
+import type { VerifyResult } from '../engine/rows/check-rows.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { RunProgress } from '../extract/export-state.ts';
@@ -117,14 +117,14 @@ export interface Maintenance {
    */
   readState(place: string, options: PlaceOptions): Promise<PlaceState | undefined>;
   /** Reads all that is stored, and compares it with what was loaded. */
-  verify(place: string, options: PlaceOptions): Promise<Verified>;
+  verify(place: string, options: PlaceOptions): Promise<VerifyResult>;
   /** Counts the rows for the page of `report`. */
   report(place: string, options: PlaceOptions): Promise<TargetReport>;
   /**
    * Removes the days before `before`, if `execute` says so; gives what is, or would be, removed. Their receipts stay,
    * so that cursor and gaps are not touched.
    */
-  prune(place: string, before: Day, options: PlaceOptions & { readonly execute: boolean }): Promise<Pruned>;
+  prune(place: string, before: Day, options: PlaceOptions & { readonly execute: boolean }): Promise<PruneResult>;
 }
 
 /** The contents of the report page of a place: names, counts and dates, but no values of people. */
@@ -135,7 +135,7 @@ export interface TargetReport extends ReportCounts {
   readonly runs: readonly RunRecord[];
 }
 
-export interface Pruned {
+export interface PruneResult {
   readonly days: readonly Day[];
   readonly rows: number;
 }

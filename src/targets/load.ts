@@ -9,14 +9,14 @@ import type { ExtractDeps } from '../extract/extract-deps.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
 import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import type { Plan } from '../extract/which-days.ts';
-import { logRescued } from '../table/changes.ts';
+import { logRescued } from '../table/column-changes.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
 import { countStoredRows } from '../table/receipts.ts';
 import { USER_PROFILES } from '../table/tables.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
 /** What a load has brought into a place. */
-interface Loaded {
+interface LoadResult {
   /** The sum of all commits; a column widened twice counts once, with its first type before and its last after. */
   readonly stored: Commit;
   /** Number of rows more than the place had; as long as it loads, perhaps negative. */
@@ -29,7 +29,7 @@ interface Loaded {
   readonly nextFromDate: Day | undefined;
 }
 
-export const NOTHING_LOADED: Loaded = {
+export const NOTHING_LOADED: LoadResult = {
   stored: NOTHING_STORED,
   rowsNew: 0,
   suppressed: 0,
@@ -39,7 +39,7 @@ export const NOTHING_LOADED: Loaded = {
 
 type DayLists = Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'>;
 
-export type LoadCounts = Loaded & DayLists & Pick<ObservedService, 'exports' | 'bytes' | 'includesEnd'>;
+export type LoadCounts = LoadResult & DayLists & Pick<ObservedService, 'exports' | 'bytes' | 'includesEnd'>;
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
@@ -154,7 +154,7 @@ const inPlace = (batch: readonly CheckedDay[], { days, daysUnchanged }: Commit):
   batch.filter(({ receipt: { day } }) => days.includes(day) || daysUnchanged.includes(day));
 
 /** Adds a commit; `batch` are the days that it was given. */
-function addCommit(loaded: Loaded, batch: readonly CheckedDay[], commit: Commit): Loaded {
+function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Commit): LoadResult {
   const { stored, suppressed } = loaded;
   const widened = new Map(stored.columnsWidened.map((column) => [column.name, column]));
   for (const column of commit.columnsWidened) {

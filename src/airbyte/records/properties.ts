@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { compareBytes, type HeaderColumn, ITEM_PREFIX } from '../../cells/csv/header.ts';
-import { foldName, UNNAMED } from '../../table/names.ts';
+import { foldName, UNNAMED } from '../../table/column-names.ts';
 import { isItemGroup } from '../../table/tables.ts';
 import { KEY, RESCUED, STREAMS, type StreamName } from './streams.ts';
 

@@ -6,7 +6,7 @@ import { fits, formsOf } from '../../cells/types/column-types.ts';
 import { copyBytes, writeString } from '../../cells/types/string.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
-import { ITEM_POSITION } from '../../table/names.ts';
+import { ITEM_POSITION } from '../../table/column-names.ts';
 import { configuredProperties } from './properties.ts';
 import { type RecordColumn, recordColumn } from './record-columns.ts';
 import type { RowKey } from './row-key.ts';

@@ -1,6 +1,6 @@
 import { DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, UNIFIED_ID } from '../../cells/csv/header.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
-import { ITEM_POSITION } from '../../table/names.ts';
+import { ITEM_POSITION } from '../../table/column-names.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
 
 export const KEY = '_key';

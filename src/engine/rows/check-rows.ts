@@ -4,7 +4,7 @@ import type { TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { dayOfRowSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { rowsByDay } from './counts.ts';
+import { rowsByDay } from './row-counts.ts';
 
 // What `verify` finds in the rows of a place. `from` is SQL after FROM that gives all rows of a table; undefined if
 // there are none.
@@ -17,7 +17,7 @@ export interface Difference {
 
 export const difference = (check: Difference['check'], message: string): Difference => ({ check, message });
 
-export interface Verified {
+export interface VerifyResult {
   /** What does not agree with what was loaded: exit 1. */
   readonly differences: readonly Difference[];
   /** Sentences about what is worth knowing: pruned days, keys under two days. */
@@ -33,7 +33,7 @@ export async function checkRows(
   table: Table,
   from: string | undefined,
   { receipts }: TableState,
-): Promise<Verified> {
+): Promise<VerifyResult> {
   const differences: Difference[] = [];
   const daySql = dayOfRowSql(table, receipts.keys());
   const stored = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, from, daySql);

@@ -3,7 +3,7 @@ import { cleanSql, codecOf, fits, fitsSql, isCast, widenSql } from '../../cells/
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
-import { type ColumnCells, readType } from '../../table/column-type.ts';
+import { type ColumnCells, cellTypeOf } from '../../table/column-type.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 
@@ -33,7 +33,7 @@ export function cellSql(
     const hasText = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
     return { column, readerType: 'VARCHAR', rescue: rescueIf(hasText) };
   }
-  const cellType = readType(type, forms, zone);
+  const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
@@ -69,7 +69,7 @@ const USUAL_BUFFER_BYTES = 4_000_000;
 const LINES_PER_BUFFER = 4;
 
 /** The name of a column in a reader's result; the header's name may contain anything. */
-export const cellName = (index: number): string => `c${index}`;
+export const readerColumn = (index: number): string => `c${index}`;
 
 /** The column that a reader of several files adds: the path of the row's file. */
 export const PATH_COLUMN = '_dfinery_path';
@@ -79,7 +79,7 @@ export const PATH_COLUMN = '_dfinery_path';
  * Empty cells, quoted ones too, are NULL. `types` has the reader's type of each column, in the header's order.
  */
 export function readCsvSql(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[], types: readonly string[]): string {
-  const columns = types.map((type, i) => `${literal(cellName(i))}: ${literal(type)}`).join(', ');
+  const columns = types.map((type, i) => `${literal(readerColumn(i))}: ${literal(type)}`).join(', ');
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ');
   const withPath = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
   const longestRow = Math.max(...files.map((file) => file.longestRow));

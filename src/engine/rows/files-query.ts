@@ -3,11 +3,11 @@ import { columnKey, compareBytes } from '../../cells/csv/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
+import type { OwnColumn } from '../../table/column-names.ts';
 import type { ColumnCells } from '../../table/column-type.ts';
-import type { OwnColumn } from '../../table/names.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { dateSql } from '../column-sql.ts';
-import { type CellSql, cellName, cellSql, PATH_COLUMN, readCsvSql, rescuedSql } from './csv-sql.ts';
+import { type CellSql, cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql } from './csv-sql.ts';
 
 /** A query of typed rows. */
 export interface RowsQuery {
@@ -53,7 +53,7 @@ export function filesQuery({ columns, timezone, table }: PlannedDays, files: rea
     if (filledCells === 0 || column === undefined) return undefined;
     // Hashes, and the key, are made of texts.
     const wantsText = !everyRowHasId || fileColumn === id;
-    return cellSql(column, cellsOfFiles(files, column), cellName(index), { zone, wantsText });
+    return cellSql(column, cellsOfFiles(files, column), readerColumn(index), { zone, wantsText });
   });
   const ownSql: Readonly<Record<OwnColumn['name'], string>> = {
     _key: keySql(fileColumns, id, everyRowHasId),
@@ -89,14 +89,14 @@ export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((su
  * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
  */
 function keySql(columns: readonly FileColumn[], id: FileColumn | undefined, everyRowHasId: boolean): string {
-  if (id !== undefined && everyRowHasId) return cellName(id.index);
+  if (id !== undefined && everyRowHasId) return readerColumn(id.index);
   const ordered = [...columns].sort((a, b) => compareBytes(a.source, b.source));
   const parts = ordered.map(({ source, index }) => {
     const name = literal(`${Buffer.byteLength(source)}:${source}`);
-    return `${name} || strlen(${cellName(index)}) || ':' || ${cellName(index)}`;
+    return `${name} || strlen(${readerColumn(index)}) || ':' || ${readerColumn(index)}`;
   });
   const hashSql = `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
-  return id === undefined ? hashSql : `coalesce(${cellName(id.index)}, ${hashSql})`;
+  return id === undefined ? hashSql : `coalesce(${readerColumn(id.index)}, ${hashSql})`;
 }
 
 /** SQL of what is the same for all rows of a day, in rows of files. */

@@ -5,8 +5,8 @@ import type { Zone } from '../../cells/types/zone.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { localTimeSql, valueSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { countRescuedByKey } from './counts.ts';
 import { rescueKey } from './csv-sql.ts';
+import { countRescuedByKey } from './row-counts.ts';
 
 /** Events of one day; `name` is null for the events that are not among the most frequent. */
 interface ReportedEvents {

@@ -9,15 +9,16 @@ import type { ColumnType } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
-import { readType } from '../../table/column-type.ts';
+import { cellTypeOf } from '../../table/column-type.ts';
 import { typedColumns } from '../../table/tables.ts';
 import { castToColumnSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { MisreadFile } from '../session/faults.ts';
+import { MisreadFile } from '../session/engine-errors.ts';
 import { type FileOfDay, filesQuery, type RowsQuery, sumRows } from './files-query.ts';
 
 /** Rows that the files of these days have. */
-export const rowsIn = (days: readonly PlannedDay[]): number => sumRows(days.flatMap(({ download }) => download.files));
+export const downloadedRows = (days: readonly PlannedDay[]): number =>
+  sumRows(days.flatMap(({ download }) => download.files));
 
 /**
  * Calls `store` with the typed rows of a batch, inside a transaction. It returns how many rows it stored: all, or
@@ -30,12 +31,12 @@ export async function withTypedRows(
   store: (rows: RowsQuery) => Promise<number>,
 ): Promise<void> {
   const checkedStore = async (rows: RowsQuery, rowsDays: readonly PlannedDay[]) => {
-    const [expected, stored] = [rowsIn(rowsDays), await store(rows)];
+    const [expected, stored] = [downloadedRows(rowsDays), await store(rows)];
     if (stored === expected) return;
     const dayNames = rowsDays.map(({ download }) => download.receipt.day).join(', ');
     throw new MisreadFile(`${expected} rows of ${dayNames} came to ${stored}: nothing was kept. Please report it.`);
   };
-  const daysWithRows = batch.days.filter((day) => rowsIn([day]) > 0);
+  const daysWithRows = batch.days.filter((day) => downloadedRows([day]) > 0);
   const daysWithIds = daysWithRows.filter(({ download }) => !mayHaveDuplicateIds(download));
   if (daysWithIds.length > 0) {
     const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => readingOf(batch, file)).values();
@@ -54,7 +55,7 @@ function readingOf({ columns, timezone }: PlannedDays, { file, day }: FileOfDay)
     const { forms, isNullText } = day.cells[position];
     // Such cells go to `_rescued`; a file without any goes with every other.
     if (type === null) return [isNullText || forms === 0];
-    return type === 'string' ? [readType(type, forms, zoneOf(timezone))] : [];
+    return type === 'string' ? [cellTypeOf(type, forms, zoneOf(timezone))] : [];
   });
   return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }

@@ -3,7 +3,7 @@
 import { rmSync } from 'node:fs';
 import type { DuckDBConnection, DuckDBValue } from '@duckdb/node-api';
 import type { Clock } from '../../base/clock.ts';
-import { isMisread, isOutOfMemory } from './faults.ts';
+import { isMisread, isOutOfMemory } from './engine-errors.ts';
 
 /** The variable of the session that tells `read_csv` whether to read a file in parallel; each transaction sets it. */
 export const READS_IN_PARALLEL = 'dfinery_reads_in_parallel';

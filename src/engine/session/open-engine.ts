@@ -17,7 +17,7 @@ import {
   sweepSpilled,
 } from './database-file.ts';
 import { DATABASE, Engine, type EngineOptions } from './engine.ts';
-import { engineError, isLocked } from './faults.ts';
+import { engineError, isLocked } from './engine-errors.ts';
 
 const MIB = 2 ** 20;
 /** Maximum size of the spilled data of a query. */

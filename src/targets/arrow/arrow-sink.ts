@@ -21,7 +21,7 @@ import { replaceablePath } from '../../fs/named-file.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { planDays } from '../../table/batch-plan.ts';
-import { logWidened } from '../../table/changes.ts';
+import { logWidened } from '../../table/column-changes.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
 import { FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';

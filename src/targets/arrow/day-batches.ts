@@ -4,14 +4,14 @@ import { join } from 'node:path';
 import { addDays, type Day } from '../../base/days.ts';
 import { literal, pathLiteral } from '../../base/sql.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
-import { countRescuedByKey } from '../../engine/rows/counts.ts';
+import { countRescuedByKey } from '../../engine/rows/row-counts.ts';
 import { selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { engineError } from '../../engine/session/faults.ts';
+import { engineError } from '../../engine/session/engine-errors.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import { planDays } from '../../table/batch-plan.ts';
+import { OWN_COLUMNS } from '../../table/column-names.ts';
 import type { ColumnRules } from '../../table/column-plan.ts';
-import { OWN_COLUMNS } from '../../table/names.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { messagesOf } from './ipc-stream.ts';
 

@@ -4,7 +4,7 @@ import { abortable } from '../../base/abort.ts';
 import { DUCKDB_SCALARS, type DuckDbType, scalarOf } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { OWN_COLUMNS } from '../../table/names.ts';
+import { OWN_COLUMNS } from '../../table/column-names.ts';
 import type { Typed } from '../../table/tables.ts';
 
 /** The schema of a stream: the program's own columns, then those of the export in their order. */

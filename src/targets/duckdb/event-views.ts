@@ -4,7 +4,7 @@ import { columnOfSourceSql } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isItemGroup, type StoredColumn, typedColumns } from '../../table/tables.ts';
 
-export const VIEWS = {
+export const EVENT_VIEWS = {
   event_logs: {
     queryOf: eventLogs,
     comment: 'An event each, without item columns: of its rows the one of the lowest item position.',
@@ -15,7 +15,7 @@ export const VIEWS = {
 /** Makes `event_logs` and `event_items` anew over these columns. */
 export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
   const tableColumns = typedColumns(columns);
-  for (const [view, { queryOf, comment }] of Object.entries(VIEWS)) {
+  for (const [view, { queryOf, comment }] of Object.entries(EVENT_VIEWS)) {
     await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queryOf(tableColumns)}`);
     await engine.run(`COMMENT ON VIEW ${view} IS ${literal(comment)}`);
   }

@@ -3,7 +3,7 @@ import { configError, systemError, transientError } from '../../base/errors.ts';
 import { identifier, literal } from '../../base/sql.ts';
 import { copyOwner, copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
-import { isTableRefused } from '../../engine/session/faults.ts';
+import { isTableRefused } from '../../engine/session/engine-errors.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';

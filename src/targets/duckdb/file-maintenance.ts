@@ -3,16 +3,16 @@ import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { duckDbTypeOf } from '../../engine/column-sql.ts';
-import { checkRows, type Difference, difference, type Verified } from '../../engine/rows/check-rows.ts';
+import { checkRows, type Difference, difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { isDamagedBlock } from '../../engine/session/faults.ts';
+import { isDamagedBlock } from '../../engine/session/engine-errors.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import type { PlaceState, TableState } from '../../table/place-state.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
-import type { Maintenance, Pruned, TargetReport } from '../contract.ts';
+import type { Maintenance, PruneResult, TargetReport } from '../contract.ts';
 import { checkExists, readLoadedState, readState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { rowsToReplaceSql, sqlColumns } from './row-tables.ts';
@@ -50,7 +50,7 @@ async function countReport(engine: Engine, state: PlaceState): Promise<TargetRep
   };
 }
 
-async function pruneDays(engine: Engine, state: PlaceState, before: Day): Promise<Pruned> {
+async function pruneDays(engine: Engine, state: PlaceState, before: Day): Promise<PruneResult> {
   const { events } = state;
   const pruned = prunableBefore(events.receipts, before);
   const { days } = pruned;
@@ -64,7 +64,7 @@ async function pruneDays(engine: Engine, state: PlaceState, before: Day): Promis
   return pruned;
 }
 
-async function verifyTables(engine: Engine, state: PlaceState): Promise<Verified> {
+async function verifyTables(engine: Engine, state: PlaceState): Promise<VerifyResult> {
   const differences: Difference[] = [];
   const warnings = dayWarnings(state.events);
   for (const table of TABLES) {

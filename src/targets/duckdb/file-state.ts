@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { jsonOf } from '../../base/json.ts';
-import { rowsByDay } from '../../engine/rows/counts.ts';
+import { rowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
@@ -10,7 +10,7 @@ import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../
 import { nextChangedAt, receiptsOf, removedDays, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
-import { createViews, VIEWS } from './event-views.ts';
+import { createViews, EVENT_VIEWS } from './event-views.ts';
 import {
   CHANGES_TABLE,
   COLUMNS_TABLE,
@@ -32,7 +32,7 @@ const TABLES_AND_VIEWS: readonly string[] = [
   EVENTS.name,
   STATE,
   ...RECORD_TABLES.map(({ name }) => name),
-  ...Object.keys(VIEWS),
+  ...Object.keys(EVENT_VIEWS),
 ];
 
 /** Works on a file that was loaded, and on its state. Throws UserError for a file that was never loaded. */

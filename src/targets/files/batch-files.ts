@@ -2,8 +2,8 @@ import { addDays, type Day } from '../../base/days.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
 import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
-import { countRescuedByKey, rowsByDay } from '../../engine/rows/counts.ts';
-import { rowsIn, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { countRescuedByKey, rowsByDay } from '../../engine/rows/row-counts.ts';
+import { downloadedRows, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import { finishBatch } from '../../table/commit.ts';
@@ -53,7 +53,7 @@ export class BatchFiles {
     const { engine, localFiles } = this.#place;
     const { isUniform, columnsOf } = localFiles.layout;
     const { columns, table, timezone = null } = this.#planned;
-    const receipt = this.#receiptOf(plannedDay, rowsIn([plannedDay]));
+    const receipt = this.#receiptOf(plannedDay, downloadedRows([plannedDay]));
     // The file of a snapshot says all of its table: it may be newer than what the place says.
     const rowsByDay = new Map([[receipt.day, receipt.rows_stored]]);
     const stored = { widenedDays: new Set<Day>(), rowsByDay, rescued: new Map() };

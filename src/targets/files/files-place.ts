@@ -5,7 +5,7 @@ import { transientError } from '../../base/errors.ts';
 import { retry } from '../../base/retry.ts';
 import { identifier, literal } from '../../base/sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { engineError } from '../../engine/session/faults.ts';
+import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';

@@ -1,7 +1,7 @@
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { RunProgress } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
-import { logRescued, logWidened } from '../../table/changes.ts';
+import { logRescued, logWidened } from '../../table/column-changes.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
 import { newState, newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';

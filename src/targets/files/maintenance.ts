@@ -2,12 +2,12 @@ import type { Day } from '../../base/days.ts';
 import { codeOf } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { checkRows, type Difference, difference, type Verified } from '../../engine/rows/check-rows.ts';
+import { checkRows, type Difference, difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
-import type { Maintenance, Pruned, TargetReport } from '../contract.ts';
+import type { Maintenance, PruneResult, TargetReport } from '../contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions } from './format.ts';
 import { bytesIn, type Change, type LiveFile } from './place-version.ts';
@@ -27,7 +27,7 @@ export const maintenanceOf = (format: FilesFormat): Maintenance => ({
 });
 
 /** Compares every file with the log. If all are whole, it compares the rows with the receipts. */
-async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<Verified> {
+async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<VerifyResult> {
   const { engine, version } = place;
   const { state } = version;
   const differences = (await place.log.check?.()) ?? [];
@@ -79,8 +79,8 @@ async function report(place: FilesPlace): Promise<TargetReport> {
 }
 
 /** Removes the days before a day; their receipts stay. */
-function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<Pruned> {
-  const planPrune = ({ version }: FilesPlace): Pruned => prunableBefore(version.state.events.receipts, before);
+function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<PruneResult> {
+  const planPrune = ({ version }: FilesPlace): PruneResult => prunableBefore(version.state.events.receipts, before);
   if (!execute) return readPlace(format, options, async (place) => planPrune(place));
   return withPlace(format, options, 'rewrite', (place) =>
     place.commit(async () => {

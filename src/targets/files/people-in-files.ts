@@ -6,7 +6,7 @@ import { linesOf } from '../../base/lines.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
 import { findPeople, jsonOfRows } from '../../engine/people/find-people.ts';
 import type { PeopleQuery } from '../../engine/people/people.ts';
-import { rowsByDay } from '../../engine/rows/counts.ts';
+import { rowsByDay } from '../../engine/rows/row-counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';

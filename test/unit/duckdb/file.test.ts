@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isDamagedBlock } from '../../../src/engine/session/faults.ts';
+import { isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
 import { duckdb } from '../../../src/targets/targets.ts';
 import { expectMode } from '../../support/modes.ts';
 import { pastedRows } from '../../support/targets/csv.ts';

@@ -5,7 +5,7 @@ import type { ColumnType } from '../../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../../cells/types/zone.ts';
 import { localTimeSql, occurredAtSql, valueSql } from '../../../engine/column-sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
-import { foldName } from '../../../table/names.ts';
+import { foldName } from '../../../table/column-names.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { isItemGroup, type StoredColumn, typedColumns } from '../../../table/tables.ts';
 import type { PlaceOptions } from '../../contract.ts';

@@ -5,7 +5,7 @@ import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import { jsonOf } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
-import { isOutOfMemory } from '../../../engine/session/faults.ts';
+import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';

@@ -8,7 +8,7 @@ import { isWidened, type PlannedColumn, type ScannedColumns } from './column-pla
 import type { ColumnChange } from './place-state.ts';
 
 /** A column that a batch adds or widens, or that a day of it lacks. */
-export interface PlannedChange extends Pick<ColumnChange, 'change' | 'day' | 'shape'> {
+export interface PlannedColumnChange extends Pick<ColumnChange, 'change' | 'day' | 'shape'> {
   readonly column: PlannedColumn;
 }
 
@@ -17,9 +17,9 @@ export function changesOf(
   columns: readonly PlannedColumn[],
   scans: readonly { readonly day: Day; readonly scanned: ScannedColumns }[],
   { isFirst, zone }: { readonly isFirst: boolean; readonly zone: Zone | undefined },
-): PlannedChange[] {
+): PlannedColumnChange[] {
   if (scans.length === 0) return [];
-  return columns.flatMap((column): PlannedChange[] => {
+  return columns.flatMap((column): PlannedColumnChange[] => {
     if (column.type === null) return [];
     const key = columnKey(column.source, column.occurrence);
     const { day: firstDay } = scans.find(({ scanned }) => scanned.has(key)) ?? scans[0];
@@ -41,7 +41,7 @@ export function changesOf(
 
 /** The records of changes. A missing column is recorded once a name: `earlier` are those of earlier batches. */
 export function recordChanges(
-  changes: readonly PlannedChange[],
+  changes: readonly PlannedColumnChange[],
   earlier: readonly ColumnChange[],
   changedAt: string,
 ): ColumnChange[] {
@@ -62,7 +62,7 @@ export function recordChanges(
 }
 
 /** Logs which columns change their type. */
-export function logWidened(logger: Logger, changes: readonly PlannedChange[]): void {
+export function logWidened(logger: Logger, changes: readonly PlannedColumnChange[]): void {
   for (const { column, change, shape } of changes) {
     if (change !== 'widened') continue;
     const { source, storedType, type } = column;
