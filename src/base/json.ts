@@ -6,7 +6,7 @@ export const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Parses a text as JSON; undefined for a text that is not JSON. */
-export function jsonOf(text: string): unknown {
+export function tryParseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -16,7 +16,7 @@ export function jsonOf(text: string): unknown {
 
 /** Parses a text from outside as a JSON object; an object without keys for any other text. */
 export function objectIn(text: string): JsonObject {
-  const value = jsonOf(text.replace(/^\uFEFF/, ''));
+  const value = tryParseJson(text.replace(/^\uFEFF/, ''));
   return isObject(value) ? value : {};
 }
 

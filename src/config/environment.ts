@@ -1,6 +1,6 @@
 import { type Env, secretFrom, variableText } from '../base/env.ts';
 import { configError, UserError } from '../base/errors.ts';
-import { isObject, jsonOf } from '../base/json.ts';
+import { isObject, tryParseJson } from '../base/json.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './problems.ts';
 
@@ -78,7 +78,7 @@ export const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; pa
   boolean: { form: 'true or false', parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined) },
   integer: { form: 'a whole number', parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : undefined) },
   array: { form: 'names with commas, without quotes, or a JSON array', parse: listIn },
-  object: { form: 'a JSON object', parse: (text) => [jsonOf(text)].find(isObject) },
+  object: { form: 'a JSON object', parse: (text) => [tryParseJson(text)].find(isObject) },
   string: { form: 'a text', parse: (text) => text },
 };
 
@@ -91,7 +91,7 @@ function typedValue(text: string, variable: string, type = 'string'): unknown {
 }
 
 function listIn(text: string): unknown {
-  if (text.trimStart().startsWith('[')) return [jsonOf(text)].find(Array.isArray);
+  if (text.trimStart().startsWith('[')) return [tryParseJson(text)].find(Array.isArray);
   const names = text.split(',').map((name) => name.trim());
   // The quotes would belong to the name.
   return names.some((name) => /^["']|["']$/.test(name)) ? undefined : names;

@@ -5,7 +5,7 @@ import { linesOf } from '../base/lines.ts';
 import { isPlaceholder } from '../base/visible-text.ts';
 import { nfc, UNIFIED_ID } from '../cells/csv/header.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
-import { RowSource } from '../cells/csv/row-source.ts';
+import { RowReader } from '../cells/csv/row-reader.ts';
 import type { UnifiedIdsById } from '../engine/people/people.ts';
 import { whyUnreadable } from '../fs/disk-failure.ts';
 import type { ListRow } from './id-list.ts';
@@ -56,23 +56,23 @@ async function* readLines(input: Input, name: string): AsyncGenerator<ListRow> {
 
 /** Each row of a CSV, with its cells of these columns. */
 async function* readCsv(input: Input, name: string, columns: readonly string[]): AsyncGenerator<[number, string[]]> {
-  const source = new RowSource();
+  const reader = new RowReader();
   let indices: readonly number[] | undefined;
   function* wholeRows(): Generator<[number, string[]]> {
-    while (source.next()) {
+    while (reader.next()) {
       // To go on with U+FFFD in place of other bytes would name somebody else.
-      if (source.repairs.length > 0) throw notUtf8(name);
-      const cells = source.row.texts();
+      if (reader.repairs.length > 0) throw notUtf8(name);
+      const cells = reader.row.texts();
       if (indices === undefined) indices = columns.map((column) => columnIndex(cells, name, column));
-      else yield [source.rows, indices.map((index) => cells[index])];
+      else yield [reader.rows, indices.map((index) => cells[index])];
     }
   }
   try {
     for await (const chunk of bytesOf(input, name)) {
-      source.push(chunk);
+      reader.push(chunk);
       yield* wholeRows();
     }
-    source.finish();
+    reader.finish();
     yield* wholeRows();
   } catch (error) {
     if (error instanceof UnusableCsv) throw notUtf8(name);

@@ -4,7 +4,7 @@ import type { RunContext } from '../base/runtime.ts';
 import { isPlaceholder, sentenceOf } from '../base/visible-text.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
-import { RowSource } from '../cells/csv/row-source.ts';
+import { RowReader } from '../cells/csv/row-reader.ts';
 import { type PeopleFound, personOf } from '../engine/people/people.ts';
 import { foldedSpelling } from '../engine/people/spelling.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
@@ -73,7 +73,7 @@ class ProfileReader implements ProfilesOfIds {
   profileCount = 0;
   readonly #query: ProfileQuery;
   readonly #idsBySpelling: Map<string, string[]>;
-  readonly #source = new RowSource();
+  readonly #reader = new RowReader();
   #unifiedColumn = -1;
   #externalColumn = -1;
 
@@ -85,20 +85,20 @@ class ProfileReader implements ProfilesOfIds {
   }
 
   write(bytes: Uint8Array): void {
-    this.#source.push(bytes);
+    this.#reader.push(bytes);
     this.#readRows();
   }
 
   finish(): void {
-    this.#source.finish();
+    this.#reader.finish();
     this.#readRows();
     for (const id of this.unifiedIdsById.keys()) this.similarIds.delete(id);
   }
 
   #readRows(): void {
-    while (this.#source.next()) {
-      const cells = this.#source.row.texts();
-      if (this.#source.rows > 1) this.#add(cells[this.#unifiedColumn] ?? '', cells[this.#externalColumn] ?? '');
+    while (this.#reader.next()) {
+      const cells = this.#reader.row.texts();
+      if (this.#reader.rows > 1) this.#add(cells[this.#unifiedColumn] ?? '', cells[this.#externalColumn] ?? '');
       else [this.#unifiedColumn, this.#externalColumn] = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
     }
   }

@@ -15,7 +15,7 @@ import { diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
-import { probeWritable } from '../fs/writability.ts';
+import { checkWritable } from '../fs/writability.ts';
 import { ensureKey, type KeyedFile, keyOf } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
@@ -58,7 +58,7 @@ export function suppressionOf(
   const { key, hmacs, hashChecks } = readListForLoad(file);
   const isHashed = config.columnsHash.includes(UNIFIED_ID) && config.hashKey !== undefined;
   const hashKey = isHashed ? new HashKey(config.hashKey) : undefined;
-  if ([...hashChecks].some((check) => check !== hashKey?.check)) {
+  if ([...hashChecks].some((check) => check !== hashKey?.checkValue)) {
     throw configError(
       `The suppression list ${file.path} names people by df_unified_id as it was hashed under another hash_key. Keep ` +
         'df_unified_id in columns_hash with that key, or their rows would come back.',
@@ -131,7 +131,7 @@ export const readListForPurge = (file: KeyedFile): SuppressedPeople =>
 /** Throws UserError if nobody could be put on the list. Changes nothing. */
 export async function requireWritableList({ path }: KeyedFile): Promise<void> {
   try {
-    await probeWritable(path);
+    await checkWritable(path);
   } catch (error) {
     throw listError(error, path);
   }
@@ -168,7 +168,7 @@ async function append(unifiedIds: UnifiedIds, path: string, key: HashKey, checkH
     const people = [...unifiedIds].filter(([unifiedId]) => !isPlaceholder(unifiedId));
     const newPeople = new Map(people.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
     for (const hmac of hmacs) newPeople.delete(hmac);
-    const header = { v: 1, kind: 'suppression', key_check: key.check };
+    const header = { v: 1, kind: 'suppression', key_check: key.checkValue };
     const newLines = [
       ...(wholeText === '' ? [header] : []),
       ...Array.from(newPeople, ([hmac, keyCheck]) => ({ hmac, hash_key: keyCheck })),
@@ -200,7 +200,7 @@ function parseList(text: string, path: string, key: HashKey): SuppressionList {
       configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { file: path, row: i + 1 } });
     const { kind, key_check, hmac, hash_key } = objectIn(line);
     if (i === 0 && kind === 'suppression') {
-      if (key_check === key.check) continue;
+      if (key_check === key.checkValue) continue;
       throw refused(`was written under another key: give that one. ${NEW_LIST}`);
     }
     if (typeof hmac !== 'string' || !isHash(hmac)) {

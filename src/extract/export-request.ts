@@ -21,7 +21,7 @@ export function hashedColumnsOf({
   hashKey,
 }: Pick<RequestSettings, 'columnsHash' | 'hashKey'>): HashedColumns {
   if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
-  return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).check };
+  return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).checkValue };
 }
 
 /** The columns that a configuration drops or hashes. */

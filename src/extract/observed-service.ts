@@ -84,9 +84,9 @@ export class ObservedService implements ExportService {
   }
 
   /** Takes what the export of a day shows. */
-  learnFrom({ eventNames, foundNames, finalNewline }: ScanResult): void {
+  learnFrom({ eventNames, editedNames, finalNewline }: ScanResult): void {
     for (const name of eventNames) this.eventNames.add(name);
-    for (const name of foundNames) this.unseenColumns.delete(name);
+    for (const name of editedNames) this.unseenColumns.delete(name);
     this.finalNewline = finalNewline;
     this.exportsDays = true;
   }

@@ -56,7 +56,7 @@ export async function loadSnapshot(
       open: () => spool.newFile(),
     });
     if (file.kind !== 'checked') throw snapshotError(file, stored);
-    for (const name of file.scan.foundNames) service.unseenColumns.delete(name);
+    for (const name of file.scan.editedNames) service.unseenColumns.delete(name);
     const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
       const profiles = plainCount(stored.rows, 'profile');

@@ -27,14 +27,14 @@ export function replaceablePath(path: string): string | undefined {
   if (stat === undefined && link?.isSymbolicLink())
     return replaceablePath(resolve(realpathSync(dirname(path)), readlinkSync(path)));
   if (stat === undefined) return path;
-  if (stat.isFile() && isDatabase(path)) {
+  if (stat.isFile() && isDuckDbFile(path)) {
     throw configError(`${path} is a DuckDB database, which is not replaced: give another path, or remove it.`);
   }
   return stat.isFile() || stat.isDirectory() ? realpathSync(path) : undefined;
 }
 
 /** True for a file with the magic bytes of a DuckDB database, after its first checksum. */
-export function isDatabase(path: string): boolean {
+export function isDuckDbFile(path: string): boolean {
   const bytes = Buffer.alloc(12);
   const file = openSync(path, 'r');
   try {

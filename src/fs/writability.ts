@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { configError } from '../base/errors.ts';
 
 /** Throws the system's error if a file, or the folder of it, cannot be written. The file stays as it is. */
-export async function probeWritable(path: string): Promise<void> {
+export async function checkWritable(path: string): Promise<void> {
   let folder = dirname(path);
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   await rmdir(await mkdtemp(join(folder, '.dfinery-try-')));

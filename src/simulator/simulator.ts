@@ -7,7 +7,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
-import { jsonOf } from '../base/json.ts';
+import { tryParseJson } from '../base/json.ts';
 import { serveDelete } from './delete.ts';
 import { serveExport, serveProfiles } from './export.ts';
 import { parseScenario, type Scenario } from './scenario.ts';
@@ -68,7 +68,7 @@ async function serveRequest(service: SimulatedService, req: IncomingMessage, res
     const serve = Object.hasOwn(ROUTES, pathname) ? ROUTES[pathname] : undefined;
     const text = await readBody(req);
     const isJson = /^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '');
-    const body = isJson ? jsonOf(text) : undefined;
+    const body = isJson ? tryParseJson(text) : undefined;
     const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), closed: connection.signal };
     if (serve === undefined) return fail(exchange, 404, 'not_found');
     if (req.method !== 'POST') return fail(exchange, 405, 'method_not_allowed', { Allow: 'POST' });

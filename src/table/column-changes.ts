@@ -29,7 +29,7 @@ export function changesOf(
     if (isWidened(column)) {
       const codec = codecOf(column.storedType, zone);
       for (const { day, scanned } of scans) {
-        const misfit = scanned.get(key)?.seen.find(({ forms }) => !fits(codec, forms));
+        const misfit = scanned.get(key)?.firstCells.find(({ forms }) => !fits(codec, forms));
         if (misfit !== undefined) return [{ column, change: 'widened', day, shape: misfit.shape }];
       }
       return [{ column, change: 'widened', day: firstDay, shape: null }];

@@ -33,7 +33,10 @@ export function isWidened(column: PlannedColumn): column is WidenedColumn {
 }
 
 /** One column of the files of a day, or of a batch, as their scans together describe it. */
-export type ScannedColumn = Pick<ColumnScan, 'key' | 'source' | 'occurrence' | 'group' | 'declared' | 'forms' | 'seen'>;
+export type ScannedColumn = Pick<
+  ColumnScan,
+  'key' | 'source' | 'occurrence' | 'group' | 'declared' | 'forms' | 'firstCells'
+>;
 
 /** The columns of some files by key, in the order of first occurrence. */
 export type ScannedColumns = ReadonlyMap<string, ScannedColumn>;
@@ -44,7 +47,7 @@ export function scannedColumns(files: readonly SpoolFile[]): ScannedColumns {
     for (const column of file.columns) {
       const before = columns.get(column.key);
       const forms = column.forms | (before?.forms ?? 0);
-      columns.set(column.key, { ...column, forms, seen: [...(before?.seen ?? []), ...column.seen] });
+      columns.set(column.key, { ...column, forms, firstCells: [...(before?.firstCells ?? []), ...column.firstCells] });
     }
   }
   return columns;

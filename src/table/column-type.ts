@@ -52,7 +52,7 @@ export function planColumn(
     return cellsOfDay(dayForms, typeAfter(forms), fixedType !== null);
   });
   const type = typeAfter(forms);
-  const [firstCell] = scansByDay.flatMap((scan) => scan?.seen ?? []);
+  const [firstCell] = scansByDay.flatMap((scan) => scan?.firstCells ?? []);
   const firstShape = storedColumn.firstShape ?? firstCell?.shape ?? null;
   const column = {
     ...storedColumn,

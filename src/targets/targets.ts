@@ -1,6 +1,6 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { isDatabase } from '../fs/named-file.ts';
+import { isDuckDbFile } from '../fs/named-file.ts';
 import { EVENTS } from '../table/tables.ts';
 import type { OpenOptions, StatefulTarget, Target } from './contract.ts';
 import type { FilesFormat } from './files/format.ts';
@@ -11,7 +11,7 @@ export const duckdb: StatefulTarget = {
   placeForms: ['FILE'],
   isAt(path) {
     try {
-      return statSync(path).isFile() && isDatabase(path);
+      return statSync(path).isFile() && isDuckDbFile(path);
     } catch {
       return false;
     }

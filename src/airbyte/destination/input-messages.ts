@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { configError, systemError } from '../../base/errors.ts';
-import { isObject, type JsonObject, jsonOf } from '../../base/json.ts';
+import { isObject, type JsonObject, tryParseJson } from '../../base/json.ts';
 import { linesOf } from '../../base/lines.ts';
 import { type ConfiguredStream, descriptorOf, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
@@ -35,7 +35,7 @@ export async function readInput(
       if (!isUtf8(bytes)) throw unusableLine(line, 'is not valid UTF-8');
       const text = bytes.toString();
       if (text.trim() === '') continue;
-      const message = jsonOf(text);
+      const message = tryParseJson(text);
       if (message === undefined) throw unusableLine(line, 'is not JSON');
       if (!isObject(message) || typeof message.type !== 'string')
         throw unusableLine(line, 'is no message of the Airbyte protocol');

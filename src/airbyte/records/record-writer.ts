@@ -7,7 +7,7 @@ import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
 import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import type { CsvRow } from '../../cells/csv/row.ts';
-import { RowSource } from '../../cells/csv/row-source.ts';
+import { RowReader } from '../../cells/csv/row-reader.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
@@ -51,14 +51,14 @@ export async function writeRecords(
     const encoders = streams.map(
       (stream, i) => new RecordEncoder(stream, file, { zone, emittedAt }, lines, written[i]),
     );
-    for await (const source of piecesOf(file, signal)) {
-      for (; source.next(); row++) {
-        key.read(source.row);
+    for await (const reader of piecesOf(file, signal)) {
+      for (; reader.next(); row++) {
+        key.read(reader.row);
         for (const encoder of encoders) {
           const { selection } = encoder;
           if (selection === 'row_per_event' && eventRowFlags?.[row] !== 1) continue;
-          if (selection === 'rows_with_item' && !hasItem(source.row, isItemColumn)) continue;
-          encoder.write(source.row, key);
+          if (selection === 'rows_with_item' && !hasItem(reader.row, isItemColumn)) continue;
+          encoder.write(reader.row, key);
         }
       }
       await write(lines.take());
@@ -67,16 +67,16 @@ export async function writeRecords(
   return written;
 }
 
-/** Reads a file piece by piece. After each, `next` of the source goes to the rows behind the header that are whole. */
-async function* piecesOf({ path }: SpoolFile, signal: AbortSignal): AsyncGenerator<RowSource, void, undefined> {
-  const source = new RowSource();
-  const isBehindHeader = () => source.rows > 0 || source.next();
+/** Reads a file piece by piece. After each, `next` of the reader goes to the rows behind the header that are whole. */
+async function* piecesOf({ path }: SpoolFile, signal: AbortSignal): AsyncGenerator<RowReader, void, undefined> {
+  const reader = new RowReader();
+  const isBehindHeader = () => reader.rows > 0 || reader.next();
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
-    source.push(piece);
-    if (isBehindHeader()) yield source;
+    reader.push(piece);
+    if (isBehindHeader()) yield reader;
   }
-  source.finish();
-  if (isBehindHeader()) yield source;
+  reader.finish();
+  if (isBehindHeader()) yield reader;
 }
 
 /**
@@ -91,9 +91,9 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
   let row = 0;
   for (const file of files) {
     const key = new RowKey(file.columns, DETAIL_LOG_ID);
-    for await (const source of piecesOf(file, signal)) {
-      for (; source.next(); row++) {
-        key.read(source.row);
+    for await (const reader of piecesOf(file, signal)) {
+      for (; reader.next(); row++) {
+        key.read(reader.row);
         const id = key.logId?.latin1;
         const before = id === undefined ? undefined : rowOfEvent.get(id);
         if (before !== undefined && key.position >= positions[before]) continue;

@@ -21,7 +21,7 @@ export interface EditedHeader {
   /** By column of the header; undefined for a dropped one. */
   readonly columns: readonly (KeptColumn | undefined)[];
   /** The names of the edits that the header has. */
-  readonly foundNames: readonly string[];
+  readonly editedNames: readonly string[];
 }
 
 export function editHeader(header: readonly string[], { drop, hash }: ColumnEdits): EditedHeader {
@@ -35,5 +35,5 @@ export function editHeader(header: readonly string[], { drop, hash }: ColumnEdit
     if (column === undefined) return undefined;
     return hash.has(name) ? { ...column, declared: 'string', isHashed: true } : { ...column, isHashed: false };
   });
-  return { columns, foundNames: [...new Set(names.filter(isEdited))] };
+  return { columns, editedNames: [...new Set(names.filter(isEdited))] };
 }

@@ -28,7 +28,7 @@ export interface ColumnScan extends KeptColumn {
   readonly first: number;
   readonly last: number;
   /** The first cell of each new form, in the order of rows; for the log line that says what widened a column. */
-  readonly seen: readonly FirstCell[];
+  readonly firstCells: readonly FirstCell[];
 }
 
 /** Maximum length of a shape (characters). */
@@ -81,7 +81,7 @@ interface Tally {
   forms: CellForms;
   first: number;
   last: number;
-  readonly seen: FirstCell[];
+  readonly firstCells: FirstCell[];
 }
 
 /**
@@ -103,7 +103,7 @@ export class ColumnCollector {
     this.#tallies = columns.map((column, i): Tally => {
       const isRequired = REQUIRED_NAMES.has(names[i].toLowerCase());
       const use = useOf(column, idColumn);
-      return { column, isRequired, use, filled: 0, forms: 0, first: Infinity, last: -Infinity, seen: [] };
+      return { column, isRequired, use, filled: 0, forms: 0, first: Infinity, last: -Infinity, firstCells: [] };
     });
     this.#zone = zone;
   }
@@ -135,12 +135,12 @@ export class ColumnCollector {
 
   /** What was collected, of each kept column. */
   results(): ColumnScan[] {
-    return this.#tallies.flatMap(({ column, filled, first, last, seen, ...tally }): ColumnScan[] => {
+    return this.#tallies.flatMap(({ column, filled, first, last, firstCells, ...tally }): ColumnScan[] => {
       if (column === undefined) return [];
       const forms = column.declared === 'string' && filled > 0 ? STRING : tally.forms;
       const typeOfCells = typeOf(forms, this.#zone);
       const type = typeOfCells && (column.declared ?? typeOfCells);
-      return [{ ...column, forms, type, filled, first, last, seen }];
+      return [{ ...column, forms, type, filled, first, last, firstCells }];
     });
   }
 
@@ -157,7 +157,7 @@ export class ColumnCollector {
     const added = forms & ~tally.forms;
     if (added !== 0) {
       tally.forms |= added;
-      tally.seen.push({ forms: added, shape: shapeOf(bytes, start, end) });
+      tally.firstCells.push({ forms: added, shape: shapeOf(bytes, start, end) });
       if ((added & STRING) !== 0 && tally.column?.declared === undefined) tally.use = 'counted';
     }
     if ((forms & TIMES) === 0) return;

@@ -18,7 +18,7 @@ const MAX_CACHED_BYTES = 64;
  */
 export class HashKey {
   /** Check value of the key: 16 hex digits. It gives away no more of the key than any stored hash does. */
-  readonly check: string;
+  readonly checkValue: string;
   /** The key as a block of SHA-256, made as HMAC does. */
   readonly block: Uint8Array = new Uint8Array(BLOCK_BYTES);
   readonly #key: KeyObject;
@@ -30,7 +30,7 @@ export class HashKey {
     const bytes = Buffer.from(key.reveal());
     this.#key = createSecretKey(bytes);
     this.block.set(bytes.length > BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
-    this.check = this.hashOf(label).slice(0, CHECK_LENGTH);
+    this.checkValue = this.hashOf(label).slice(0, CHECK_LENGTH);
   }
 
   /** The hash of a value, which is a text or its UTF-8: 64 hex digits. */

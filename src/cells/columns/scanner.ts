@@ -5,7 +5,7 @@ import { configError } from '../../base/errors.ts';
 import { DETAIL_LOG_ID, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
-import { type RowLimits, RowSource } from '../csv/row-source.ts';
+import { type RowLimits, RowReader } from '../csv/row-reader.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, type EditedHeader, editHeader, NO_EDITS } from './column-edits.ts';
 import { ColumnCollector, type ColumnScan, type IdColumn } from './column-scan.ts';
@@ -62,7 +62,7 @@ export interface ScanResult {
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
   /** The names of `edits` that the header had. */
-  readonly foundNames: readonly string[];
+  readonly editedNames: readonly string[];
 }
 
 /** What a header says of the rows below it. */
@@ -84,7 +84,7 @@ interface Header {
  */
 export class Scanner {
   readonly #options: ScannerOptions;
-  readonly #source: RowSource;
+  readonly #reader: RowReader;
   readonly #cell = new CellText();
   /** Undefined until the first line has come. */
   #header: Header | undefined;
@@ -97,23 +97,23 @@ export class Scanner {
 
   constructor(options: ScannerOptions) {
     this.#options = options;
-    this.#source = new RowSource(options);
+    this.#reader = new RowReader(options);
   }
 
   /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv, UnusableCsv. */
   push(chunk: Uint8Array): Uint8Array {
-    this.#source.push(chunk);
+    this.#reader.push(chunk);
     return this.#readRows();
   }
 
   /** Ends the body; `tail` has the last bytes to write. Throws MalformedCsv if the body is not complete. */
   finish(): { readonly scan: ScanResult; readonly tail: Uint8Array } {
-    this.#source.finish();
+    this.#reader.finish();
     const tail = this.#readRows();
     // A body without a header was refused.
     if (this.#header === undefined) throw new TypeError('an export without a header');
     const { collector, edited } = this.#header;
-    const rows = this.#source.rows - 1 - this.#suppressed;
+    const rows = this.#reader.rows - 1 - this.#suppressed;
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncodingError();
     const scan: ScanResult = {
@@ -122,22 +122,22 @@ export class Scanner {
       suppressed: this.#suppressed,
       longestRow: this.#longestRow,
       hasDuplicateOrMissingIds: collector.hasDuplicateOrMissingIds(rows),
-      finalNewline: this.#source.hasLineEnd,
+      finalNewline: this.#reader.hasLineEnd,
       invalidUtf8: { cells: this.#invalidCells, ...(this.#firstInvalid && { first: this.#firstInvalid }) },
       eventNames: collector.eventNames(),
-      foundNames: edited.foundNames,
+      editedNames: edited.editedNames,
     };
     return { scan, tail };
   }
 
   /** Reads the rows that are whole; returns what is kept of them. */
   #readRows(): Uint8Array {
-    const source = this.#source;
-    while (source.next()) {
+    const reader = this.#reader;
+    while (reader.next()) {
       const isHeader = this.#header === undefined;
       this.#header ??= this.#readHeader();
       if (!isHeader && !this.#observe(this.#header)) continue;
-      const length = this.#header.writer.write(source.row, isHeader);
+      const length = this.#header.writer.write(reader.row, isHeader);
       if (length > this.#longestRow) this.#longestRow = length;
     }
     return this.#header?.writer.take() ?? Buffer.alloc(0);
@@ -145,7 +145,7 @@ export class Scanner {
 
   /** Collects what the current row tells; false if it is left out. */
   #observe(header: Header): boolean {
-    const { row, repairs } = this.#source;
+    const { row, repairs } = this.#reader;
     if (this.#isSuppressed(row, header)) {
       this.#suppressed++;
       return false;
@@ -153,23 +153,23 @@ export class Scanner {
     if (repairs.length > 0) this.#countInvalid(header);
     // A body with the header of another export holds several, and nothing tells whether their rows are the same.
     if (!header.collector.observe(row))
-      throw this.#source.malformedRow('header_again', 'an event', 'the header once more');
+      throw this.#reader.malformedRow('header_again', 'an event', 'the header once more');
     return true;
   }
 
   /** Reads the current row as the header. */
   #readHeader(): Header {
     const { requireColumns, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
-    const names = this.#source.row.texts();
+    const names = this.#reader.row.texts();
     if (names.every((name) => name === '')) {
-      throw this.#source.malformedRow('no_header', 'column names', 'empty cells');
+      throw this.#reader.malformedRow('no_header', 'column names', 'empty cells');
     }
-    if (this.#source.repairs.length > 0) throw otherEncodingError();
+    if (this.#reader.repairs.length > 0) throw otherEncodingError();
     if (requireColumns) this.#checkRequired(names);
     const personColumn = names.indexOf(UNIFIED_ID);
     // Without the column nobody would be left out.
     if (suppression !== undefined && personColumn < 0) {
-      throw this.#source.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
+      throw this.#reader.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
     }
     const edited = editHeader(names, edits);
     if (edited.columns.every((column) => column === undefined))
@@ -181,14 +181,14 @@ export class Scanner {
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
   #checkRequired(names: readonly string[]): void {
-    const source = this.#source;
+    const reader = this.#reader;
     const missing = missingColumns(names);
     if (missing.length === REQUIRED_COLUMNS.length)
       throw new UnusableCsv('not one column that every export has', `a header with ${missing.join(', ')}`);
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
-    if (source.row.hasBareCr) throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
+    if (reader.row.hasBareCr) throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
     if (missing.length > 0) {
-      throw source.malformedRow('missing_columns', missing.join(', '), `${names.length} other columns`);
+      throw reader.malformedRow('missing_columns', missing.join(', '), `${names.length} other columns`);
     }
   }
 
@@ -204,7 +204,7 @@ export class Scanner {
 
   /** Counts the cells of the current row in which characters were replaced. */
   #countInvalid({ names, edited }: Header): void {
-    const { row, rows, repairs } = this.#source;
+    const { row, rows, repairs } = this.#reader;
     const { bytes, filled, columns, starts, ends } = row;
     let next = 0;
     for (let k = 0; k < filled; k++) {

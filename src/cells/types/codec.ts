@@ -53,7 +53,7 @@ export interface ColumnCodec {
   /** SQL of the value of a text; NULL if that is NULL, empty, absent or does not fit. */
   sql(expr: string): string;
   /** Cheaper SQL for texts with values, all of which fit, and some of which have other forms than `castForms`. */
-  cleanSql?(expr: string, forms: CellForms): string;
+  fittingSql?(expr: string, forms: CellForms): string;
   /**
    * SQL of the canonical text of a value, without lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). It is the same
    * whatever narrower type the value had before: that of an integral double is the text of a long.

@@ -92,21 +92,20 @@ function zoneForms(form: CellForms, time: CivilTime, zone: Zone): CellForms {
 export const fits = (codec: ColumnCodec, forms: CellForms): boolean => (forms & ~codec.forms & ~NULL_TEXT) === 0;
 
 /** True if a column of this type holds all cells of these forms. */
-export const holds = (type: ColumnType, forms: CellForms, zone: Zone | undefined): boolean =>
-  fits(codecOf(type, zone), forms);
+const holds = (type: ColumnType, forms: CellForms, zone: Zone | undefined): boolean => fits(codecOf(type, zone), forms);
 
 /** SQL that is TRUE if a text fits or is absent, else FALSE; never NULL. */
 export const fitsSql = (codec: ColumnCodec, expr: string): string =>
   `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.sql(expr)} IS NOT NULL)`;
 
 /** True if `CAST` makes the values of cells of these forms: then `read_csv` itself reads them. */
-export const isCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean => (forms & ~castForms) === 0;
+export const canCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean => (forms & ~castForms) === 0;
 
 /** Cheaper SQL of the value of a text, NULL if that is NULL; wrong unless all texts fit, and have these forms. */
-export function cleanSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
+export function fittingSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
-  if (codec.cleanSql === undefined || isCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
-  return codec.cleanSql(text, forms);
+  if (codec.fittingSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
+  return codec.fittingSql(text, forms);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */

@@ -29,7 +29,7 @@ const wallTimeSql = (expr: string): string =>
   `WHEN ${matchesSql(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`;
 
 /** SQL of the TIMESTAMP of a text of these forms: `CAST` reads dashes, `strptime` dots. */
-function cleanWallTimeSql(expr: string, forms: CellForms): string {
+function fittingWallTimeSql(expr: string, forms: CellForms): string {
   const cast = castSql(expr, 'TIMESTAMP');
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
   if ((forms & DATETIME_DOT) === 0) return cast;
@@ -91,7 +91,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
   duckdb: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
   sql: wallTimeSql,
-  cleanSql: cleanWallTimeSql,
+  fittingSql: fittingWallTimeSql,
   textSql: wallTextSql,
   writeJson(bytes, start, end, out, at) {
     time.read(bytes, start, end);
@@ -116,8 +116,8 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
       `ELSE ${inYears(instantSql(wallTimeSql(expr), zone))} END`
     );
   },
-  cleanSql(expr, forms) {
-    const instant = instantSql(cleanWallTimeSql(expr, forms), zone);
+  fittingSql(expr, forms) {
+    const instant = instantSql(fittingWallTimeSql(expr, forms), zone);
     if ((forms & DATETIME_OFFSET) === 0) return instant;
     const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;
     return `CASE WHEN ${hasOffset} THEN ${castSql(expr, 'TIMESTAMPTZ')} ELSE ${instant} END`;

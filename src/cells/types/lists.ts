@@ -145,7 +145,7 @@ const listCodec = (
   duckdb: `${item.duckdb}[]`,
   jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
   sql: (expr) => sql(expr, item),
-  cleanSql: (expr) => fromJsonSql(expr, item),
+  fittingSql: (expr) => fromJsonSql(expr, item),
   textSql,
   writeJson: writeList,
 });

@@ -4,7 +4,7 @@ import { count, formatBytes } from '../../base/quantities.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { missingColumns, nfc } from '../../cells/csv/header.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
-import { type ColumnType, holds } from '../../cells/types/column-types.ts';
+import { type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { pinnedTypes } from '../../extract/discover.ts';
 import { editsOf } from '../../extract/export-request.ts';
@@ -27,7 +27,7 @@ export const command = defineCommand({
     const pinned = pinnedTypes(schema);
     const scanner = new Scanner({ timezone, requireColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
-    const unseen = [...edits.drop, ...edits.hash].filter((name) => !scan.foundNames.includes(name));
+    const unseen = [...edits.drop, ...edits.hash].filter((name) => !scan.editedNames.includes(name));
     if (unseen.length > 0) {
       const message = `columns_drop and columns_hash name columns that ${file} does not have: ${unseen.join(', ')}.`;
       context.logger.warn('columns.unseen', message);
@@ -85,7 +85,7 @@ function inspectedColumns(
 ) {
   return columns.map(({ name: source, group, type: seen, forms, filled }) => {
     const type = givenType(source) ?? seen ?? null;
-    return { source, group, type, filled, fits: type === null || holds(type, forms, zone) };
+    return { source, group, type, filled, fits: type === null || fits(codecOf(type, zone), forms) };
   });
 }
 

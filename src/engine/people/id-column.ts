@@ -59,7 +59,7 @@ export class IdColumn {
     const source = columns[0]?.source ?? '';
     const hashings = state.exportState?.hashed ?? [NOTHING_HASHED];
     this.#keyChecks = hashings.map((hashing) => (hashing.columns.includes(source) ? hashing.key_check : null));
-    this.#hashKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.check) ? hashKey : undefined;
+    this.#hashKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.checkValue) ? hashKey : undefined;
     this.#source = source;
     this.#engine = engine;
     const zone = zoneOf(state.timezone);
@@ -155,7 +155,7 @@ export class IdColumn {
   /** The check value of the key under which the text of a cell is a hash; undefined for another text. */
   keyCheckOf(text: string): string | undefined {
     const newestCheck = this.#keyChecks.findLast((check) => check !== null) ?? undefined;
-    return newestCheck === undefined || !isHash(text) ? undefined : (this.#hashKey?.check ?? newestCheck);
+    return newestCheck === undefined || !isHash(text) ? undefined : (this.#hashKey?.checkValue ?? newestCheck);
   }
 
   /**
@@ -165,7 +165,7 @@ export class IdColumn {
    */
   keyWarnings(needsKey: boolean, place: string): string[] {
     const hashKey = this.#hashKey;
-    if (this.#keyChecks.every((check) => check === null || check === hashKey?.check)) return [];
+    if (this.#keyChecks.every((check) => check === null || check === hashKey?.checkValue)) return [];
     if (needsKey && hashKey === undefined) {
       throw configError(
         `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one: give the one that ` +

@@ -83,8 +83,8 @@ export class LedgerKey {
   }
 
   /** Tells whether two ledgers share a key, without saying anything of it. */
-  get check(): string {
-    return this.#lines.check;
+  get checkValue(): string {
+    return this.#lines.checkValue;
   }
 
   idHash(id: string): string {
@@ -132,7 +132,7 @@ function verifiedLine(bytes: Buffer, key: LedgerKey): SignedLine | string {
   const [, covered, mac] = SIGNED.exec(text) ?? [];
   if (covered === undefined || mac === undefined) return 'is not a line of a ledger';
   if (key.mac(covered) !== mac) {
-    const isOtherKey = covered.includes('"key_check":"') && !covered.includes(`"key_check":"${key.check}"`);
+    const isOtherKey = covered.includes('"key_check":"') && !covered.includes(`"key_check":"${key.checkValue}"`);
     return isOtherKey ? 'was written under another ledger_key' : 'was changed';
   }
   const line: SignedLine = JSON.parse(text);

@@ -13,7 +13,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { isProtected, OWNER_FILE_MODE } from '../../fs/permissions.ts';
-import { probeWritable } from '../../fs/writability.ts';
+import { checkWritable } from '../../fs/writability.ts';
 import { ensureKey, keyOf, randomKey } from '../key-file.ts';
 import {
   EMPTY_CHAIN,
@@ -80,7 +80,7 @@ export class Ledger {
     if (folder === undefined) return new Ledger(settings, clock, new LedgerKey(randomKey()), ids);
     try {
       const path = ledgerPathIn(folder);
-      if (isPlan) await probeWritable(path);
+      if (isPlan) await checkWritable(path);
       else await makeFolders(folder);
       refuseForeignFolder(folder);
       const file = keyedLedger(path, ledgerKey);
@@ -122,7 +122,7 @@ export class Ledger {
     const folder = this.#folder;
     const at = new Date(this.#clock.now()).toISOString();
     for (const content of contents) {
-      this.#pending.push({ v: 1, run: this.run, at, key_check: this.key.check, ...content });
+      this.#pending.push({ v: 1, run: this.run, at, key_check: this.key.checkValue, ...content });
     }
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));

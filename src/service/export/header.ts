@@ -1,7 +1,7 @@
 import { transientError, UserError } from '../../base/errors.ts';
 import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
-import { RowSource } from '../../cells/csv/row-source.ts';
+import { RowReader } from '../../cells/csv/row-reader.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import type { EventRequest, ExportService } from './protocol.ts';
 
@@ -47,13 +47,13 @@ export async function readHeader(
   bytes: AsyncIterable<Uint8Array>,
   { needsLineEnd = false } = {},
 ): Promise<readonly string[]> {
-  const source = new RowSource();
+  const reader = new RowReader();
   for await (const chunk of bytes) {
-    source.push(chunk);
-    if (source.next()) return source.row.texts();
+    reader.push(chunk);
+    if (reader.next()) return reader.row.texts();
   }
-  source.finish();
-  if (!source.next() || (needsLineEnd && !source.hasLineEnd))
+  reader.finish();
+  if (!reader.next() || (needsLineEnd && !reader.hasLineEnd))
     throw transientError('The export ended before its first line did.');
-  return source.row.texts();
+  return reader.row.texts();
 }

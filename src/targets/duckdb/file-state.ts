@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { jsonOf } from '../../base/json.ts';
+import { tryParseJson } from '../../base/json.ts';
 import { rowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
@@ -86,12 +86,12 @@ export async function readState(engine: Engine): Promise<ReadState | undefined> 
       timezone: timezone === null ? null : String(timezone),
       columns: await readRecords(engine, COLUMNS_TABLE),
       receipts: withPruned(receipts, daysWithoutRows, nextChangedAt(receipts, engine.clock.now())),
-      exportState: parseState(jsonOf(String(state))),
+      exportState: parseState(tryParseJson(String(state))),
       changes: await readRecords(engine, CHANGES_TABLE),
     },
     lastRun: (await readRecords(engine, RUNS_TABLE)).at(-1),
     suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
-    user_profiles: hasProfiles ? tableFromJson(jsonOf(String(profiles)) as TableJson) : undefined,
+    user_profiles: hasProfiles ? tableFromJson(tryParseJson(String(profiles)) as TableJson) : undefined,
   };
   return { state: placeState, removedDays: daysWithoutRows };
 }

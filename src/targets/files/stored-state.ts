@@ -1,7 +1,7 @@
 import validDay from '../../../schemas/files-state.day.validator';
 import validTable from '../../../schemas/files-state.table_state.validator';
 import { configError, type UserError } from '../../base/errors.ts';
-import { jsonOf } from '../../base/json.ts';
+import { tryParseJson } from '../../base/json.ts';
 import { firstProblem, type Validator } from '../../base/validator.ts';
 import { type TableJson, type TableState, tableFromJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
@@ -18,7 +18,7 @@ export function checked<T>(valid: Validator, value: unknown, where: string): T {
 }
 
 export function parseJson(text: string, where: string): unknown {
-  const value = jsonOf(text);
+  const value = tryParseJson(text);
   if (value === undefined) throw damagedError(where, 'it is not JSON');
   return value;
 }

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { literal } from '../../../src/base/sql.ts';
-import { COLUMN_TYPES, type ColumnType, cleanSql, codecOf, isCast } from '../../../src/cells/types/column-types.ts';
+import { COLUMN_TYPES, type ColumnType, canCast, codecOf, fittingSql } from '../../../src/cells/types/column-types.ts';
 import { STRING } from '../../../src/cells/types/forms.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cellTextsOf, exactJson, sqlText } from '../../support/column-types.ts';
@@ -60,13 +60,13 @@ describe('the fast path for a clean column', () => {
         await fc.assert(
           fc.asyncProperty(columns(type, zone), async ({ cells, forms }) => {
             await duck.load(cells);
-            const sql = sqlText(type, cleanSql(codec, 'c', forms), zone !== undefined);
+            const sql = sqlText(type, fittingSql(codec, 'c', forms), zone !== undefined);
             const values = (await duck.column(sql)).map((text) => canonical(type, text));
             const expected = cells.map((cell) => canonical(type, exactJson(jsonOf(type, cell, zone))));
             expect(values.map((value, i) => ({ cell: cells[i], value }))).toEqual(
               expected.map((value, i) => ({ cell: cells[i], value })),
             );
-            if (!isCast(codec, forms)) return;
+            if (!canCast(codec, forms)) return;
             const native = (await readNatively(type, cells, zone)).map((text) => canonical(type, text));
             expect(native).toEqual(expected);
           }),
@@ -78,8 +78,8 @@ describe('the fast path for a clean column', () => {
 
   it('is not used for a column with the text null, nor for cells that do not fit', () => {
     for (const type of COLUMN_TYPES) {
-      if (type !== 'string') expect(isCast(codecOf(type, undefined), formsOfCell('null', undefined))).toBe(false);
+      if (type !== 'string') expect(canCast(codecOf(type, undefined), formsOfCell('null', undefined))).toBe(false);
     }
-    expect(isCast(codecOf('long', undefined), STRING)).toBe(false);
+    expect(canCast(codecOf('long', undefined), STRING)).toBe(false);
   });
 });

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
-import { isObject, jsonOf } from '../../../src/base/json.ts';
+import { isObject, tryParseJson } from '../../../src/base/json.ts';
 import { allows, cellText, Dataset, type NameFilter } from '../../../src/simulator/dataset.ts';
 import { eventCount } from '../../../src/simulator/events.ts';
 import { nameFilter } from '../../../src/simulator/export.ts';
@@ -262,7 +262,7 @@ export class TestService {
       const chunks: Buffer[] = [];
       for await (const chunk of req as AsyncIterable<Buffer>) chunks.push(chunk);
       const text = Buffer.concat(chunks).toString('utf8');
-      seen.body = jsonOf(text) ?? text;
+      seen.body = tryParseJson(text) ?? text;
       const { latencyMs = 0, clock } = this.#options;
       if (latencyMs > 0) await clock.sleep(latencyMs, over.signal);
       if (pathname === EXPORT_PATH) await this.#export(exchange);

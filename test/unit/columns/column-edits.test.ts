@@ -40,7 +40,7 @@ describe('dropped and hashed columns', () => {
         [sent[1], 'n'],
         [KEY.hashOf('2'), '3'],
       ]);
-      expect(result.foundNames).toEqual(listed);
+      expect(result.editedNames).toEqual(listed);
     }
   });
 
@@ -48,7 +48,7 @@ describe('dropped and hashed columns', () => {
     for (const drop of [['df_event_name'], ['event_name']]) {
       const { result, rows } = edited(drop, [], 'event_name,n\nlogin,1\n');
       expect(rows).toEqual([['n'], ['1']]);
-      expect(result.foundNames).toEqual(drop);
+      expect(result.editedNames).toEqual(drop);
       expect(result.eventNames).toEqual([]);
     }
     expect(edited(['df_event_name'], [], 'event_name,df_event_name\nown,login\n').rows).toEqual([
@@ -63,13 +63,13 @@ describe('dropped and hashed columns', () => {
     const { result, rows } = edited([], ['df_event_name'], 'event_name\nlogin\n');
     expect(rows).toEqual([['event_name'], [KEY.hashOf('login')]]);
     expect(result.eventNames).toEqual([]);
-    expect(result.foundNames).toEqual(['df_event_name']);
+    expect(result.editedNames).toEqual(['df_event_name']);
   });
 
   it('are all columns of a name, named once', () => {
     const { result, rows } = edited(['a'], [], 'a,b,a\n1,2,3\n');
     expect(rows).toEqual([['b'], ['2']]);
-    expect(result.foundNames).toEqual(['a']);
+    expect(result.editedNames).toEqual(['a']);
   });
 
   it('may not be all columns', () => {
@@ -102,8 +102,8 @@ describe('a hash key', () => {
   });
 
   it('has a check value that is the same for the same key', () => {
-    expect(KEY.check).toMatch(/^[0-9a-f]{16}$/);
-    expect(keyOf(TEXT).check).toBe(KEY.check);
-    expect(keyOf(`${TEXT}.`).check).not.toBe(KEY.check);
+    expect(KEY.checkValue).toMatch(/^[0-9a-f]{16}$/);
+    expect(keyOf(TEXT).checkValue).toBe(KEY.checkValue);
+    expect(keyOf(`${TEXT}.`).checkValue).not.toBe(KEY.checkValue);
   });
 });

@@ -24,14 +24,14 @@ describe('a scan', () => {
       forms: LONG | NULL_TEXT | LONG_WIDE,
       type: 'long',
       filled: 3,
-      seen: [
+      firstCells: [
         { forms: LONG, shape: '9' },
         { forms: NULL_TEXT, shape: 'aaaa' },
         { forms: LONG_WIDE, shape: '9999999999999999' },
       ],
     });
     expect(columnOf(result, 's')).toMatchObject({ forms: STRING, type: 'string', filled: 2 });
-    expect(columnOf(result, 's')?.seen).toEqual([{ forms: STRING, shape: 'a9-a' }]);
+    expect(columnOf(result, 's')?.firstCells).toEqual([{ forms: STRING, shape: 'a9-a' }]);
     expect(columnOf(result, 't')).toMatchObject({
       forms: DATETIME_DOT | DATETIME_DASH,
       type: 'datetime',
@@ -42,7 +42,7 @@ describe('a scan', () => {
   });
 
   it('shows of a cell its form, and no content', () => {
-    const shapeOf = (cell: string) => scan(`a\n"${cell}"\n`).result.columns[0].seen?.[0].shape;
+    const shapeOf = (cell: string) => scan(`a\n"${cell}"\n`).result.columns[0].firstCells?.[0].shape;
     expect(shapeOf('x2026-aB')).toBe('a9999-aa');
     expect(shapeOf('홍길동 010-1234')).toBe('aaa 999-9999');
     expect(shapeOf('e\u0301٣Ⅷ')).toBe('aa99');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { MAX_COLUMNS } from '../../../src/cells/csv/row.ts';
-import { RowSource } from '../../../src/cells/csv/row-source.ts';
+import { RowReader } from '../../../src/cells/csv/row-reader.ts';
 import { contentOf } from '../../../src/service/export/content.ts';
 import { malformedOf } from '../../support/failure.ts';
 
@@ -9,7 +9,7 @@ const MIB = 1024 * 1024;
 
 describe('a header', () => {
   it('is known as soon as its line ends, in any chunks', () => {
-    const source = new RowSource();
+    const source = new RowReader();
     const reads = (byte: number) => {
       source.push(Uint8Array.of(byte));
       return source.next();
@@ -21,7 +21,7 @@ describe('a header', () => {
 
 describe('a header with too many columns', () => {
   const parse = (text: string) => {
-    const source = new RowSource();
+    const source = new RowReader();
     source.push(Buffer.from(text));
     source.finish();
     while (source.next());

@@ -81,7 +81,7 @@ describe('a suppression list', () => {
 
   it('knows a person by the id or its hash, and is refused where the hash key is another', async () => {
     const key = new HashKey(HASH_KEY);
-    await suppressPeople(new Map([[key.hashOf('kim'), key.check]]), listOf(), { clock: systemClock });
+    await suppressPeople(new Map([[key.hashOf('kim'), key.checkValue]]), listOf(), { clock: systemClock });
     await add('lee');
     const list = load({ columnsHash: ['df_unified_id'], hashKey: HASH_KEY });
     expect([drops(list, 'kim'), drops(list, 'lee'), drops(list, 'park')]).toEqual([true, true, false]);

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import { transientError, UserError } from '../../../base/errors.ts';
-import { jsonOf } from '../../../base/json.ts';
+import { tryParseJson } from '../../../base/json.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newState, type RunRecord } from '../../../table/place-state.ts';
@@ -96,7 +96,9 @@ class DeltaLog implements FilesLog {
     const isNew = await this.#events.read();
     if (this.#events.content === undefined && this.#mode === 'load') await checkConditionalWrites(this.#storage);
     if (this.#mode === 'read' && this.#events.content !== undefined) {
-      this.#lastRun = jsonOf((await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '') as RunRecord | undefined;
+      this.#lastRun = tryParseJson((await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '') as
+        | RunRecord
+        | undefined;
     }
     return (await this.#readProfiles()) || isNew;
   }

@@ -3,7 +3,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
-import { jsonOf } from '../../../base/json.ts';
+import { tryParseJson } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
@@ -139,10 +139,10 @@ type FileContents = NonNullable<Awaited<ReturnType<typeof readContents>>>;
 async function readContents(engine: Engine, path: string) {
   try {
     const { receipt: text = '', table, writtenAt = '' } = await readMetadata(engine, path);
-    const receipt = receiptOf(jsonOf(text), path);
+    const receipt = receiptOf(tryParseJson(text), path);
     if ((await rowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
     const columns = await describeFile(engine, path);
-    const snapshot = table === undefined ? undefined : tableStateOf(jsonOf(table), path);
+    const snapshot = table === undefined ? undefined : tableStateOf(tryParseJson(table), path);
     return { receipt, snapshot, writtenAt, columns };
   } catch (error) {
     engine.throwIfAborted();

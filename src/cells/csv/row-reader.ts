@@ -3,7 +3,7 @@
 // Rows and cells are positions in one array of bytes, which hold until the next chunk:
 //
 //   chunk   RowBuffer      has the array: copies a chunk behind the last, incomplete row, and replaces invalid UTF-8
-//   row     RowSource      goes from one row to the next, and checks its width
+//   row     RowReader      goes from one row to the next, and checks its width
 //   row     CsvRow         lists the filled cells of the row; reads the bytes, writes none
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
 //
@@ -37,9 +37,9 @@ export interface RowLimits {
 
 /**
  * Splits a body, cut into chunks anywhere, into whole rows, and checks their form. After each chunk (`push`), and after
- * the last (`finish`), `next` goes to one row after the other: `source.push(chunk); while (source.next()) …`
+ * the last (`finish`), `next` goes to one row after the other: `reader.push(chunk); while (reader.next()) …`
  */
-export class RowSource {
+export class RowReader {
   /** The current row. */
   readonly row = new CsvRow();
   /** Number of whole rows so far, with the header; so also the number of the current row. */
