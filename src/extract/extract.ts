@@ -7,7 +7,6 @@
 // from a file. `discover.ts` finds the types of columns.
 
 import type { Clock } from '../base/clock.ts';
-import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { CheckedDay } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
 import { DayDownloads } from './download/day-downloads.ts';
@@ -45,13 +44,9 @@ export class Extraction {
    * UserError is thrown. A failure that ends the run is thrown after the days before it were delivered.
    */
   async *batches(limits: BatchLimits = BATCH_LIMITS): AsyncGenerator<DayBatch, void, undefined> {
-    const { clock, logger, signal, spoolDir } = this.#deps;
+    const { clock, logger, signal } = this.#deps;
     const { outcome } = this;
     logNotes(this.#plan, logger);
-    if (this.#plan.days.length === 0) {
-      await sweepRunFolders(spoolDir, clock.now());
-      return;
-    }
     const downloads = await DayDownloads.open([this.#plan], this.#deps);
     const batch = new Batch(limits, clock);
     async function* deliver(): AsyncGenerator<DayBatch, void, undefined> {

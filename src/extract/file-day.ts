@@ -8,13 +8,14 @@ import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
+import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
 import { checkedDay, type PriorReceipt } from './checked-day.ts';
 import { editsOf, fingerprintsOf, hashedColumnsOf, type RequestSettings, toDateOf } from './export-request.ts';
 import { checkState, type ExportState, includesEndOf, type RunProgress } from './export-state.ts';
 import type { DayBatch } from './extract.ts';
-import { type CheckedFile, Spool } from './spool.ts';
+import { type CheckedFile, newSpoolFile } from './spool.ts';
 
 // The day of a CSV file that the provider sent, or that an earlier download left. It is checked as a download is.
 
@@ -47,7 +48,7 @@ export async function loadFileDay<T>(
   checkState(state, fingerprints, { now, fullRefresh: false });
   checkNeedsFile(fileDay, now);
   const requestedAt = await requestedAtOf(fileDay, now);
-  const spool = await Spool.open(settings.spoolDir, clock);
+  const spool = await RunFolder.open(settings.spoolDir, clock, 'spool');
   try {
     const download = checkedDay([await copyChecked(fileDay, spool, signal)], {
       day,
@@ -104,11 +105,11 @@ async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
   );
 }
 
-async function copyChecked(fileDay: FileDay, spool: Spool, signal: AbortSignal): Promise<CheckedFile> {
+async function copyChecked(fileDay: FileDay, spool: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
   const { file, day, settings, state, suppression } = fileDay;
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
   const scannerOptions = { timezone: settings.timezone, requireColumns: true, suppression, edits: editsOf(settings) };
-  const copy = await checkBody(bytes, await spool.newFile(), { scannerOptions, signal }).catch((error: unknown) => {
+  const copy = await checkBody(bytes, await newSpoolFile(spool), { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.clause}.`);
     if (error instanceof UnusableCsv) throw fileError(fileDay, `${file} has ${error.fault}: convert it first.`);

@@ -5,13 +5,14 @@ import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
+import { RunFolder } from '../fs/run-folder.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
 import { type CheckedDay, checkedDay, type Receipt, rowCount } from './checked-day.ts';
 import { hashedColumnsOf, type RequestSettings, serviceFingerprint } from './export-request.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
-import { Spool } from './spool.ts';
+import { newSpoolFile } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */
 const MAX_AGE_MS = 20 * HOUR_MS;
@@ -48,12 +49,12 @@ export async function loadSnapshot(
 ): Promise<void> {
   const { service, spoolDir, scannerOptions, clock, logger } = deps;
   const began = clock.now();
-  const spool = await Spool.open(spoolDir, clock);
+  const spool = await RunFolder.open(spoolDir, clock, 'spool');
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {
       ...deps,
       scannerOptions: { ...scannerOptions, idColumn: UNIFIED_ID },
-      open: () => spool.newFile(),
+      open: () => newSpoolFile(spool),
     });
     if (file.kind !== 'checked') throw snapshotError(file, stored);
     for (const name of file.scan.editedNames) service.unseenColumns.delete(name);

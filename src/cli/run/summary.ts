@@ -1,6 +1,5 @@
 import { EXIT } from '../../base/errors.ts';
 import { count, formatBytes, formatDuration, withSeparators } from '../../base/quantities.ts';
-import { includesEndOf } from '../../extract/export-state.ts';
 import { cursorOf, type Plan } from '../../extract/which-days.ts';
 import type { Place } from '../../targets/contract.ts';
 import type { LoadCounts } from '../../targets/load.ts';
@@ -20,7 +19,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     seconds,
     from_date: plan.days[0] ?? null,
     next_from_date: counts.nextFromDate ?? cursorOf(plan),
-    to_date_inclusive: counts.includesEnd ?? includesEndOf(plan) ?? null,
+    to_date_inclusive: counts.includesEnd ?? null,
     columns_added: stored.columnsAdded,
     columns_widened: stored.columnsWidened,
     rescued_cells: [...stored.rescued.values()].reduce((sum, cells) => sum + cells, 0),

@@ -1,10 +1,10 @@
 import { type Day, nameDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
+import { RunFolder } from '../../fs/run-folder.ts';
 import { NOT_FOUND } from '../../service/export/outcomes.ts';
 import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { PriorReceipts } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { Spool } from '../spool.ts';
 import type { Plan } from '../which-days.ts';
 import { type DayDeps, type DayResult, downloadDay } from './day-export.ts';
 
@@ -17,7 +17,7 @@ const latestReceipts = (plans: readonly Plan[]): PriorReceipts =>
     plans.flatMap(({ receipts }) => [...receipts]).sort(([, a], [, b]) => (a.requested_at < b.requested_at ? -1 : 1)),
   );
 
-/** DayDownloads the days of one or several plans, each once, several at a time, and delivers them in order. */
+/** Downloads the days of one or several plans, each once, several at a time, and delivers them in order. */
 export class DayDownloads {
   readonly #days: readonly Day[];
   readonly #deps: DayDeps;
@@ -25,7 +25,7 @@ export class DayDownloads {
   /** The days that were started and not delivered. */
   readonly #started = new Map<Day, Promise<DayResult>>();
 
-  private constructor(plans: readonly Plan[], deps: ExtractDeps, spool: Spool) {
+  private constructor(plans: readonly Plan[], deps: ExtractDeps, spool: RunFolder) {
     const [{ settings, fingerprints }] = plans;
     this.#days = [...new Set(plans.flatMap(({ days }) => days))].sort();
     this.#end = new AbortController();
@@ -36,7 +36,7 @@ export class DayDownloads {
   /** Plans of the same settings. */
   static async open(plans: readonly Plan[], deps: ExtractDeps): Promise<DayDownloads> {
     for (const plan of plans) deps.service.recallFrom(plan);
-    return new DayDownloads(plans, deps, await Spool.open(deps.spoolDir, deps.clock));
+    return new DayDownloads(plans, deps, await RunFolder.open(deps.spoolDir, deps.clock, 'spool'));
   }
 
   /**

@@ -6,13 +6,14 @@ import { type Day, laterOf } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
+import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDay, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf, toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { type CheckedFile, type ExportResult, removeFiles, type Spool } from '../spool.ts';
+import { type CheckedFile, type ExportResult, newSpoolFile, removeFiles } from '../spool.ts';
 import type { Plan } from '../which-days.ts';
 import { findEndDay, type SendExport } from './end-day.ts';
 import { adviceWithoutDay, fetchParts } from './parts.ts';
@@ -35,7 +36,7 @@ type DownloadedDay = Extract<DayResult, { readonly kind: 'downloaded' }>;
 
 /** What the downloads of one run share. */
 export interface DayDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerprints' | 'receipts'> {
-  readonly spool: Spool;
+  readonly spool: RunFolder;
 }
 
 /** Downloads one day and checks it. `findsEnd`: it also shows whether an export includes its end. */
@@ -80,7 +81,7 @@ class DayExport {
       label: request.from,
       finalNewline: service.finalNewline,
       mayGrow: !this.#isOver,
-      open: () => spool.newFile(),
+      open: () => newSpoolFile(spool),
       scannerOptions: { ...scannerOptions, requireColumns: true },
     });
     this.#exports += result.exports;
