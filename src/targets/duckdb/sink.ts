@@ -95,7 +95,10 @@ class DuckDbSink implements Sink {
       this.#state = stored?.state;
       const before = stored?.state[table.name] ?? newTable(table, timezone);
       const planned = await planBatch(before, batch, {
-        ...{ table, progress, logger, rules: this.#options },
+        table,
+        progress,
+        rules: this.#options,
+        logger,
         countRows: (days) => rowsByDay(engine, rowsToReplaceSql(table, days)),
       });
       if (planned === undefined) return NOTHING_STORED;

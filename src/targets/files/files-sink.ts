@@ -87,7 +87,10 @@ class FilesSink implements Sink {
     const stored = state[table.name];
     const before = stored === undefined || stored.receipts.size === 0 ? newTable(table, timezone) : stored;
     const planned = await planBatch(before, batch, {
-      ...{ table, progress, logger, rules: this.#options },
+      table,
+      progress,
+      rules: this.#options,
+      logger,
       countRows: (days) => place.countRows(days),
     });
     if (planned === undefined) return { change: undefined, report: { commit: NOTHING_STORED, changes: [] } };
