@@ -78,14 +78,10 @@ export type ErasurePlan = Awaited<ReturnType<typeof planErasure>>;
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
 function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
   const history = ledger.history.of(id);
-  const answer = history?.lastAnswer;
-  if (answer?.outcome !== 'done') return false;
+  if (history?.lastAnswer?.outcome !== 'done') return false;
   // A row that comes again is no new request: its deletion was confirmed already.
-  const isNewRequest =
-    requestedAt !== undefined &&
-    requestedAt >= Date.parse(answer.at) &&
-    requestedAt > (history?.requestedAt ?? Number.NEGATIVE_INFINITY);
-  return !isNewRequest;
+  const confirmedAt = Date.parse(history.lastAnswer.at);
+  return requestedAt === undefined || requestedAt < confirmedAt || requestedAt <= history.requestedAt;
 }
 
 /** What the ledger remembers of the list, or that it remembers nothing. */

@@ -173,28 +173,28 @@ type OnLine = (line: SignedLine, number: number) => void;
  * problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them. They are no
  * line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
  */
-export async function readChain(
-  { path, key }: OpenedLedger,
-  from: ChainEnd,
-  onLine: OnLine,
-): Promise<{ readonly end: ChainEnd; readonly tornBytes: number; readonly problem?: string }> {
+export async function readChain({ path, key }: OpenedLedger, from: ChainEnd, onLine: OnLine) {
   let end = from;
-  const problem = (why: string) => `${basename(path)}, line ${end.lines + 1} ${why}.`;
+  const stopped = (why?: string, tornBytes = 0) => ({
+    end,
+    tornBytes,
+    problem: why && `${basename(path)}, line ${end.lines + 1} ${why}.`,
+  });
   const fileSize = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  if (fileSize < end.size) return { end, tornBytes: 0, problem: problem('and lines before it are missing') };
-  if (fileSize === end.size) return { end, tornBytes: 0 };
+  if (fileSize < end.size) return stopped('and lines before it are missing');
+  if (fileSize === end.size) return stopped();
   for await (const pieces of linesOf(createReadStream(path, { start: end.size, end: fileSize - 1 }))) {
     for (const bytes of pieces) {
       const size = end.size + bytes.length + 1;
-      if (size > fileSize) return { end, tornBytes: bytes.length };
+      if (size > fileSize) return stopped(undefined, bytes.length);
       const line = verifiedLine(bytes, key);
-      if (typeof line === 'string') return { end, tornBytes: 0, problem: problem(line) };
-      if (line.prev !== end.head) return { end, tornBytes: 0, problem: problem('does not follow the line before it') };
+      if (typeof line === 'string') return stopped(line);
+      if (line.prev !== end.head) return stopped('does not follow the line before it');
       end = { lines: end.lines + 1, size, head: line.mac };
       onLine(line, end.lines);
     }
   }
-  return { end, tornBytes: 0 };
+  return stopped();
 }
 
 /**

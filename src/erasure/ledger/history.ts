@@ -29,7 +29,6 @@ export interface Access {
 
 /** What the lines say of an id in one word; `not_asked`: a purge alone. */
 export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown', 'unknown'] as const;
-type IdState = (typeof ID_STATES)[number];
 
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
@@ -39,14 +38,14 @@ export class IdHistory {
   readonly shown: Access[] = [];
   /** The runs that were to delete the id. */
   readonly runs = new Set<string>();
-  /** When the newest deletion was asked for that was answered (ms since 1970), if its list said so. */
-  requestedAt: number | undefined;
+  /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
+  requestedAt = Number.NEGATIVE_INFINITY;
   /** When the last request was begun, if no clear answer followed. */
   askedAt: string | undefined;
   /** True if a run was to ask the service for it. */
   isToBeAsked = false;
 
-  get state(): IdState {
+  get state(): (typeof ID_STATES)[number] {
     if (this.askedAt !== undefined || (this.isToBeAsked && this.answers.length === 0)) return 'open';
     const { lastAnswer } = this;
     if (lastAnswer !== undefined) return lastAnswer.outcome === 'done' ? 'confirmed' : 'rejected';
@@ -127,12 +126,8 @@ export class LedgerHistory {
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
         history.askedAt = undefined;
         history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
-        if (line.requested_at !== undefined) {
-          history.requestedAt = Math.max(
-            Date.parse(line.requested_at),
-            history.requestedAt ?? Number.NEGATIVE_INFINITY,
-          );
-        }
+        if (line.requested_at === undefined) return;
+        history.requestedAt = Math.max(history.requestedAt, Date.parse(line.requested_at));
     }
   }
 

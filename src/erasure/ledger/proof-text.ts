@@ -20,17 +20,16 @@ const ALWAYS_COUNTED: readonly ProvedId['state'][] = ['confirmed', 'rejected', '
 
 /** What the service said of an id last, without an end. `timeOf` shows an instant. */
 export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: string) => string): string {
-  const timeOfLast = (outcome: 'done' | 'rejected') =>
-    timeOf(answers.findLast((answer) => answer.outcome === outcome)?.at ?? '');
+  const last = answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
   switch (state) {
     case 'open':
       return asked_at === null ? 'open: never asked' : `open: asked at ${timeOf(asked_at)}, no clear answer`;
     case 'not_asked':
       return 'the service was not asked';
     case 'confirmed':
-      return `confirmed ${timeOfLast('done')}`;
+      return `confirmed ${timeOf(last?.at ?? '')}`;
     case 'rejected':
-      return `rejected (${answers.at(-1)?.code}) ${timeOfLast('rejected')}`;
+      return `rejected (${last?.code}) ${timeOf(last?.at ?? '')}`;
     default:
       return 'no request in the ledger';
   }
