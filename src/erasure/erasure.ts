@@ -68,14 +68,7 @@ export async function runErasure(
   let requests = NO_REQUESTS;
   if (isPurged && deleter !== undefined) {
     for (const { id } of doneBefore) decide(id, 'done');
-    requests = await sendRequests({
-      ...io,
-      listedIds: toRequest,
-      ledger,
-      limits: settings,
-      deleter,
-      onDecided: decide,
-    });
+    requests = await sendRequests(toRequest, { ...io, ledger, limits: settings, deleter, onDecided: decide });
   }
   io.signal.throwIfAborted();
 

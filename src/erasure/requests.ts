@@ -38,7 +38,6 @@ export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
 export type Decision = ClearOutcome | 'undecided';
 
 interface RequestOptions extends RunContext {
-  readonly listedIds: readonly ListedId[];
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;
@@ -65,11 +64,13 @@ export const NO_REQUESTS: RequestResult = { counts: newCounts(), stoppedBy: unde
  * service refuses token or service, when it is down, and when the signal aborts. Rejects when the ledger cannot be
  * written.
  */
-export const sendRequests = (options: RequestOptions): Promise<RequestResult> => new Sender(options).run();
+export const sendRequests = (listedIds: readonly ListedId[], options: RequestOptions): Promise<RequestResult> =>
+  new Sender(listedIds, options).run();
 
 class Sender {
   readonly #counts = newCounts();
   readonly #options: RequestOptions;
+  readonly #idCount: number;
   readonly #queue: Iterator<ListedId>;
   readonly #limiter: RateLimiter;
   readonly #stop = new AbortController();
@@ -80,9 +81,10 @@ class Sender {
   /** Number of ids in a row without an answer, or with a passing failure. */
   #unanswered = 0;
 
-  constructor(options: RequestOptions) {
+  constructor(listedIds: readonly ListedId[], options: RequestOptions) {
     this.#options = options;
-    this.#queue = options.listedIds.values();
+    this.#idCount = listedIds.length;
+    this.#queue = listedIds.values();
     this.#limiter = new RateLimiter(options.clock, options.limits.requestsPerMinute);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
@@ -204,13 +206,14 @@ class Sender {
 
   /** Logs a line from time to time, so that a long deletion and every wait are visible. Returns how to stop that. */
   #startProgress(): () => void {
-    const { clock, logger, listedIds } = this.#options;
+    const { clock, logger } = this.#options;
+    const total = this.#idCount;
     const report = () => {
       const { done, rejected } = this.#counts;
       const pausedMs = this.#limiter.pausedMs;
       const waiting = pausedMs > 0 ? `; waiting ${Math.ceil(pausedMs / 1_000)} s for the limit` : '';
-      const text = `Requests: ${done + rejected} of ${listedIds.length} decided, ${done} deleted${waiting}.`;
-      logger.info('erase.progress', text, { done, rejected, total: listedIds.length });
+      const text = `Requests: ${done + rejected} of ${total} decided, ${done} deleted${waiting}.`;
+      logger.info('erase.progress', text, { done, rejected, total });
       cancel = clock.after(REPORT_MS, report);
     };
     let cancel = clock.after(REPORT_MS, report);

@@ -34,8 +34,7 @@ async function send(ids: readonly string[], answer: Answering, { limits = {}, st
     },
   };
   const decisions = new Map<string, Decision>();
-  const requested = await sendRequests({
-    listedIds: list.listedIds(),
+  const requested = await sendRequests(list.listedIds(), {
     ledger,
     deleter,
     clock,
