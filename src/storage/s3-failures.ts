@@ -6,13 +6,10 @@ import { networkProblem } from '../http/failures.ts';
 // Names of errors of S3 and of the SDK.
 const CREDENTIALS_NAMES = new Set([
   'CredentialsProviderError',
-  'InvalidAccessKeyId',
-  'SignatureDoesNotMatch',
   'ExpiredToken',
   'ExpiredTokenException',
   'InvalidToken',
   'TokenRefreshRequired',
-  'UnauthorizedAccess',
   'AuthorizationHeaderMalformed',
 ]);
 /** Answers of a store about a bucket of another region. */
@@ -93,7 +90,7 @@ function failureOf(thrown: unknown, address: string): { readonly kind: ErrorKind
   if (name === 'RequestTimeTooSkewed') {
     return config(`${address} refused a request (${said}): set the clock of this machine right.`);
   }
-  if (name === 'AccessDenied' || status === 401 || status === S3_STATUS.forbidden || CREDENTIALS_NAMES.has(name)) {
+  if (status === 401 || status === S3_STATUS.forbidden || CREDENTIALS_NAMES.has(name)) {
     return config(
       `${address} refused a request (${said}): give the SDK's credential chain a valid key with the rights that ` +
         'docs/targets.md lists, and AWS_REGION.',

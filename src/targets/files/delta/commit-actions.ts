@@ -163,13 +163,11 @@ function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableStat
   });
 }
 
-const INSTANT = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,6}))?(?:\+00)?$/;
+/** An instant of at most milliseconds, as DuckDB writes it: without zeros at the end of a fraction. */
+const INSTANT = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,3}))?(?:\+00)?$/;
 
 /** An instant with milliseconds, as readers expect it; undefined for one with microseconds, which would be cut. */
 function instant(text: string, zone: string): string | undefined {
-  const match = INSTANT.exec(text);
-  if (match === null) return undefined;
-  const [, date, time, fraction = ''] = match;
-  const digits = fraction.padEnd(6, '0');
-  return digits.endsWith('000') ? `${date}T${time}.${digits.slice(0, 3)}${zone}` : undefined;
+  const [, date, time, fraction = ''] = INSTANT.exec(text) ?? [];
+  return date === undefined ? undefined : `${date}T${time}.${fraction.padEnd(3, '0')}${zone}`;
 }

@@ -1,7 +1,5 @@
-import { createWriteStream } from 'node:fs';
-import { rm } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { pipeline } from 'node:stream/promises';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { OWNER_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
@@ -51,17 +49,10 @@ export async function writeCheckpoint(
   const { storage, engine, runFolder, table } = location;
   const jsonFile = join(runFolder, 'checkpoint.json');
   const file = join(runFolder, 'checkpoint.parquet');
-  let [count, longest] = [0, 0];
-  function* encodeActions() {
-    for (const action of actions) {
-      const line = Buffer.from(`${JSON.stringify(action)}\n`);
-      count++;
-      longest = Math.max(longest, line.length);
-      yield line;
-    }
-  }
+  const lines = Array.from(actions, (action) => JSON.stringify(action));
+  const longest = lines.reduce((length, line) => Math.max(length, Buffer.byteLength(line)), 0);
   try {
-    await pipeline(encodeActions, createWriteStream(jsonFile, { flags: 'wx', mode: OWNER_FILE_MODE }));
+    await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: OWNER_FILE_MODE });
     const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
     // With room to spare: a longer line would fail.
     const size = Math.max(USUAL_ACTION_BYTES, longest * 2);
@@ -70,7 +61,7 @@ export async function writeCheckpoint(
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
     await storage.putFile(file, checkpointPath(table, version));
-    const pointer = JSON.stringify({ version, size: count });
+    const pointer = JSON.stringify({ version, size: lines.length });
     await storage.write(lastCheckpointPath(table), pointer);
   } finally {
     for (const path of [jsonFile, file]) await rm(path, { force: true });
