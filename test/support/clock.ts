@@ -59,16 +59,17 @@ export class ManualClock implements Clock {
   }
 }
 
-/** A clock on which nobody waits: whoever sleeps moves the time. */
+/** A clock on which nobody waits: whoever sleeps moves the time. Sleeps that overlap end at the latest of their ends. */
 export class LeapingClock extends ManualClock {
-  slept = 0;
+  readonly slept: number[] = [];
 
   override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
-    this.time += ms;
-    this.slept += ms;
+    const end = this.time + ms;
+    this.slept.push(ms);
     // Others have their turn, as they have in a real pause.
     await settle(1);
+    this.time = Math.max(this.time, end);
     signal?.throwIfAborted();
   }
 }

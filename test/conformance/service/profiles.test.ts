@@ -5,7 +5,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient } from '../../../src/service/export/client.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE } from '../../../src/service/export/profiles.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
-import { quickClock } from '../../support/erasure/deletions.ts';
+import { LeapingClock } from '../../support/clock.ts';
 import { validateRequest, validateResponse } from '../../support/service/openapi.ts';
 import { silentLogger } from '../../support/silent-logger.ts';
 
@@ -48,7 +48,7 @@ async function download(answers: readonly Answer[], request = IDS_ALONE) {
 }
 
 async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
-  const clock = quickClock();
+  const clock = new LeapingClock();
   const service = new ExportClient({
     baseUrl,
     serviceId: 'demo-service',

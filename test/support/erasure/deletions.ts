@@ -5,8 +5,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach } from 'vitest';
 import { destination } from '../../../src/airbyte/destination/destination.ts';
-import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import type { Clock } from '../../../src/base/clock.ts';
 import { type InProcess, InputFiles, type Json, type Output, runInProcess } from '../airbyte/connector.ts';
+import { LeapingClock } from '../clock.ts';
 
 export const SUCCESS = { status: true, code: '20000', message: 'OK', data: true };
 
@@ -178,28 +179,9 @@ export function write({
   files,
   config,
   catalog = people(),
-  clock = quickClock(),
+  clock = new LeapingClock(),
   ...io
 }: WriteOptions): Promise<Output> {
   const words = ['write', '--config', files.write(config), '--catalog', files.write(catalog, 'txt')];
   return runInProcess(destination, words, { clock, ...io });
-}
-
-/** Time that passes at once: a sleep moves it on. Sleeps that overlap end together at the latest of their ends. */
-export function quickClock(start = Date.UTC(2026, 10, 21)): Clock & { readonly slept: number[] } {
-  let now = start;
-  const slept: number[] = [];
-  return {
-    slept,
-    now: () => now,
-    async sleep(ms, signal) {
-      signal?.throwIfAborted();
-      const until = now + ms;
-      slept.push(ms);
-      await new Promise((resolve) => setImmediate(resolve));
-      now = Math.max(now, until);
-      signal?.throwIfAborted();
-    },
-    after: (_ms, callback) => systemClock.after(60_000, callback),
-  };
 }

@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import { requireDeletableStreams } from '../../../src/airbyte/destination/deletable-streams.ts';
 import { parseConfiguredCatalog } from '../../../src/airbyte/protocol/catalog-and-states.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
+import { LeapingClock } from '../../support/clock.ts';
 import {
   type Answer,
   code,
   json,
   people,
-  quickClock,
   record,
   SUCCESS,
   setUpDeletions,
@@ -168,7 +168,7 @@ describe('ten days of syncs', () => {
       config: setup.config(more),
       catalog: more.requested_at_field === undefined ? people() : withTime,
       input,
-      clock: quickClock(START + day * DAY_MS),
+      clock: new LeapingClock(START + day * DAY_MS),
     });
 
   it('of a source that sends everything each day request each ID once, and nobody who came back', async () => {

@@ -20,7 +20,7 @@ import { openLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
 import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { proofLines } from '../../../src/erasure/ledger/proof-text.ts';
-import { quickClock } from '../../support/erasure/deletions.ts';
+import { LeapingClock } from '../../support/clock.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 
 let root: string;
@@ -32,7 +32,7 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const SERVICE = { baseUrl: 'https://host', serviceId: 's' };
-const clock = quickClock();
+const clock = new LeapingClock();
 const open = (more: Partial<LedgerSettings> = {}, isPlan = false, of: Clock = clock) =>
   Ledger.open(
     { ...SERVICE, ledgerDir: folder, ledgerKey: undefined, ...more },

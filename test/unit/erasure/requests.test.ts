@@ -5,7 +5,7 @@ import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import { type Decision, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
-import { quickClock } from '../../support/erasure/deletions.ts';
+import { LeapingClock } from '../../support/clock.ts';
 
 type Kind = DeletionAnswer['kind'];
 const answerOf = (kind: Kind, more: Partial<DeletionAnswer> = {}, remaining?: number, resetAt?: number) => ({
@@ -20,7 +20,7 @@ const answerOf = (kind: Kind, more: Partial<DeletionAnswer> = {}, remaining?: nu
 type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionAnswer>;
 
 async function send(ids: readonly string[], answer: Answering, { limits = {}, stop = new AbortController() } = {}) {
-  const clock = quickClock();
+  const clock = new LeapingClock();
   const events: LogEvent[] = [];
   const seen: string[] = [];
   const list = new IdList();
@@ -118,7 +118,7 @@ describe('the requests of a run', () => {
 
 describe('the pace of requests', () => {
   it('never exceeds the rate in any minute', async () => {
-    const clock = quickClock(0);
+    const clock = new LeapingClock(0);
     const limiter = new RateLimiter(clock, 600);
     const sent: number[] = [];
     for (let i = 0; i < 1_500; i++) {
@@ -130,7 +130,7 @@ describe('the pace of requests', () => {
   });
 
   it('pauses until the reset when nothing remains, for a minute if the reset is not credible', async () => {
-    const clock = quickClock(0);
+    const clock = new LeapingClock(0);
     const limiter = new RateLimiter(clock, 600);
     limiter.observe(answerOf('done', {}, 1, 5_000));
     expect(limiter.pausedMs).toBe(0);
