@@ -74,7 +74,7 @@ interface DayRequest extends Pick<Receipt, 'day' | 'to_date' | 'is_over' | 'filt
 }
 
 /** A day of these files: one, the parts of a day that was too large, or none. */
-export function checkedDay(
+export function checkedDayOf(
   files: readonly CheckedFile[],
   { requestedAt, verifiedAt, ...request }: DayRequest,
 ): CheckedDay {

@@ -30,11 +30,11 @@ export class DaysOutcome {
   #start: Day;
   #hasLoaded = false;
   /** Days that are over and have no rows. */
-  readonly #empty: Day[] = [];
+  readonly #emptyDays: Day[] = [];
   /** Days answered without data while nothing proves that the service exports days, and the clauses of the answers. */
-  readonly #unproven = new Map<Day, string>();
+  readonly #unprovenDays = new Map<Day, string>();
   /** Days that are no longer exported and that nobody wanted before. */
-  readonly #shortened: Day[] = [];
+  readonly #unwantedDays: Day[] = [];
   readonly #failures: UserError[] = [];
   /** Why a day that is not over was not loaded. */
   #openError: UserError | undefined;
@@ -48,17 +48,10 @@ export class DaysOutcome {
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
   add(result: DayResult): CheckedDay | undefined {
-    const { day } = result;
-    switch (result.kind) {
-      case 'downloaded':
-        return this.#downloaded(result.download, result.emptyAnswer);
-      case 'gone':
-        this.#gone(day);
-        return undefined;
-      case 'failed':
-        this.#failed(result);
-        return undefined;
-    }
+    if (result.kind === 'downloaded') return this.#downloaded(result.checkedDay, result.emptyAnswer);
+    if (result.kind === 'gone') this.#gone(result.day);
+    else this.#failed(result);
+    return undefined;
   }
 
   #failed({ day, error, isOver }: Extract<DayResult, { kind: 'failed' }>): void {
@@ -75,12 +68,12 @@ export class DaysOutcome {
     if (counted.length >= MAX_FAILED) throw this.failure;
   }
 
-  #downloaded(download: CheckedDay, emptyAnswer: ExportRefusal | undefined): CheckedDay | undefined {
-    const { day, rows, to_date, is_over, requested_at } = download.receipt;
+  #downloaded(checkedDay: CheckedDay, emptyAnswer: ExportRefusal | undefined): CheckedDay | undefined {
+    const { day, rows, to_date, is_over, requested_at } = checkedDay.receipt;
     const { logger, service } = this.#deps;
     if (emptyAnswer !== undefined) {
       if (!service.exportsDays) {
-        this.#unproven.set(day, emptyAnswer.clause);
+        this.#unprovenDays.set(day, emptyAnswer.clause);
         return undefined;
       }
       const message = `${day}: ${emptyAnswer.clause}, twice. It counts as a day without rows.`;
@@ -88,18 +81,18 @@ export class DaysOutcome {
     }
     const { mode, lookedBackTo } = this.#plan;
     this.#hasLoaded = true;
-    if (day === lookedBackTo) this.#warnOfLateRows(download.receipt, this.receipts.get(day));
+    if (day === lookedBackTo) this.#warnOfLateRows(checkedDay.receipt, this.receipts.get(day));
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
     if (mode === 'named' && !is_over) this.openDays.push(day);
-    if (is_over && rows === 0) this.#empty.push(day);
+    if (is_over && rows === 0) this.#emptyDays.push(day);
     const doubt = implausibleDay(day, this.receipts);
-    if (doubt === undefined) return download;
+    if (doubt === undefined) return checkedDay;
     this.implausibleDays.push(doubt);
     const message =
       `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(doubt.usual)} as a rule. The provider may be ` +
       'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
     logger.warn('day.implausible', message, { day, rows, usual: doubt.usual });
-    return download;
+    return checkedDay;
   }
 
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
@@ -118,7 +111,7 @@ export class DaysOutcome {
       this.gaps.push(day);
       return;
     }
-    this.#shortened.push(day);
+    this.#unwantedDays.push(day);
     // The history begins after a day that nobody wanted before.
     if (state?.start_date === undefined && day >= this.#start) this.#start = addDays(day, 1);
   }
@@ -152,10 +145,10 @@ export class DaysOutcome {
   }
 
   #unprovenError(): UserError | undefined {
-    const [clause] = this.#unproven.values();
+    const [clause] = this.#unprovenDays.values();
     if (clause === undefined) return undefined;
     return transientError(
-      `${nameDays([...this.#unproven.keys()])}: ${clause} before the service exported any day as CSV. ` +
+      `${nameDays([...this.#unprovenDays.keys()])}: ${clause} before the service exported any day as CSV. ` +
         'So it is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }
@@ -176,9 +169,9 @@ export class DaysOutcome {
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
-    if (this.#empty.length > 0) logger.info('day.empty', `Days without rows: ${nameDays(this.#empty)}.`);
-    if (this.#shortened.length > 0) {
-      const message = `The service no longer exports ${nameDays(this.#shortened)}: reading goes on after that.`;
+    if (this.#emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${nameDays(this.#emptyDays)}.`);
+    if (this.#unwantedDays.length > 0) {
+      const message = `The service no longer exports ${nameDays(this.#unwantedDays)}: reading goes on after that.`;
       logger.warn('plan.shortened', message);
     }
     if (this.gaps.length > 0 && !this.#failsAtGap) {

@@ -66,8 +66,8 @@ export class Extraction {
         if (result.done === true) break;
         next = results.next();
         next.catch(() => {});
-        const download = outcome.add(result.value);
-        if (download !== undefined) batch.add(download);
+        const checkedDay = outcome.add(result.value);
+        if (checkedDay !== undefined) batch.add(checkedDay);
         if (batch.isFull) yield* deliver();
       }
       yield* deliver();

@@ -11,7 +11,7 @@ import type { SourceConfig } from '../config/source.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
-import { checkedDay, type PriorReceipt } from './checked-day.ts';
+import { checkedDayOf, type PriorReceipt } from './checked-day.ts';
 import { editsOf, fingerprintsOf, hashedColumnsOf, type RequestSettings, toDateOf } from './export-request.ts';
 import { checkState, type ExportState, includesEndOf, type RunProgress } from './export-state.ts';
 import type { DayBatch } from './extract.ts';
@@ -50,7 +50,7 @@ export async function loadFileDay<T>(
   const requestedAt = await requestedAtOf(fileDay, now);
   const spool = await RunFolder.open(settings.spoolDir, clock, 'spool');
   try {
-    const download = checkedDay([await copyChecked(fileDay, spool, signal)], {
+    const checkedDay = checkedDayOf([await copyChecked(fileDay, spool, signal)], {
       day,
       to_date: toDateOf(day, includesEndOf(fileDay)),
       requestedAt,
@@ -60,7 +60,7 @@ export async function loadFileDay<T>(
       verifiedAt: clock.now(),
       source: 'file',
     });
-    const { rows } = download.receipt;
+    const { rows } = checkedDay.receipt;
     const before = stored?.pruned === true ? 0 : (stored?.rows_stored ?? 0);
     if (rows < before)
       throw fileError(
@@ -74,7 +74,7 @@ export async function loadFileDay<T>(
       hashing: hashedColumnsOf(settings),
       rewrites: true,
     };
-    return await store({ days: [download], progress });
+    return await store({ days: [checkedDay], progress });
   } finally {
     await spool.remove();
   }

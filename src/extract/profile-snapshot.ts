@@ -8,7 +8,7 @@ import { UNIFIED_ID } from '../cells/csv/header.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
-import { type CheckedDay, checkedDay, type Receipt, rowCount } from './checked-day.ts';
+import { type CheckedDay, checkedDayOf, type Receipt, rowCount } from './checked-day.ts';
 import { hashedColumnsOf, type RequestSettings, serviceFingerprint } from './export-request.ts';
 import type { RunProgress } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -71,7 +71,7 @@ export async function loadSnapshot(
       logger.warn('profiles.fewer_rows', message, { rows, before });
     }
     const day = dayAt(began);
-    const snapshot = checkedDay([file], {
+    const snapshot = checkedDayOf([file], {
       day,
       to_date: day,
       requestedAt: began,

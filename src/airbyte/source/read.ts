@@ -115,10 +115,10 @@ async function takeDay(result: DayResult, streams: readonly EventStream[], deps:
   const takers: EventStream[] = [];
   for (const stream of streams) if (stream.wants(day) && (await stream.take(result))) takers.push(stream);
   if (result.kind === 'downloaded') {
-    const { download } = result;
-    const recordCounts = await writeDay(download, takers, deps);
-    for (const [i, stream] of takers.entries()) await stream.advance(download.receipt, recordCounts[i]);
-    await removeFiles(download.files);
+    const { checkedDay } = result;
+    const recordCounts = await writeDay(checkedDay, takers, deps);
+    for (const [i, stream] of takers.entries()) await stream.advance(checkedDay.receipt, recordCounts[i]);
+    await removeFiles(checkedDay.files);
   }
   for (const stream of streams) if (stream.wants(day)) await stream.completeAfter(day);
 }

@@ -10,7 +10,7 @@ import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../calendar.ts';
-import { type CheckedDay, checkedDay, hasOtherFilters } from '../checked-day.ts';
+import { type CheckedDay, checkedDayOf, hasOtherFilters } from '../checked-day.ts';
 import { filtersOf, toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { type CheckedFile, type ExportResult, newSpoolFile, removeFiles } from '../spool.ts';
@@ -22,7 +22,7 @@ import { adviceWithoutDay, fetchParts } from './parts.ts';
 export type DayResult = { readonly day: Day } & (
   | {
       readonly kind: 'downloaded';
-      readonly download: CheckedDay;
+      readonly checkedDay: CheckedDay;
       /** The answer without data that came twice: a day without rows, if the service exports other days. */
       readonly emptyAnswer?: ExportRefusal;
     }
@@ -172,19 +172,19 @@ class DayExport {
     const day = this.#day;
     const stored = this.#storedRows();
     const isEnough = (rows: number) => rows >= stored.rows || (rows > 0 && !stored.isSameRequest);
-    const { rows } = first.download.receipt;
+    const { rows } = first.checkedDay.receipt;
     if (isEnough(rows)) return first;
     const second = await this.#meaningOf(await this.#export());
-    await removeFiles(first.download.files);
+    await removeFiles(first.checkedDay.files);
     if (second.kind !== 'downloaded') return second;
-    const { rows: rowsAgain } = second.download.receipt;
+    const { rows: rowsAgain } = second.checkedDay.receipt;
     if (isEnough(rowsAgain)) return second;
     if (rowsAgain === rows) {
       const message = `${day} has ${plainCount(rows, 'row')} now and had ${stored.rows}: two downloads agree, the day is replaced.`;
       this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: stored.rows });
       return second;
     }
-    await removeFiles(second.download.files);
+    await removeFiles(second.checkedDay.files);
     const message =
       `${day} had ${plainCount(stored.rows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
@@ -208,7 +208,7 @@ class DayExport {
 
   #downloaded(files: readonly CheckedFile[]): DownloadedDay {
     const { fingerprints, clock } = this.#deps;
-    const download = checkedDay(files, {
+    const checkedDay = checkedDayOf(files, {
       day: this.#day,
       to_date: this.#to,
       requestedAt: this.#began,
@@ -217,7 +217,7 @@ class DayExport {
       exports: this.#exports,
       verifiedAt: clock.now(),
     });
-    return { kind: 'downloaded', day: this.#day, download };
+    return { kind: 'downloaded', day: this.#day, checkedDay };
   }
 }
 
