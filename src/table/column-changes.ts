@@ -72,9 +72,9 @@ export function logWidened(logger: Logger, changes: readonly PlannedColumnChange
   }
 }
 
-/** Logs the cells that did not fit. `rescued`: their number, by their key in `_rescued`. */
-export function logRescued(logger: Logger, rescued: ReadonlyMap<string, number>): void {
-  for (const [column, cells] of rescued) {
+/** Logs the cells that did not fit. `rescuedCells`: their number, by their key in `_rescued`. */
+export function logRescued(logger: Logger, rescuedCells: ReadonlyMap<string, number>): void {
+  for (const [column, cells] of rescuedCells) {
     const message = `column ${column}: ${plainCount(cells, 'cell')} not of its type, kept as text in _rescued`;
     logger.warn('cells.rescued', message, { column, cells });
   }

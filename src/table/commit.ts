@@ -14,7 +14,7 @@ export interface StoredRows {
   /** Rows that are there now: of the days of the batch, and of neighbouring days that lost rows to them. */
   readonly rowsByDay: ReadonlyMap<Day, number>;
   /** Number of cells put into `_rescued`, by their key there. */
-  readonly rescued: ReadonlyMap<string, number>;
+  readonly rescuedCells: ReadonlyMap<string, number>;
 }
 
 /** The result of a commit. */
@@ -31,7 +31,7 @@ export interface Commit {
   readonly columnsAdded: readonly string[];
   readonly columnsWidened: readonly { readonly name: string; readonly from: ColumnType; readonly to: ColumnType }[];
   /** Number of cells put into `_rescued`, by their key there. */
-  readonly rescued: ReadonlyMap<string, number>;
+  readonly rescuedCells: ReadonlyMap<string, number>;
 }
 
 export const NOTHING_STORED: Commit = {
@@ -41,13 +41,13 @@ export const NOTHING_STORED: Commit = {
   daysChanged: [],
   columnsAdded: [],
   columnsWidened: [],
-  rescued: new Map(),
+  rescuedCells: new Map(),
 };
 
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
   { table, before, columns, changes, days, unchanged, progress }: PlannedBatch,
-  { widenedDays, rowsByDay, rescued }: StoredRows,
+  { widenedDays, rowsByDay, rescuedCells }: StoredRows,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
   const written = days.map(({ download: { receipt } }): StoredReceipt => {
@@ -72,7 +72,7 @@ export function finishBatch(
     columnsWidened: columns
       .filter(isWidened)
       .map(({ name, storedType, type }) => ({ name, from: storedType, to: type })),
-    rescued,
+    rescuedCells,
   };
   return { state, commit };
 }

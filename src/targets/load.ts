@@ -139,7 +139,7 @@ export class Load {
       await sink.write(extraction.days(), (download, sent) => {
         this.#loaded = { ...addCommit(this.#loaded, [download], sent), rowsNew: this.#loaded.rowsNew + sent.rows };
       });
-      logRescued(this.#deps.logger, this.#loaded.stored.rescued);
+      logRescued(this.#deps.logger, this.#loaded.stored.rescuedCells);
     } catch (error) {
       if (sink.isAllOrNothing) this.#loaded = NOTHING_LOADED;
       throw error;
@@ -160,8 +160,8 @@ function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Com
   for (const column of commit.columnsWidened) {
     widened.set(column.name, { ...column, from: widened.get(column.name)?.from ?? column.from });
   }
-  const rescued = new Map(stored.rescued);
-  for (const [column, cells] of commit.rescued) rescued.set(column, (rescued.get(column) ?? 0) + cells);
+  const rescuedCells = new Map(stored.rescuedCells);
+  for (const [column, cells] of commit.rescuedCells) rescuedCells.set(column, (rescuedCells.get(column) ?? 0) + cells);
   return {
     ...loaded,
     stored: {
@@ -171,7 +171,7 @@ function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Com
       daysChanged: [...new Set([...stored.daysChanged, ...commit.daysChanged])].sort(),
       columnsAdded: [...stored.columnsAdded, ...commit.columnsAdded],
       columnsWidened: [...widened.values()],
-      rescued,
+      rescuedCells,
     },
     suppressed: inPlace(batch, commit).reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),
   };

@@ -22,7 +22,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     to_date_inclusive: counts.includesEnd ?? null,
     columns_added: stored.columnsAdded,
     columns_widened: stored.columnsWidened,
-    rescued_cells: [...stored.rescued.values()].reduce((sum, cells) => sum + cells, 0),
+    rescued_cells: [...stored.rescuedCells.values()].reduce((sum, cells) => sum + cells, 0),
     suppressed_rows: counts.suppressed,
     profiles: counts.profiles ?? null,
     gaps: counts.gaps,

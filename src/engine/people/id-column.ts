@@ -7,7 +7,7 @@ import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { NOTHING_HASHED } from '../../extract/export-request.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { type Table, type Typed, typedColumns } from '../../table/tables.ts';
+import { type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { rescueKey } from '../rows/csv-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { isHash, type SuppressedPeople } from './people.ts';
@@ -23,7 +23,7 @@ export interface TableRows {
 }
 
 /** The columns of a table that have this name in the export, whose Unicode form may be another. */
-export const columnsNamed = ({ columns }: TableState, name: string | undefined): Typed[] =>
+export const columnsNamed = ({ columns }: TableState, name: string | undefined): TypedColumn[] =>
   name === undefined ? [] : typedColumns(columns).filter(({ source }) => nfc(source) === nfc(name));
 
 /**
@@ -181,7 +181,7 @@ export class IdColumn {
 }
 
 /** SQL of the text that a column has in `_rescued`. */
-function rescuedTextSql(column: Typed): string {
+function rescuedTextSql(column: TypedColumn): string {
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
   return `json_extract_string(_rescued, ${literal(pointer)})`;
 }

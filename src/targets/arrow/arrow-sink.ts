@@ -23,7 +23,7 @@ import { RunFolder } from '../../fs/run-folder.ts';
 import { planDays } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-changes.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
-import { FIRST_COLUMNS, type StoredColumn, type Typed, typedColumns } from '../../table/tables.ts';
+import { FIRST_COLUMNS, type StoredColumn, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
 import { batchesOfDays, type DayBatches } from './day-batches.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
@@ -137,14 +137,14 @@ async function planStream(
 /** Sends all days. If one fails, the reader has taken those before it. */
 async function sendDays(
   days: AsyncIterable<DayBatches>,
-  columns: readonly Typed[],
+  columns: readonly TypedColumn[],
   out: Writable,
   { timezone, logger, signal, onSent }: OpenOptions & { readonly onSent: OnSent },
 ): Promise<void> {
   const stream = new IpcStream(out, streamSchema(columns, zoneOf(timezone), VERSION), signal);
   let daysTaken = 0;
   try {
-    for await (const { day: download, rescued, batches } of days) {
+    for await (const { day: download, rescuedCells, batches } of days) {
       let rows = 0;
       for await (const batch of batches) {
         await stream.write(batch.messages);
@@ -152,7 +152,7 @@ async function sendDays(
       }
       const sentDays = [download.receipt.day];
       const columnsAdded = daysTaken === 0 ? columns.map(({ name }) => name) : [];
-      onSent(download, { ...NOTHING_STORED, days: sentDays, daysChanged: sentDays, rows, rescued, columnsAdded });
+      onSent(download, { ...NOTHING_STORED, days: sentDays, daysChanged: sentDays, rows, rescuedCells, columnsAdded });
       daysTaken++;
     }
     await stream.end();

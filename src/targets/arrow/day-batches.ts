@@ -19,7 +19,7 @@ import { messagesOf } from './ipc-stream.ts';
 export interface DayBatches {
   readonly day: CheckedDay;
   /** Cells in `_rescued`, by their key there. */
-  readonly rescued: ReadonlyMap<string, number>;
+  readonly rescuedCells: ReadonlyMap<string, number>;
   /** The rows as messages, from a temporary file that is removed behind the last batch. */
   readonly batches: AsyncIterable<{ readonly rows: number; readonly messages: Uint8Array }> | readonly [];
 }
@@ -59,7 +59,7 @@ export async function* batchesOfDays(
   // The day whose rows are in `SENT`.
   let sharedDay: Day | undefined;
   for await (const day of days) {
-    let written: DayBatches = { day, rescued: new Map(), batches: [] };
+    let written: DayBatches = { day, rescuedCells: new Map(), batches: [] };
     if (day.files.some(({ rows }) => rows > 0)) {
       const isAfterShared = sharedDay === addDays(day.receipt.day, -1);
       try {
@@ -108,7 +108,7 @@ async function writeDay(
   if (mayShareRows) {
     await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS row_id FROM ${fileSql(path)}`);
   }
-  return { day, rescued: await countRescuedByKey(engine, fileSql(path)), batches: recordBatches(path, batchRows) };
+  return { day, rescuedCells: await countRescuedByKey(engine, fileSql(path)), batches: recordBatches(path, batchRows) };
 }
 
 const fileSql = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;

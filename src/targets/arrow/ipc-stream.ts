@@ -5,10 +5,10 @@ import { DUCKDB_SCALARS, type DuckDbType, scalarOf } from '../../cells/types/cod
 import { codecOf } from '../../cells/types/column-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { OWN_COLUMNS } from '../../table/column-names.ts';
-import type { Typed } from '../../table/tables.ts';
+import type { TypedColumn } from '../../table/tables.ts';
 
 /** The schema of a stream: the program's own columns, then those of the export in their order. */
-export function streamSchema(columns: readonly Typed[], zone: Zone | undefined, version: string): Schema {
+export function streamSchema(columns: readonly TypedColumn[], zone: Zone | undefined, version: string): Schema {
   const fields = columns.map(({ name, source, group, type }) =>
     fieldOf(name, codecOf(type, zone).duckdb, { source, group, type }),
   );

@@ -8,7 +8,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import type { PlannedDays } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, type StoredColumn, type Table, type Typed, typedColumns } from '../../table/tables.ts';
+import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { createViews } from './event-views.ts';
 
 // The tables with the rows of an export, `events` and `user_profiles`: their columns and comments.
@@ -35,7 +35,7 @@ export const sqlColumns = (
   ...typedColumns(columns).map((column): [string, string] => [column.name, typeSql(column, timezone)]),
 ];
 
-const typeSql = ({ type }: Typed, timezone: string | null): string => codecOf(type, zoneOf(timezone)).duckdb;
+const typeSql = ({ type }: TypedColumn, timezone: string | null): string => codecOf(type, zoneOf(timezone)).duckdb;
 
 /** Makes a table for these columns. */
 export async function makeTable(

@@ -105,7 +105,7 @@ class DuckDbSink implements Sink {
       const { state, commit } = await this.#store(engine, stored, planned);
       this.#state = state;
       logWidened(logger, planned.changes);
-      logRescued(logger, commit.rescued);
+      logRescued(logger, commit.rescuedCells);
       return commit;
     });
   }
@@ -171,7 +171,7 @@ async function storeRows(engine: Engine, state: PlaceState | undefined, planned:
   return {
     widenedDays,
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
-    rescued: await countRescuedByKey(engine, `(FROM ${rowsToReplaceSql(table, days)})`),
+    rescuedCells: await countRescuedByKey(engine, `(FROM ${rowsToReplaceSql(table, days)})`),
   };
 }
 

@@ -45,7 +45,7 @@ export class BatchFiles {
     }
     const rows = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
     const widenedDays = await this.#findWidenedDays();
-    return { files, rowsByDay: rows, widenedDays, rescued: await this.#countRescued(files) };
+    return { files, rowsByDay: rows, widenedDays, rescuedCells: await this.#countRescued(files) };
   }
 
   /** Writes the file of one day; undefined if it has no row. */
@@ -56,7 +56,7 @@ export class BatchFiles {
     const receipt = this.#receiptOf(plannedDay, downloadedRows([plannedDay]));
     // The file of a snapshot says all of its table: it may be newer than what the place says.
     const rowsByDay = new Map([[receipt.day, receipt.rows_stored]]);
-    const stored = { widenedDays: new Set<Day>(), rowsByDay, rescued: new Map() };
+    const stored = { widenedDays: new Set<Day>(), rowsByDay, rescuedCells: new Map() };
     const snapshot = table.isSnapshot ? finishBatch(this.#planned, stored, this.#changedAt).state : undefined;
     let file: NewFile | undefined;
     await withTypedRows(engine, { ...this.#planned, days: [plannedDay] }, async (typed) => {

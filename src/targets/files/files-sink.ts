@@ -52,7 +52,7 @@ class FilesSink implements Sink {
       return this.#place.commit(() => this.#changeOf(batch, progress, table));
     });
     logWidened(logger, changes);
-    logRescued(logger, commit.rescued);
+    logRescued(logger, commit.rescuedCells);
     return commit;
   }
 

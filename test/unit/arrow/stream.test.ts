@@ -52,7 +52,7 @@ describe('an Arrow stream', () => {
     })();
     const sent = await fixture.write(days, { pinned });
     expect(sent.days).toEqual([D1, D2]);
-    expect([...sent.rescued.keys()]).toEqual(['n', 'other']);
+    expect([...sent.rescuedCells.keys()]).toEqual(['n', 'other']);
     const [first, second] = fixture.rows();
     expect(first).toMatchObject({ n: '5', gone: null, _rescued: null });
     expect(JSON.parse(String(second?._rescued))).toEqual({ n: 'x', other: 'y' });

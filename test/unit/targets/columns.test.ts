@@ -90,7 +90,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
       ],
       { columnTypes },
     );
-    expect(commits[0].rescued).toEqual(
+    expect(commits[0].rescuedCells).toEqual(
       new Map([
         ['df_discount', 1],
         ['n', 1],
