@@ -28,7 +28,7 @@ export const columnsNamed = ({ columns }: TableState, name: string | undefined):
 
 /**
  * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
- * and of `_rescued`; it has none if the table lacks it. The text of a cell is the canonical text of its value. Rows hold
+ * and of `_rescued`. If the table lacks it, there are none. The text of a cell is the canonical text of its value. Rows hold
  * plain values, hashes, or both.
  */
 export class IdColumn {
@@ -89,8 +89,8 @@ export class IdColumn {
   }
 
   /**
-   * Computes what cells may hold for these texts: the text itself, that of its value in the column's type, and their
-   * hashes. `id`: whose text it is; null for the suppression list. Called once.
+   * Has `matchSql` and `idsOf` find these texts: as they are, by value in the column's type, and by hash. `id`: whose
+   * text it is; null for the suppression list. Called once.
    */
   async lookFor(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<void> {
     const plain = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
@@ -159,23 +159,23 @@ export class IdColumn {
   }
 
   /**
-   * Warns of rows with hashes under other keys than the given one, which alone connects a plain id with its hash. Throws
-   * a configuration failure if there is no such key and `needsKey`. Without need, a hash is found wherever it is the
-   * only form.
+   * Warns of rows with hashes under other keys than the given one. Only its key connects a hash with a plain id. Throws
+   * a configuration failure if `needsKey` and no rows are under the given key. Without need, equal hashes suffice where
+   * all rows have them.
    */
   keyWarnings(needsKey: boolean, place: string): string[] {
     const hashKey = this.#hashKey;
     if (this.#keyChecks.every((check) => check === null || check === hashKey?.checkValue)) return [];
     if (needsKey && hashKey === undefined) {
       throw configError(
-        `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one: give the one that ` +
-          'it was loaded with, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
+        `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
+          'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
       );
     }
     if (!needsKey && new Set(this.#keyChecks).size === 1) return [];
     return [
       `${place}: some rows have ${this.#source} hashed under another key. Rows of these people may stay, or come ` +
-        'back with a sync: run again with that key, or let profiles or a mapping name them, too.',
+        'back with a sync. Run again with that key, or let profiles or a mapping name them, too.',
     ];
   }
 }

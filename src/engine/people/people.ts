@@ -1,9 +1,9 @@
 // This folder: finds people in the rows of a place, for all targets.
 //
 // Rows know a person by `df_unified_id`, and by the company's own id in a column that the query names. Either may be
-// hashed, in all rows or in some. `id-column.ts` computes the texts that cells of such a column may hold for an id. A
-// condition in SQL selects the rows with such a cell: first those of the ids, then those of the people they name. A
-// purge removes the rows of the condition with which `find-people.ts` counted. A key is always one of HMAC.
+// hashed, in all rows or in some. `id-column.ts` computes the texts that cells of such a column may hold for an id.
+// `find-people.ts` selects the rows with such a cell: first those of the ids, then all rows of the people whom these
+// name. A purge removes the rows by the same condition by which they were counted. A key is always one of HMAC.
 
 import type { HashKey } from '../../cells/columns/hash-key.ts';
 import type { PlaceState } from '../../table/place-state.ts';

@@ -116,7 +116,7 @@ export function readSnapshot(location: TableLocation, before: Snapshot): Promise
   );
 }
 
-/** The latest checkpoint, −1 if there is none, and the entries in order, of the log from a version on. */
+/** Lists the log from a version on: its latest checkpoint (−1 if there is none), and its entries in order. */
 async function listLog({ storage, table }: TableLocation, since: number) {
   const entries: number[] = [];
   let checkpoint = -1;
