@@ -48,7 +48,7 @@ export async function loadFileDay<T>(
   checkState(state, fingerprints, { now, fullRefresh: false });
   checkNeedsFile(fileDay, now);
   const requestedAt = await requestedAtOf(fileDay, now);
-  const spool = await RunFolder.open(settings.spoolDir, clock, 'spool');
+  const spool = await RunFolder.open(settings.spoolDir, clock);
   try {
     const checkedDay = checkedDayOf([await copyChecked(fileDay, spool, signal)], {
       day,

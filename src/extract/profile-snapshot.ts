@@ -49,7 +49,7 @@ export async function loadSnapshot(
 ): Promise<void> {
   const { service, spoolDir, scannerOptions, clock, logger } = deps;
   const began = clock.now();
-  const spool = await RunFolder.open(spoolDir, clock, 'spool');
+  const spool = await RunFolder.open(spoolDir, clock);
   try {
     const file = await downloadProfiles(ALL_PROPERTIES, {
       ...deps,

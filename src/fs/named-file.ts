@@ -1,9 +1,8 @@
 // Files that a user has named: how JSON is read, which files may be replaced, and how a small one is written.
 
 import { isUtf8 } from 'node:buffer';
-import { closeSync, lstatSync, openSync, readFileSync, readlinkSync, readSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, lstatSync, openSync, readFileSync, readSync, realpathSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
 import { configError, messageOf } from '../base/errors.ts';
 import { replaceFile } from './atomic-file.ts';
 import { diskError, whyUnreadable } from './disk-failure.ts';
@@ -13,8 +12,8 @@ import { isForeignOwner, PERMISSION_BITS } from './permissions.ts';
 const NEW_FILE_MODE = 0o644;
 
 /**
- * The path under which a file is replaced: for a link, the file that it leads to, made or not. Undefined for a device
- * or a pipe, which is written as it is. Throws the system's error. An address, a link of another user and a DuckDB
+ * The path under which a file is replaced: for a link, the file that it leads to, if there is one. Undefined for a
+ * device or a pipe, which is written as it is. Throws the system's error. An address, a link of another user and a DuckDB
  * database are configuration failures. The database may be the place that was loaded.
  */
 export function replaceablePath(path: string): string | undefined {
@@ -24,8 +23,6 @@ export function replaceablePath(path: string): string | undefined {
     throw configError(`${path} is a link that another user made: give another path, or remove it.`);
   }
   const stat = statSync(path, { throwIfNoEntry: false });
-  if (stat === undefined && link?.isSymbolicLink())
-    return replaceablePath(resolve(realpathSync(dirname(path)), readlinkSync(path)));
   if (stat === undefined) return path;
   if (stat.isFile() && isDuckDbFile(path)) {
     throw configError(`${path} is a DuckDB database, which is not replaced: give another path, or remove it.`);

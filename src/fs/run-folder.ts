@@ -8,9 +8,8 @@ import { makeFolders } from './folders.ts';
 import { acquireLock, type Lock, ownerState } from './lock.ts';
 import { GROUP_AND_OTHERS } from './permissions.ts';
 
-const USES = ['arrow', 'files', 'spool'] as const;
-type Use = (typeof USES)[number];
-const RUN_FOLDER = new RegExp(`^dfinery-(${USES.join('|')})-[0-9A-Za-z]{6}$`);
+const PREFIX = 'dfinery-spool-';
+const RUN_FOLDER = new RegExp(`^${PREFIX}[0-9A-Za-z]{6}$`);
 /** The lock in the folder of a run, which shows that it is alive. */
 const LOCK_FILE = 'run.lease';
 /** Age (ms) up to which a folder without a lock is kept: its run may be about to take it. */
@@ -29,14 +28,14 @@ export class RunFolder {
   }
 
   /**
-   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `use` goes into its name.
-   * `toFailure` converts an error of the system, by default into a UserError that calls `root` the spool folder.
+   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `toFailure` converts an
+   * error of the system, by default into a UserError that calls `root` the spool folder.
    */
-  static async open(root: string, clock: Clock, use: Use, toFailure = spoolError): Promise<RunFolder> {
+  static async open(root: string, clock: Clock, toFailure = spoolError): Promise<RunFolder> {
     try {
       await makeFolders(root);
       await sweepRunFolders(root, clock.now());
-      const path = await mkdtemp(join(resolve(root), `dfinery-${use}-`));
+      const path = await mkdtemp(join(resolve(root), PREFIX));
       const lock = await acquireLock(join(path, LOCK_FILE), { what: `the folder ${path}`, clock, waitMs: 0 });
       return new RunFolder(path, lock, (error) => toFailure(error, root));
     } catch (error) {

@@ -1,4 +1,4 @@
-import { COLON, DOT, HYPHEN, QUOTE, UPPER_T, UPPER_Z, ZERO } from '../../base/ascii.ts';
+import { QUOTE, UPPER_Z, ZERO } from '../../base/ascii.ts';
 import { castSql, matchesSql, varcharSql } from '../../base/sql.ts';
 import { CivilTime } from './civil-time.ts';
 import type { ScalarCodec } from './codec.ts';
@@ -44,25 +44,21 @@ function wallTextSql(wall: string): string {
   return `regexp_replace(${text}, ' 00:00:00\\.000$', '')`;
 }
 
-/** Writes a time as `"2026-01-02T03:04:00.000"`, with six digits if there are micros. */
-function writeTime(time: CivilTime, out: Uint8Array, at: number, asInstants: boolean): number {
-  out[at] = QUOTE;
+const TIME_TEMPLATE = Buffer.from('"0000-00-00T00:00:00.000"');
+
+/** Writes a time as in TIME_TEMPLATE, with six digits if there are micros, and `Z` for an instant. */
+function writeTime(time: CivilTime, out: Uint8Array, at: number, isInstant: boolean): number {
+  out.set(TIME_TEMPLATE, at);
   writeTwo(out, at + 1, (time.year / 100) | 0);
   writeTwo(out, at + 3, time.year % 100);
-  out[at + 5] = HYPHEN;
   writeTwo(out, at + 6, time.month);
-  out[at + 8] = HYPHEN;
   writeTwo(out, at + 9, time.day);
-  out[at + 11] = UPPER_T;
   writeTwo(out, at + 12, time.hour);
-  out[at + 14] = COLON;
   writeTwo(out, at + 15, time.minute);
-  out[at + 17] = COLON;
   writeTwo(out, at + 18, time.second);
-  out[at + 20] = DOT;
   let to = writeThree(out, at + 21, (time.micros / MILLI) | 0);
   if (time.micros % MILLI !== 0) to = writeThree(out, to, time.micros % MILLI);
-  if (asInstants) out[to++] = UPPER_Z;
+  if (isInstant) out[to++] = UPPER_Z;
   out[to] = QUOTE;
   return to + 1;
 }

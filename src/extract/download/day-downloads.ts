@@ -36,7 +36,7 @@ export class DayDownloads {
   /** Plans of the same settings. */
   static async open(plans: readonly Plan[], deps: ExtractDeps): Promise<DayDownloads> {
     for (const plan of plans) deps.service.recallFrom(plan);
-    return new DayDownloads(plans, deps, await RunFolder.open(deps.spoolDir, deps.clock, 'spool'));
+    return new DayDownloads(plans, deps, await RunFolder.open(deps.spoolDir, deps.clock));
   }
 
   /**

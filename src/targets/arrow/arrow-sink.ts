@@ -54,7 +54,7 @@ async function writeArrow(
   options: OpenOptions,
   onSent: OnSent,
 ): Promise<void> {
-  const folder = await RunFolder.open(options.spoolDir, options.clock, 'arrow');
+  const folder = await RunFolder.open(options.spoolDir, options.clock);
   const writeTo = async (stream: Writable): Promise<void> => {
     // The database file holds no rows: DuckDB spills beside it.
     const engine = await openEngine({ ...options, file: join(folder.path, 'engine') });

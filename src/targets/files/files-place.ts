@@ -51,8 +51,8 @@ export class FilesPlace {
       if (mode === 'load') await format.refuseForeign(storage);
       run =
         mode === 'read' || workFolder === undefined
-          ? await RunFolder.open(options.spoolDir, options.clock, 'files')
-          : await RunFolder.open(workFolder, options.clock, 'files', (error, path) =>
+          ? await RunFolder.open(options.spoolDir, options.clock)
+          : await RunFolder.open(workFolder, options.clock, (error, path) =>
               diskError(error, { path, consequence: COMMITTED_IS_KEPT }),
             );
       engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });

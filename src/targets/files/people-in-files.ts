@@ -31,7 +31,7 @@ export const peopleIn = (format: FilesFormat): People => ({
 });
 
 async function* streamRows(format: FilesFormat, options: FilesOptions, query: PeopleQuery) {
-  const run = await RunFolder.open(options.spoolDir, options.clock, 'files');
+  const run = await RunFolder.open(options.spoolDir, options.clock);
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = `${run.path}/rows`;

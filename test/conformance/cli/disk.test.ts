@@ -144,7 +144,7 @@ describe('a disk that fails', () => {
       ['EROFS', 2],
       ['EIO', 3],
     ] as const) {
-      const ended = await failing('rm', code, 'dfinery-files-', () => fixture.run(argv));
+      const ended = await failing('rm', code, 'dfinery-spool-', () => fixture.run(argv));
       expect([ended.code, ended.stderr]).toEqual([exit, expect.stringContaining(`(${code})`)]);
     }
     expect((await fixture.run(argv)).code).toBe(0);

@@ -341,7 +341,7 @@ describe('a place that is not purged', () => {
 it('a run that is under way is named: it holds downloads of the people until it ends', async () => {
   setup.case.profiles(csvOf(['A', u('a')]));
   await setup.case.load([row('a')], DUCKDB);
-  const run = await RunFolder.open(setup.case.at('spool'), systemClock, 'spool');
+  const run = await RunFolder.open(setup.case.at('spool'), systemClock);
   try {
     const done = await setup.case.erase('--id', 'A', ...IN());
     expect([done.exit, done.warnings]).toEqual([0, [expect.stringContaining(`they hold downloads in ${run.path}`)]]);

@@ -65,13 +65,6 @@ describe('a small file that a user has named', () => {
     expectMode(path, 0o640);
   });
 
-  it('of a link whose target is missing makes the target', async () => {
-    symlinkSync('state.json', join(dir, 'second'));
-    symlinkSync(join(dir, 'second'), join(dir, 'first'));
-    await writeNamedFile(join(dir, 'first'), 'new', 'the page');
-    expect([lstatSync(join(dir, 'first')).isSymbolicLink(), text()]).toEqual([true, 'new']);
-  });
-
   it.runIf(process.getuid?.() === 0)('is not the file to which another user planted a link', async () => {
     writeFileSync(path, 'mine');
     const link = join(dir, 'page.html');

@@ -46,7 +46,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
 
   it('removes what killed runs left of them', async () => {
     await place.load([[place.of(D1, [person('a', 'm1'), person('b', 'm2')])]]);
-    const run = '_dfinery/tmp/dfinery-files-abcdef';
+    const run = '_dfinery/tmp/dfinery-spool-abcdef';
     const left =
       name === 'duckdb'
         ? [
