@@ -12,7 +12,7 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn } from '../../table/tables.ts';
 import type { FilesPlace } from './files-place.ts';
 import type { FileChange, LiveFile, NewFile } from './place-version.ts';
-import { readParquet } from './read-parquet.ts';
+import { readParquetSql } from './read-parquet.ts';
 
 /** Writes the local files of a planned batch. */
 export class BatchFiles {
@@ -75,11 +75,11 @@ export class BatchFiles {
     const next = this.#storedFiles.get(addDays(file.day, 1));
     if (next === undefined) return file;
     const sharedSql = this.#isAlsoInSql(await this.#place.localFiles.fetchColumns(next, this.#idColumns));
-    const rowsLost = await this.#place.engine.count(`${readParquet([file.local])} WHERE ${sharedSql}`);
+    const rowsLost = await this.#place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
     if (rowsLost === 0) return file;
     if (rowsLost === file.rows) return undefined;
     const receipt = this.#receiptOf(plannedDay, file.rows - rowsLost);
-    const query = `SELECT * FROM ${readParquet([file.local])} WHERE NOT ${sharedSql}`;
+    const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
     return this.#place.localFiles.write(EVENTS.name, { query, receipt });
   }
 
@@ -87,8 +87,8 @@ export class BatchFiles {
   async #previousWithout(newFile: NewFile): Promise<FileChange | undefined> {
     const previous = this.#storedFiles.get(addDays(newFile.day, -1));
     if (previous === undefined) return undefined;
-    const leavingSql = this.#isAlsoInSql(newFile.local);
-    const stored = readParquet([await this.#place.localFiles.fetchColumns(previous, this.#idColumns)]);
+    const leavingSql = this.#isAlsoInSql(newFile.localPath);
+    const stored = readParquetSql([await this.#place.localFiles.fetchColumns(previous, this.#idColumns)]);
     const rowsLost = await this.#place.engine.count(`${stored} WHERE ${leavingSql}`);
     if (rowsLost === 0) return undefined;
     const { before, columns } = this.#planned;
@@ -106,7 +106,7 @@ export class BatchFiles {
   /** SQL that is TRUE for a row which another file also has, else FALSE. */
   #isAlsoInSql(path: string): string {
     const id = sharedRowIdSql(this.#planned.columns);
-    return `coalesce(${id} IN (SELECT ${id} FROM ${readParquet([path])}), false)`;
+    return `coalesce(${id} IN (SELECT ${id} FROM ${readParquetSql([path])}), false)`;
   }
 
   #receiptOf({ download: { receipt } }: PlannedDay, rows_stored: number): StoredReceipt {
@@ -116,9 +116,9 @@ export class BatchFiles {
   /** The cells of the batch's days in `_rescued`, by the source name of their column. */
   async #countRescued(files: readonly FileChange[]): Promise<ReadonlyMap<string, number>> {
     const days = new Set(this.#planned.days.map(({ download }) => download.receipt.day));
-    const paths = files.flatMap(({ day, file }) => (days.has(day) && file !== undefined ? [file.local] : []));
+    const paths = files.flatMap(({ day, file }) => (days.has(day) && file !== undefined ? [file.localPath] : []));
     if (paths.length === 0) return new Map();
-    return countRescuedByKey(this.#place.engine, readParquet(paths));
+    return countRescuedByKey(this.#place.engine, readParquetSql(paths));
   }
 
   /** The stored days that have a value in a column that widens. */

@@ -14,8 +14,8 @@ import { noTableError } from '../failures.ts';
 import { PARTITION_COLUMN } from './file-layout.ts';
 import type { FilesFormat, FilesLog, FilesOptions, OpenMode } from './format.ts';
 import { LocalFiles } from './local-files.ts';
-import type { LiveFile, PlaceVersion, PlannedChange } from './place-version.ts';
-import { readParquet, rowsOfFile } from './read-parquet.ts';
+import type { LiveFile, PlaceVersion, PlannedCommit } from './place-version.ts';
+import { countRowsOfFile, readParquetSql } from './read-parquet.ts';
 
 /** Number of files that are copied at the same time. */
 const COPY_CONCURRENCY = 4;
@@ -93,7 +93,7 @@ export class FilesPlace {
 
   /** Names the damaged files of the version. */
   warnOfDamage(): void {
-    for (const message of this.log.damage) {
+    for (const message of this.log.damageWarnings) {
       this.#options.logger.warn('files.damaged', `${this.address}: ${message}`);
     }
   }
@@ -115,7 +115,7 @@ export class FilesPlace {
     });
     // Not as a Hive partition: a folder above may be named like one, too.
     const day = `CAST(regexp_extract(${FILE}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
-    const from = readParquet(paths, `hive_partitioning = false, filename = ${literal(FILE)}`);
+    const from = readParquetSql(paths, `hive_partitioning = false, filename = ${literal(FILE)}`);
     return `(SELECT ${[...(table === 'events' ? [day] : []), ...values].join(', ')} FROM ${from})`;
   }
 
@@ -124,13 +124,13 @@ export class FilesPlace {
     const counted = new Map<Day, number>();
     for (const file of this.version.files) {
       if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
-      counted.set(file.day, await rowsOfFile(this.engine, await this.localFiles.fetchColumns(file, [])));
+      counted.set(file.day, await countRowsOfFile(this.engine, await this.localFiles.fetchColumns(file, [])));
     }
     return counted;
   }
 
   /** As `commit` of the log; it fails once another run took this one for dead. */
-  commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
+  commit<T>(plan: () => Promise<PlannedCommit<T>>): Promise<T> {
     return this.log.commit(async () => {
       const planned = await plan();
       this.#run.checkHeld();
@@ -140,7 +140,7 @@ export class FilesPlace {
 }
 
 /** Runs work on a place. Throws UserError, or the reason of the signal. */
-export async function guarded<T>({ signal, address }: FilesOptions, work: () => Promise<T>): Promise<T> {
+export async function withUserErrors<T>({ signal, address }: FilesOptions, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -149,14 +149,14 @@ export async function guarded<T>({ signal, address }: FilesOptions, work: () => 
   }
 }
 
-/** Opens a place, runs work and closes it. Throws as `guarded`. */
+/** Opens a place, runs work and closes it. Throws as `withUserErrors`. */
 export function withPlace<T>(
   format: FilesFormat,
   options: FilesOptions,
   mode: OpenMode,
   work: (place: FilesPlace) => Promise<T>,
 ): Promise<T> {
-  return guarded(options, async () => {
+  return withUserErrors(options, async () => {
     const place = await FilesPlace.open(format, options, mode);
     try {
       if (mode === 'rewrite') place.warnOfDamage();

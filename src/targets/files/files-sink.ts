@@ -9,15 +9,15 @@ import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import { BatchFiles } from './batch-files.ts';
-import { FilesPlace, guarded } from './files-place.ts';
+import { FilesPlace, withUserErrors } from './files-place.ts';
 import type { FilesFormat } from './format.ts';
-import type { Change } from './place-version.ts';
+import type { PlaceChange } from './place-version.ts';
 
 type SinkOptions = OpenOptions & { readonly address: string };
 
-/** Opens a place for loading. Throws as `guarded`. */
+/** Opens a place for loading. Throws as `withUserErrors`. */
 export function openFilesSink(format: FilesFormat, options: SinkOptions): Promise<Sink> {
-  return guarded(options, async () => {
+  return withUserErrors(options, async () => {
     const place = await FilesPlace.open(format, options, 'load');
     const stored = place.log.version?.state.events;
     if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
@@ -48,7 +48,7 @@ class FilesSink implements Sink {
 
   async commit(batch: readonly CheckedDay[], progress: RunProgress, table: Table = EVENTS): Promise<Commit> {
     const { logger } = this.#options;
-    const { commit, changes } = await guarded(this.#options, () => {
+    const { commit, changes } = await withUserErrors(this.#options, () => {
       return this.#place.commit(() => this.#changeOf(batch, progress, table));
     });
     logWidened(logger, changes);
@@ -59,7 +59,7 @@ class FilesSink implements Sink {
   recordRun(run: RunRecord): Promise<void> {
     // A run that a signal has ended is recorded, too.
     this.#place.engine.ignoreAborts();
-    return guarded(this.#options, () => this.#place.log.recordRun(run));
+    return withUserErrors(this.#options, () => this.#place.log.recordRun(run));
   }
 
   async close(): Promise<void> {
@@ -98,7 +98,7 @@ class FilesSink implements Sink {
     const batchFiles = new BatchFiles(place, planned, changedAt);
     const { files, ...rows } = await place.engine.transaction(() => batchFiles.write());
     const { state: tableState, commit } = finishBatch(planned, rows, changedAt);
-    const change: Change = { kind: 'load', state: { ...state, [table.name]: tableState }, files };
+    const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableState }, files };
     return { change, report: { commit, changes: planned.changes } };
   }
 }

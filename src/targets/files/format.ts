@@ -10,14 +10,14 @@ import type { Table } from '../../table/tables.ts';
 import type { OpenOptions, PlaceOptions } from '../contract.ts';
 import type { FileLayout } from './file-layout.ts';
 import type { LocalFiles } from './local-files.ts';
-import type { PlaceVersion, PlannedChange } from './place-version.ts';
+import type { PlaceVersion, PlannedCommit } from './place-version.ts';
 
 /** Which files are live, and how a change becomes visible. All methods throw UserError. */
 export interface FilesLog {
   /** The version that was read or committed last; undefined before the first commit. */
   readonly version: PlaceVersion | undefined;
   /** Of the version: a sentence about each table with files that are damaged, or older than their receipts. */
-  readonly damage: readonly string[];
+  readonly damageWarnings: readonly string[];
   /**
    * Reads the latest version; false if it is the one that was known. For a load of profiles it throws a configuration
    * failure if others' files lie where their table would.
@@ -34,7 +34,7 @@ export interface FilesLog {
    * purge. Once it returns, no crash undoes it. If another writer commits to a table first, it removes the new files of
    * that table, and throws a transient failure. A change of the table before stays.
    */
-  commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T>;
+  commit<T>(plan: () => Promise<PlannedCommit<T>>): Promise<T>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */
   erase?(): Promise<void>;
   /** Called at the end of a load: removes what no reader needs any more. Both are absent if a commit leaves nothing. */
@@ -42,7 +42,7 @@ export interface FilesLog {
   /** Stores how a run ended, if something was loaded before. */
   recordRun(run: RunRecord): Promise<void>;
   /** Files among those of the tables that this program did not write: they stay. */
-  foreign(): Promise<string[]>;
+  foreignFiles(): Promise<string[]>;
   /** Differences beside the live files; absent if readers see these alone. */
   check?(): Promise<Difference[]>;
 }

@@ -16,8 +16,8 @@ import {
   parquetColumns,
   type TableColumns,
 } from './file-layout.ts';
-import type { Change, FileChange, LiveFile, NewFile } from './place-version.ts';
-import { fetchColumns, readParquet } from './read-parquet.ts';
+import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
+import { fetchColumns, readParquetSql } from './read-parquet.ts';
 import { type FileContent, writeParquet } from './write-parquet.ts';
 
 /** The files of a place on this machine: fetched, and written for a commit. */
@@ -48,12 +48,12 @@ export class LocalFiles {
 
   /** A local file of which only `columns` may be read: `fetchColumns`. */
   async fetchColumns(file: LiveFile, columns: readonly string[]): Promise<string> {
-    return this.#copies.get(file.path) ?? fetchColumns(this, file, columns, this.#newPath());
+    return this.#copies.get(file.path) ?? fetchColumns(this, file, columns, this.#freePath());
   }
 
   /** Writes a query into a local file, which the next commit may store. */
   async write(table: Table['name'], content: FileContent): Promise<NewFile> {
-    const written = await writeParquet(this.engine, content, this.#newPath());
+    const written = await writeParquet(this.engine, content, this.#freePath());
     const { day } = content.receipt;
     return { ...written, table, day, path: this.layout.newPath(day, table) };
   }
@@ -71,7 +71,7 @@ export class LocalFiles {
     const { isUniform, columnsOf } = this.layout;
     const columns = [...columnsOf(table).keys()].filter((name) => isUniform || file.columns.has(name));
     // The condition may be about a column that the file lacks.
-    const conformed = selectConformed(local, file.columns, table);
+    const conformed = conformedSql(local, file.columns, table);
     const names = columns.map(identifier).join(', ');
     const query = `SELECT ${names} FROM (${conformed}) WHERE NOT ${leavingSql}`;
     const snapshot = file.table === USER_PROFILES.name ? table : undefined;
@@ -81,7 +81,7 @@ export class LocalFiles {
   }
 
   /** Writes those files of days anew, one after the other, that have other columns after a change, or other types. */
-  async *conform(files: readonly LiveFile[], { state, files: changes }: Change): AsyncGenerator<FileChange> {
+  async *conform(files: readonly LiveFile[], { state, files: changes }: PlaceChange): AsyncGenerator<FileChange> {
     const types = this.layout.columnsOf(state.events);
     for (const file of files) {
       const { table, day, columns } = file;
@@ -94,7 +94,7 @@ export class LocalFiles {
   }
 
   /** A free path in the folder of this run. */
-  #newPath(): string {
+  #freePath(): string {
     return join(this.runFolder, randomUUID());
   }
 }
@@ -103,7 +103,7 @@ export class LocalFiles {
  * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier type.
  * A column that the file lacks is NULL. `inFile`: the columns in the file.
  */
-function selectConformed(path: string, inFile: ColumnTypes, { columns, timezone }: TableColumns): string {
+function conformedSql(path: string, inFile: ColumnTypes, { columns, timezone }: TableColumns): string {
   const zone = zoneOf(timezone);
   const ownColumns = parquetColumns({ columns: [], timezone }).keys();
   const stored = new Map([...inFile].map(([name, type]) => [name, columnTypeOf(type, zone)]));
@@ -112,7 +112,7 @@ function selectConformed(path: string, inFile: ColumnTypes, { columns, timezone 
     const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
     return `${castToColumnSql(value, type, zone)} AS ${identifier(name)}`;
   });
-  return `SELECT ${[...ownColumns, ...values].join(', ')} FROM ${readParquet([path])}`;
+  return `SELECT ${[...ownColumns, ...values].join(', ')} FROM ${readParquetSql([path])}`;
 }
 
 /** The type of a column by its type in a file. */

@@ -10,8 +10,8 @@ import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PruneResult, TargetReport } from '../contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions } from './format.ts';
-import { bytesIn, type Change, type LiveFile } from './place-version.ts';
-import { describeFile, fingerprint } from './read-parquet.ts';
+import { bytesIn, type LiveFile, type PlaceChange } from './place-version.ts';
+import { hashFile, readColumnTypes } from './read-parquet.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
   readState: (address, options) => readPlace(format, { ...options, address }, async ({ log }) => log.version?.state),
@@ -51,13 +51,13 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
 async function checkFile(place: FilesPlace, file: LiveFile): Promise<Difference[]> {
   const { path, rows, sha256, columns } = file;
   const local = await place.localFiles.fetch(file);
-  const hash = await fingerprint(local).catch((error) => {
+  const hash = await hashFile(local).catch((error) => {
     if (codeOf(error) === 'ENOENT') return undefined;
     throw error;
   });
   if (hash === undefined) return [difference('files', `${path} is missing`)];
   if (hash !== sha256) return [difference('files', `${path} is not the file that was written`)];
-  for (const [name, type] of await describeFile(place.engine, local)) {
+  for (const [name, type] of await readColumnTypes(place.engine, local)) {
     if (columns.get(name) === type) continue;
     const message = `${path} has ${plainCount(rows, 'row')} and the column ${name} of type ${type}`;
     return [difference('columns', `${message}, which is not that of the table`)];
@@ -90,7 +90,7 @@ function prune(format: FilesFormat, options: FilesOptions, before: Day, execute:
       const pruned = withPruned(receipts, report.days, nextChangedAt(receipts, options.clock.now()));
       const after = { ...state, events: { ...state.events, receipts: pruned } };
       const files = report.days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
-      const change: Change = { kind: 'prune', state: after, files };
+      const change: PlaceChange = { kind: 'prune', state: after, files };
       return { change, report };
     }),
   );

@@ -16,7 +16,7 @@ import { TABLES } from '../../table/tables.ts';
 import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions } from './format.ts';
-import { bytesIn, type Change, type FileChange } from './place-version.ts';
+import { bytesIn, type FileChange, type PlaceChange } from './place-version.ts';
 
 export const peopleIn = (format: FilesFormat): People => ({
   find: (address, query, options) =>
@@ -57,7 +57,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const { people } = await place.engine.transaction(() => findRemoval(place, query));
-    return { people, foreign: await place.log.foreign() };
+    return { people, foreign: await place.log.foreignFiles() };
   });
 }
 
@@ -81,7 +81,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
     const rowsRemoved = people.rowCount + people.suppressedOthers.rowCount;
     const unerased = await eraseBytes(place, options.signal);
     const { inUse, unswept } = await sweepRuns(place);
-    const damaged = place.log.damage.map((message) => `They may hold the people: ${message}`);
+    const damaged = place.log.damageWarnings.map((message) => `They may hold the people: ${message}`);
     const unreached = [...unerased, ...damaged, ...unswept];
     return { suppressionLength, rowsRemoved, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
   });
@@ -153,6 +153,6 @@ async function planRemoval(place: FilesPlace, query: PeopleQuery) {
     const { table, day } = before;
     files.push({ table, day, file: await localFiles.rewrite(before, state, conditions[table]) });
   }
-  const change: Change = { kind: 'purge', state, files };
+  const change: PlaceChange = { kind: 'purge', state, files };
   return { people, change };
 }

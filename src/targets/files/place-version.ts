@@ -29,7 +29,7 @@ export interface ColumnStatistics {
 
 /** A file that is completely written on this machine, and not part of the table yet. */
 export interface NewFile extends LiveFile {
-  readonly local: string;
+  readonly localPath: string;
   /** Instant (ISO, UTC). */
   readonly writtenAt: string;
   /** By the name of the column. */
@@ -54,7 +54,7 @@ export interface FileChange {
 }
 
 /** A change of a place, and the state after it. */
-export interface Change {
+export interface PlaceChange {
   readonly kind: 'load' | 'purge' | 'prune';
   readonly state: PlaceState;
   /** In the order in which a reader that globs may see them: first files that only lose rows. */
@@ -62,7 +62,7 @@ export interface Change {
 }
 
 /** What is to become of a place, nothing if there is no change; and what its commit then reports. */
-export interface PlannedChange<T> {
-  readonly change: Change | undefined;
+export interface PlannedCommit<T> {
+  readonly change: PlaceChange | undefined;
   readonly report: T;
 }

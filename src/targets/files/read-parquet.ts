@@ -28,12 +28,12 @@ export const METADATA_KEYS = {
 };
 
 /** `read_parquet` of files; a column that some of them lack is NULL there. */
-export const readParquet = (paths: readonly string[], options = 'hive_partitioning = false'): string =>
+export const readParquetSql = (paths: readonly string[], options = 'hive_partitioning = false'): string =>
   `read_parquet([${paths.map(pathLiteral).join(', ')}], union_by_name = ${paths.length > 1}, ${options})`;
 
 /** The columns of a Parquet file, as they are in it. */
-export async function describeFile(engine: Engine, path: string): Promise<ColumnTypes> {
-  const rows = await engine.rows(`DESCRIBE SELECT * FROM ${readParquet([path])}`);
+export async function readColumnTypes(engine: Engine, path: string): Promise<ColumnTypes> {
+  const rows = await engine.rows(`DESCRIBE SELECT * FROM ${readParquetSql([path])}`);
   return new Map(
     rows.map(({ column_name: name, column_type: type }) => {
       return [String(name), (type === 'JSON' ? 'VARCHAR' : duckDbTypeOf(type)) as DuckDbType];
@@ -52,12 +52,12 @@ export async function readMetadata(engine: Engine, path: string) {
 }
 
 /** The rows of a Parquet file, by its footer. */
-export async function rowsOfFile(engine: Engine, path: string): Promise<number> {
+export async function countRowsOfFile(engine: Engine, path: string): Promise<number> {
   return Number((await engine.row(`SELECT num_rows AS n FROM parquet_file_metadata(${pathLiteral(path)})`)).n);
 }
 
 /** The SHA-256 of a file, in hex. Throws the system's error. */
-export async function fingerprint(path: string): Promise<string> {
+export async function hashFile(path: string): Promise<string> {
   const hash = createHash('sha256');
   for await (const chunk of createReadStream(path, { highWaterMark: READ_BYTES })) hash.update(chunk);
   return hash.digest('hex');

@@ -4,7 +4,7 @@ import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import { type TableState, tableToJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { ColumnStatistics, NewFile } from './place-version.ts';
-import { describeFile, fingerprint, METADATA_KEYS, readParquet } from './read-parquet.ts';
+import { hashFile, METADATA_KEYS, readColumnTypes, readParquetSql } from './read-parquet.ts';
 
 /** Number of rows of a row group, which a filter skips or a reader reads as a whole. */
 const ROW_GROUP_ROWS = 61_440;
@@ -51,8 +51,8 @@ export async function writeParquet(
     statistics.set(name, { nulls, least: null, greatest: null });
   }
   const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
-  const columns = await describeFile(engine, path);
-  return { local: path, rows: count, bytes, statistics, writtenAt, columns, sha256: await fingerprint(path) };
+  const columns = await readColumnTypes(engine, path);
+  return { localPath: path, rows: count, bytes, statistics, writtenAt, columns, sha256: await hashFile(path) };
 }
 
 /** A column in DuckDB's statistics: its name in double quotes, and for a list the name of its elements. */
@@ -81,6 +81,6 @@ function statisticsOf(row: ResultRow) {
 async function countAbsent(engine: Engine, path: string, lists: readonly string[]): Promise<[string, number][]> {
   if (lists.length === 0) return [];
   const counts = lists.map((name, i) => `count(*) - count(${identifier(name)}) AS n${i}`);
-  const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${readParquet([path])}`);
+  const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${readParquetSql([path])}`);
   return lists.map((name, i) => [name, Number(row[`n${i}`])]);
 }

@@ -7,7 +7,7 @@ import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { typedColumns } from '../../../table/tables.ts';
 import { PARTITION_COLUMN } from '../file-layout.ts';
-import type { Change, FileChange, LiveFile, NewFile } from '../place-version.ts';
+import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/actions.ts';
@@ -20,7 +20,7 @@ import { deltaColumns, partitionColumnsOf, protocolOf, retentionSetting, schemaS
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
 
 /** A change of one table, and what its log holds after it. */
-export interface TableChange extends Omit<Change, 'state'> {
+export interface TableChange extends Omit<PlaceChange, 'state'> {
   readonly state: LogState;
 }
 

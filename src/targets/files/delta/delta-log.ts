@@ -13,7 +13,7 @@ import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables
 import { dayFolder } from '../file-layout.ts';
 import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
-import type { Change, NewFile, PlaceVersion, PlannedChange } from '../place-version.ts';
+import type { NewFile, PlaceChange, PlaceVersion, PlannedCommit } from '../place-version.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
 import type { LogState } from './delta-state.ts';
 import { DeltaTable } from './delta-table.ts';
@@ -56,7 +56,7 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
 /** The logs of both tables of a place as one. */
 class DeltaLog implements FilesLog {
   /** A commit is one step. */
-  readonly damage = [];
+  readonly damageWarnings = [];
   readonly #localFiles: LocalFiles;
   readonly #storage: Storage;
   readonly #mode: OpenMode;
@@ -124,7 +124,7 @@ class DeltaLog implements FilesLog {
     }
   }
 
-  async commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
+  async commit<T>(plan: () => Promise<PlannedCommit<T>>): Promise<T> {
     for (const table of this.#tables) await table.followLog();
     const { change, report } = await plan();
     if (change !== undefined) await this.#commit(await this.#changesOfTables(change));
@@ -135,7 +135,7 @@ class DeltaLog implements FilesLog {
    * The change of each table, events first. A purge changes both, so that no run that began before can bring people
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
-  async #changesOfTables(change: Change): Promise<[DeltaTable, TableChange][]> {
+  async #changesOfTables(change: PlaceChange): Promise<[DeltaTable, TableChange][]> {
     const { kind, state } = change;
     // The log of events has what belongs to the whole place.
     const eventsState: LogState = { ...state.events, suppressionLength: state.suppressionLength };
@@ -171,7 +171,7 @@ class DeltaLog implements FilesLog {
   /** Stores the files of a change, which no reader sees before its entry. */
   async #putFiles(files: readonly NewFile[]): Promise<void> {
     const limit = pLimit(STORE_CONCURRENCY);
-    const put = ({ local, path }: NewFile) => limit(() => this.#storage.putFile(local, path));
+    const put = ({ localPath, path }: NewFile) => limit(() => this.#storage.putFile(localPath, path));
     const stored = await Promise.allSettled(files.map(put));
     const failed = stored.find((outcome) => outcome.status === 'rejected');
     if (failed !== undefined) throw failed.reason;
@@ -189,7 +189,7 @@ class DeltaLog implements FilesLog {
     if (this.#events.content !== undefined) await this.#storage.write(LAST_RUN, JSON.stringify(run));
   }
 
-  async foreign(): Promise<string[]> {
+  async foreignFiles(): Promise<string[]> {
     const paths = await Promise.all(TABLES.map(({ name }) => pathsIn(this.#storage, name)));
     return paths.flat().filter((path) => !isOwnFile(path));
   }

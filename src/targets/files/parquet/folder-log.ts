@@ -1,6 +1,6 @@
 // This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
 // `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so no journal is
-// needed. `read-folder.ts` finds what a kill left half-way, and `folder-writer.ts` mends it.
+// needed. `read-folder.ts` finds what a kill left half-way, and `commit-to-folder.ts` mends it.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,9 +19,9 @@ import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import { parquetColumns } from '../file-layout.ts';
 import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
-import type { Change, PlannedChange } from '../place-version.ts';
+import type { PlaceChange, PlannedCommit } from '../place-version.ts';
+import { commitToFolder } from './commit-to-folder.ts';
 import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
-import { commitToFolder } from './folder-writer.ts';
 import { type FolderVersion, readFolder, sizeAndTime } from './read-folder.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
@@ -48,11 +48,17 @@ export const PARQUET: FilesFormat = {
 /** A folder before its first commit. */
 function emptyFolder(timezone: string | null): FolderVersion {
   const state = newState(timezone);
-  return { state, files: [], damaged: new Set(), removedDays: [], recorded: { state, files: new Map(), text: '' } };
+  return {
+    state,
+    files: [],
+    damagedPaths: new Set(),
+    removedDays: [],
+    recorded: { state, files: new Map(), text: '' },
+  };
 }
 
 /** A change of nothing. */
-const unchanged = (version: FolderVersion | undefined): Change | undefined =>
+const emptyChange = (version: FolderVersion | undefined): PlaceChange | undefined =>
   version && { kind: 'load', state: version.state, files: [] };
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
@@ -86,15 +92,15 @@ class FolderLog implements FilesLog {
     return before?.recorded.text !== this.version?.recorded.text || this.hasReplacedFiles(before);
   }
 
-  get damage(): string[] {
-    const damaged = this.version?.damaged ?? new Set<string>();
-    const days = [...damaged].flatMap((path) => dayOfPath(path) ?? []);
+  get damageWarnings(): string[] {
+    const damagedPaths = this.version?.damagedPaths ?? new Set<string>();
+    const days = [...damagedPaths].flatMap((path) => dayOfPath(path) ?? []);
     const profilesWarning =
       'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
       'user_profiles set to true.';
     return [
       ...(days.length === 0 ? [] : [damagedWarning(days)]),
-      ...(damaged.has(PROFILES_FILE) ? [profilesWarning] : []),
+      ...(damagedPaths.has(PROFILES_FILE) ? [profilesWarning] : []),
     ];
   }
 
@@ -106,14 +112,14 @@ class FolderLog implements FilesLog {
   }
 
   /** Plans under the lock, on a folder that is read anew. Without a change it stores how the files differ from it. */
-  async commit<T>(plan: () => Promise<PlannedChange<T>>): Promise<T> {
+  async commit<T>(plan: () => Promise<PlannedCommit<T>>): Promise<T> {
     const { clock, lockWaitMs: waitMs, signal, address } = this.#options;
     await makeFolders(this.#path(OWN_FOLDER));
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
       this.version = await this.#readVersion();
       this.#warnOfRemovedDays();
-      const { change = unchanged(this.version), report } = await plan();
+      const { change = emptyChange(this.version), report } = await plan();
       if (change !== undefined) {
         const before = this.version ?? emptyFolder(change.state.events.timezone);
         this.version = await commitToFolder(this.#localFiles, before, change, checkHeld);
@@ -124,12 +130,12 @@ class FolderLog implements FilesLog {
 
   recordRun(lastRun: RunRecord): Promise<void> {
     return this.commit(async () => {
-      const change = unchanged(this.version);
+      const change = emptyChange(this.version);
       return { change: change && { ...change, state: { ...change.state, lastRun } }, report: undefined };
     });
   }
 
-  async foreign(): Promise<string[]> {
+  async foreignFiles(): Promise<string[]> {
     const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && this.#hasProfiles);
     const paths: string[] = [];
     for (const { name } of TABLES) {
@@ -142,15 +148,15 @@ class FolderLog implements FilesLog {
   async check(): Promise<Difference[]> {
     const isSeen = (path: string) =>
       path.endsWith('.parquet') && (path.startsWith(`${EVENTS.name}/`) || this.#hasProfiles);
-    const seen = (await this.foreign())
+    const seen = (await this.foreignFiles())
       .filter(isSeen)
       .map((path) => `${path} is not of this program, and readers see it`);
-    return [...this.damage, ...seen].map((message) => difference('files', message));
+    return [...this.damageWarnings, ...seen].map((message) => difference('files', message));
   }
 
   /** True if the file of profiles is one of this program, also if it is damaged. */
   get #hasProfiles(): boolean {
-    return this.version?.state.user_profiles !== undefined || this.version?.damaged.has(PROFILES_FILE) === true;
+    return this.version?.state.user_profiles !== undefined || this.version?.damagedPaths.has(PROFILES_FILE) === true;
   }
 
   #path(path: string): string {

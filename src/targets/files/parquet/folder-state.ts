@@ -76,7 +76,7 @@ const isSameColumns = (columns?: ColumnTypes, others?: ColumnTypes): boolean =>
   columns?.size === others?.size && [...(columns ?? [])].every(([name, type]) => others?.get(name) === type);
 
 /** The text of `_dfinery.json`. */
-export function serializeState({ state, files }: FolderState): string {
+export function serializeFolderState({ state, files }: FolderState): string {
   const tableColumns = columnsOfTables(state);
   const recorded = [...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file);
   const stored: FolderJson = {
@@ -95,7 +95,7 @@ export function serializeState({ state, files }: FolderState): string {
 }
 
 /** Throws a configuration failure for a text that this program cannot have written. */
-export function parseState(text: string, where: string): FolderState {
+export function parseFolderState(text: string, where: string): FolderState {
   const value = parseJson(text, where);
   refuseNewer(value, FORMAT_VERSION, where);
   const stored = checked<FolderJson>(validFolder, value, where);

@@ -10,7 +10,7 @@ import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } f
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
 import type { PlaceVersion } from '../place-version.ts';
-import { describeFile, fingerprint, readMetadata, rowsOfFile } from '../read-parquet.ts';
+import { countRowsOfFile, hashFile, readColumnTypes, readMetadata } from '../read-parquet.ts';
 import { receiptOf, tableStateOf } from '../stored-state.ts';
 import {
   DATA_FILE,
@@ -19,7 +19,7 @@ import {
   type FolderState,
   filePath,
   PROFILES_FILE,
-  parseState,
+  parseFolderState,
   STATE_FILE,
 } from './folder-state.ts';
 
@@ -27,7 +27,7 @@ import {
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
   /** Paths of files that are neither recorded nor written later. The recorded file may come back from a copy. */
-  readonly damaged: ReadonlySet<string>;
+  readonly damagedPaths: ReadonlySet<string>;
   /** Days whose file somebody removed since. */
   readonly removedDays: readonly Day[];
   /** What `_dfinery.json` holds, and its text. */
@@ -36,10 +36,10 @@ export interface FolderVersion extends PlaceVersion {
 
 /** Reads a folder. `text`: that of its `_dfinery.json`. */
 export async function readFolder({ engine, storage }: LocalFiles, text: string): Promise<FolderVersion> {
-  const recorded = { text, ...parseState(text, join(storage.address, STATE_FILE)) };
+  const recorded = { text, ...parseFolderState(text, join(storage.address, STATE_FILE)) };
   const { events, user_profiles } = recorded.state;
   const files: FolderFile[] = [];
-  const damaged = new Set<string>();
+  const damagedPaths = new Set<string>();
   const receiptByDay = new Map(events.receipts);
   // Without a row there is no file.
   let profiles = user_profiles && countStoredRows(user_profiles.receipts.values()) === 0 ? user_profiles : undefined;
@@ -48,12 +48,12 @@ export async function readFolder({ engine, storage }: LocalFiles, text: string):
     const { path, day } = fileOnDisk;
     const compared = await compareFile(engine, storage.address, fileOnDisk, recorded);
     if (compared !== undefined) {
-      const { file, contents } = compared;
+      const { file, metadata } = compared;
       files.push(file);
-      if (day === undefined) profiles = contents?.snapshot ?? user_profiles;
-      else if (contents !== undefined) receiptByDay.set(day, contents.receipt);
+      if (day === undefined) profiles = metadata?.snapshot ?? user_profiles;
+      else if (metadata !== undefined) receiptByDay.set(day, metadata.receipt);
     } else if (day !== undefined || user_profiles !== undefined) {
-      damaged.add(path);
+      damagedPaths.add(path);
     }
   }
   const receipts = receiptsOf(receiptByDay.values());
@@ -61,7 +61,7 @@ export async function readFolder({ engine, storage }: LocalFiles, text: string):
   const changedAt = nextChangedAt(receipts, engine.clock.now());
   const eventsNow = { ...events, receipts: withPruned(receipts, missingDays, changedAt) };
   const state = { ...recorded.state, events: eventsNow, user_profiles: profiles };
-  return { state, files, damaged, removedDays: missingDays, recorded };
+  return { state, files, damagedPaths, removedDays: missingDays, recorded };
 }
 
 type SizeAndTime = Pick<FolderFile, 'bytes' | 'modified'>;
@@ -97,51 +97,51 @@ async function listFiles(root: string): Promise<FileOnDisk[]> {
  *
  *   the hash     written      the file
  *   is the same               was copied: the state's receipt holds
- *   is another   later        was left by a killed run: the receipt of its own contents holds
+ *   is another   later        was left by a killed run: the receipt in its own metadata holds
  *   is another   before       is damaged or older: undefined
  *
  * A killed run may also have left a file that it was to remove: the state has its receipt without rows. Then, too, the
- * receipt of its own contents holds.
+ * receipt in its own metadata holds.
  */
 async function compareFile(
   engine: Engine,
   root: string,
   { path, day, ...onDisk }: FileOnDisk,
   { state, files }: FolderState,
-): Promise<{ readonly file: FolderFile; readonly contents?: FileContents } | undefined> {
+): Promise<{ readonly file: FolderFile; readonly metadata?: FileMetadata } | undefined> {
   const local = join(root, path);
   const recorded = files.get(path);
   const [profilesReceipt] = state.user_profiles?.receipts.values() ?? [];
   const receipt = day === undefined ? profilesReceipt : state.events.receipts.get(day);
   const isUnchanged = recorded?.bytes === onDisk.bytes && recorded.modified === onDisk.modified;
-  const sha256 = isUnchanged ? recorded.sha256 : await fingerprint(local);
+  const sha256 = isUnchanged ? recorded.sha256 : await hashFile(local);
   const isRecorded = recorded?.sha256 === sha256;
   if (isRecorded && receipt?.rows_stored !== 0) {
-    return { file: { ...recorded, ...onDisk, columns: recorded.columns ?? (await describeFile(engine, local)) } };
+    return { file: { ...recorded, ...onDisk, columns: recorded.columns ?? (await readColumnTypes(engine, local)) } };
   }
-  const contents = await readContents(engine, local);
-  if (contents === undefined) return undefined;
+  const metadata = await readFileMetadata(engine, local);
+  if (metadata === undefined) return undefined;
   const changedBefore = receipt?.changed_at ?? '';
   // After the clock was set back, the receipt alone is later.
   const isLater =
-    contents.writtenAt > (recorded?.writtenAt ?? changedBefore) || contents.receipt.changed_at > changedBefore;
+    metadata.writtenAt > (recorded?.writtenAt ?? changedBefore) || metadata.receipt.changed_at > changedBefore;
   if (!isRecorded && !isLater) return undefined;
-  const { writtenAt, columns, snapshot } = contents;
-  const { day: fileDay, rows_stored: rows } = contents.receipt;
+  const { writtenAt, columns, snapshot } = metadata;
+  const { day: fileDay, rows_stored: rows } = metadata.receipt;
   const { name: table } = snapshot === undefined ? EVENTS : USER_PROFILES;
   if (path !== filePath(fileDay, table)) return undefined;
-  return { file: { table, day: fileDay, path, rows, sha256, writtenAt, ...onDisk, columns }, contents };
+  return { file: { table, day: fileDay, path, rows, sha256, writtenAt, ...onDisk, columns }, metadata };
 }
 
-type FileContents = NonNullable<Awaited<ReturnType<typeof readContents>>>;
+type FileMetadata = NonNullable<Awaited<ReturnType<typeof readFileMetadata>>>;
 
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it. */
-async function readContents(engine: Engine, path: string) {
+async function readFileMetadata(engine: Engine, path: string) {
   try {
     const { receipt: text = '', table, writtenAt = '' } = await readMetadata(engine, path);
     const receipt = receiptOf(tryParseJson(text), path);
-    if ((await rowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
-    const columns = await describeFile(engine, path);
+    if ((await countRowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
+    const columns = await readColumnTypes(engine, path);
     const snapshot = table === undefined ? undefined : tableStateOf(tryParseJson(table), path);
     return { receipt, snapshot, writtenAt, columns };
   } catch (error) {

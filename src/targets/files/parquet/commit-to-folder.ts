@@ -5,14 +5,14 @@ import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
-import type { Change, FileChange, NewFile } from '../place-version.ts';
+import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import {
   type FolderFile,
   filePath,
   PROFILES_FILE,
   type RecordedFile,
   STATE_FILE,
-  serializeState,
+  serializeFolderState,
 } from './folder-state.ts';
 import { type FolderVersion, sizeAndTime } from './read-folder.ts';
 
@@ -29,7 +29,7 @@ const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXI
 export async function commitToFolder(
   localFiles: LocalFiles,
   before: FolderVersion,
-  change: Change,
+  change: PlaceChange,
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = localFiles;
@@ -37,15 +37,15 @@ export async function commitToFolder(
 
   /** Stores a version unless `_dfinery.json` has it. It keeps what is recorded of damaged files. */
   async function store(version: FolderVersion): Promise<FolderVersion> {
-    const { recorded, damaged } = version;
+    const { recorded, damagedPaths } = version;
     const files = new Map<string, RecordedFile>(version.files.map((file) => [file.path, file]));
-    for (const path of damaged) {
+    for (const path of damagedPaths) {
       const file = recorded.files.get(path);
       if (file !== undefined) files.set(path, { ...file, columns: undefined });
     }
-    const recordedProfiles = damaged.has(PROFILES_FILE) ? recorded.state.user_profiles : undefined;
+    const recordedProfiles = damagedPaths.has(PROFILES_FILE) ? recorded.state.user_profiles : undefined;
     const state = { ...version.state, user_profiles: version.state.user_profiles ?? recordedProfiles };
-    const text = serializeState({ state, files });
+    const text = serializeFolderState({ state, files });
     if (text === recorded.text) return version;
     checkHeld();
     await storage.write(STATE_FILE, text);
@@ -53,8 +53,8 @@ export async function commitToFolder(
   }
 
   /** Moves a new file into its place. */
-  async function put({ local, statistics: _statistics, ...file }: NewFile): Promise<FolderFile> {
-    await storage.putFile(local, file.path);
+  async function put({ localPath, statistics: _statistics, ...file }: NewFile): Promise<FolderFile> {
+    await storage.putFile(localPath, file.path);
     const onDisk = sizeAndTime(fullPath(file.path));
     if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
     return { ...file, ...onDisk };
@@ -69,12 +69,12 @@ export async function commitToFolder(
   }
 
   // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-  const announced = await store({ ...before, state: announcedState(before.state, change) });
+  const announcedVersion = await store({ ...before, state: announcedState(before.state, change) });
   const files = new Map(before.files.map((file) => [file.path, file]));
-  const damaged = new Set(before.damaged);
+  const damagedPaths = new Set(before.damagedPaths);
   const replace = async ({ day, table, file }: FileChange) => {
     const path = filePath(day, table);
-    damaged.delete(path);
+    damagedPaths.delete(path);
     files.delete(path);
     checkHeld();
     if (file === undefined) await remove(path);
@@ -85,14 +85,14 @@ export async function commitToFolder(
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
   for (const fileChange of change.files) await replace(fileChange);
   // 4. The state says what is there now.
-  return store({ ...announced, state: change.state, files: [...files.values()], damaged });
+  return store({ ...announcedVersion, state: change.state, files: [...files.values()], damagedPaths });
 }
 
 /**
  * The state before a change, with what must be known before its files change. That is its columns, the receipts of days
  * without a new file, and the length of the suppression list. So a day whose file is gone has no rows by its receipt.
  */
-function announcedState(before: PlaceState, { state: after, files }: Change): PlaceState {
+function announcedState(before: PlaceState, { state: after, files }: PlaceChange): PlaceState {
   const { columns, timezone } = after.events;
   const newPaths = new Set(files.flatMap(({ file }) => file?.path ?? []));
   const receipts = [...after.events.receipts.values()].filter(({ day }) => !newPaths.has(filePath(day, EVENTS.name)));
