@@ -87,29 +87,24 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   return { name, command, values, problem: problem?.withMessage(`${problem.message} See ${helpWords}.`) };
 }
 
-interface SplitLine {
-  /** Each option with its words. */
-  readonly options: Readonly<Record<string, unknown>>;
-  /** The words that belong to no option. */
-  readonly words: readonly string[];
-  readonly problem?: UserError;
-}
-
 const noCommand = (word: string): UserError =>
   Object.hasOwn(COMMANDS, word)
     ? configError(`the command comes first: write dfinery-elt ${word}, then its options.`)
     : unknownName('command', word, Object.keys(COMMANDS));
 
-/** What yargs makes of the words of a command line, without the command. */
-async function splitWords(argv: readonly string[], table: OptionTable): Promise<SplitLine> {
+/**
+ * What yargs makes of the words of a command line, without the command: each option with its words, and the words that
+ * belong to none.
+ */
+async function splitWords(argv: readonly string[], table: OptionTable) {
   try {
     const { _: positional, $0: _, ...options } = await declareOptions(newParser().fail(false), table).parseAsync(argv);
-    return { options, words: positional.map(String) };
+    return { options, words: positional.map(String), problem: undefined };
   } catch (error) {
     // yargs tells the name of the option after which words are missing.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
-    const problem = missingWord(error.message.replace(/^.*: /, ''), table);
-    return { options: { json: argv.includes('--json') }, words: [], problem };
+    const options: Record<string, unknown> = { json: argv.includes('--json') };
+    return { options, words: [], problem: missingWord(error.message.replace(/^.*: /, ''), table) };
   }
 }
 

@@ -1,5 +1,5 @@
-import { type FileHandle, open, rm } from 'node:fs/promises';
-import { codeOf, configError, EXIT, messageOf } from '../../base/errors.ts';
+import { open, rm } from 'node:fs/promises';
+import { configError, EXIT } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/show-people.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -36,9 +36,9 @@ export const command = defineCommand({
 
 type WriteLine = (line: string) => Promise<void>;
 
-/** Gives `work` a new file to write. The file stays only if all of it is on disk. */
+/** Gives `work` a new file (0600) to write; none is replaced. The file stays only if all of it is on disk. */
 async function withNewFile<T>(path: string, work: (write: WriteLine) => Promise<T>): Promise<T> {
-  const file = await newFile(path);
+  const file = await onDisk(path, open(path, 'wx', OWNER_FILE_MODE));
   try {
     const result = await work((line) => onDisk(path, file.writeFile(`${line}\n`)));
     await onDisk(path, file.datasync());
@@ -52,21 +52,11 @@ async function withNewFile<T>(path: string, work: (write: WriteLine) => Promise<
   }
 }
 
-/** Throws a UserError that names the file if its disk refuses the write. */
-async function onDisk(path: string, writing: Promise<void>): Promise<void> {
+/** Throws a UserError that names the file if the disk refuses what is done with it. */
+async function onDisk<T>(path: string, work: Promise<T>): Promise<T> {
   try {
-    await writing;
+    return await work;
   } catch (error) {
     throw diskError(error, { path });
-  }
-}
-
-/** Creates the output file (0600); refuses to replace an existing one. */
-async function newFile(path: string): Promise<FileHandle> {
-  try {
-    return await open(path, 'wx', OWNER_FILE_MODE);
-  } catch (error) {
-    const why = codeOf(error) === 'EEXIST' ? 'exists: give a new name' : `cannot be made: ${messageOf(error)}`;
-    throw configError(`The file ${path} ${why}.`, { cause: error, where: { file: path } });
   }
 }

@@ -14,8 +14,6 @@ import { describeSummary } from './summary.ts';
 const TIMEOUT_MS = 10_000;
 const TIMEOUT_WHEN_STOPPED_MS = 2_000;
 
-const isTerminated = ({ reason }: AbortSignal): boolean => reason instanceof Stopped && reason.signal === 'SIGTERM';
-
 /** The reasons to notify of a run, in sentences; empty for a run without anything unusual. */
 function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] {
   const { error, exit, columns_added, columns_widened, rescued_cells, implausible_days, next_from_date } = summary;
@@ -50,8 +48,9 @@ export async function notify(
 ): Promise<void> {
   const { clock, logger, signal } = context;
   const reasons = reasonsOf(summary, dayAt(clock.now()), historyDays).map(printable);
+  const isTerminated = signal.reason instanceof Stopped && signal.reason.signal === 'SIGTERM';
   // Whoever pressed Ctrl-C knows.
-  if (notifyUrl === undefined || reasons.length === 0 || (signal.aborted && !isTerminated(signal))) return;
+  if (notifyUrl === undefined || reasons.length === 0 || (signal.aborted && !isTerminated)) return;
   const command = printable(`sync ${place.target.name} ${place.path}`);
   const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, place))].join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
