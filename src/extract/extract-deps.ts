@@ -17,7 +17,7 @@ export interface ExtractDeps extends RunContext {
 }
 
 /** The zone of its datetimes, the columns that are dropped or hashed, and the people who are left out. */
-export interface ExportScannerOptions extends Pick<SourceConfig, 'timezone'> {
+interface ExportScannerOptions extends Pick<SourceConfig, 'timezone'> {
   readonly edits: ColumnEdits;
   readonly suppression?: Suppression | undefined;
 }

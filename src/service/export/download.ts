@@ -62,8 +62,6 @@ class Download<Output extends CheckedOutput> {
   readonly #refusals: ExportRefusal[] = [];
   /** Number of requests that were sent. */
   #exports = 0;
-  /** Number of refusals for the quota: they are no attempts. */
-  #waits = 0;
   /** Lengths of the bodies whose last line may be cut, in bytes. */
   readonly #cutLengths = new Set<number>();
 
@@ -88,10 +86,11 @@ class Download<Output extends CheckedOutput> {
   async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | ExportRefusal | undefined> {
     const { label } = this.#request;
     let answer = await this.#ask();
-    while (answer.kind === 'wait' && ++this.#waits < MAX_QUOTA_REFUSALS) answer = await this.#ask();
+    // A refusal for the quota is no attempt.
+    for (let asked = 1; answer.kind === 'wait' && asked < MAX_QUOTA_REFUSALS; asked++) answer = await this.#ask();
     switch (answer.kind) {
       case 'checked':
-        warnOfInvalidUtf8(answer, this.#request);
+        this.#warnOfInvalidUtf8(answer);
         return answer;
       case 'wait':
         return finalRefusal(answer, `${label}: ${answer.clause}. Asked ${MAX_QUOTA_REFUSALS} times`);
@@ -123,13 +122,19 @@ class Download<Output extends CheckedOutput> {
   /** `pause` in ms. */
   #logRetry(refusal: ExportRefusal, attempt: number, pause: number): void {
     const { label, logger } = this.#request;
-    const { code } = refusal;
     const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(refusal)}`;
-    logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, {
-      attempt,
-      cause: code,
-      pause_ms: pause,
-    });
+    const fields = { attempt, cause: refusal.code, pause_ms: pause };
+    logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
+  }
+
+  #warnOfInvalidUtf8({ scan }: CheckedBody): void {
+    const { label, logger } = this.#request;
+    const { cells, first } = scan.invalidUtf8;
+    if (first === undefined) return;
+    const message =
+      `${label}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
+      `first in row ${first.row}, column ${first.column}.`;
+    logger.warn('export.invalid_utf8', message, { cells, ...first });
   }
 
   /** Sends the request once and checks its body. A body that is broken or has no byte is a refusal. */
@@ -170,18 +175,6 @@ const withCode = ({ clause, code }: ExportRefusal): string => (clause.endsWith('
 
 /** A refusal after which only the next run may succeed. */
 const finalRefusal = (last: ExportRefusal, clause: string): ExportRefusal => ({ ...last, kind: 'retry', clause });
-
-function warnOfInvalidUtf8(
-  { scan }: CheckedBody,
-  { label, logger }: Pick<DownloadRequest<CheckedOutput>, 'label' | 'logger'>,
-): void {
-  const { cells, first } = scan.invalidUtf8;
-  if (first === undefined) return;
-  const message =
-    `${label}: bytes that are not valid UTF-8 are kept as U+FFFD, in ${plainCount(cells, 'cell')}, ` +
-    `first in row ${first.row}, column ${first.column}.`;
-  logger.warn('export.invalid_utf8', message, { cells, ...first });
-}
 
 /** The refusal that a body stands for, which could not be checked to its end. Throws any other error. */
 function refusalOf(error: unknown): ExportRefusal {
