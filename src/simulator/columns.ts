@@ -3,7 +3,7 @@ import { startOf } from '../base/days.ts';
 import type { Random } from '../base/runtime.ts';
 import { type EventRow, fullStamp, ITEM_EVENTS, shortStamp } from './events.ts';
 import { drawBirthday, memberNumber } from './people.ts';
-import { drawNumber, drawOne, hashText, hex8 } from './random.ts';
+import { drawFrom, drawNumber, hashText, hex8 } from './random.ts';
 
 type DrawText = (row: EventRow, random: Random) => string;
 
@@ -11,7 +11,7 @@ type DrawText = (row: EventRow, random: Random) => string;
 export interface Column {
   readonly name: string;
   /** Hash of the name: a seed, so that the cells of one row do not depend on each other. */
-  readonly salt: number;
+  readonly seed: number;
   readonly draw: DrawText;
   /** True for a column that is in every export, whatever `properties` has. */
   readonly isSystem: boolean;
@@ -28,7 +28,7 @@ export interface Column {
 const oneOf =
   (texts: readonly string[]): DrawText =>
   (_row, random) =>
-    drawOne(random, texts);
+    drawFrom(random, texts);
 
 /** Draws one of `count` numbers from `least` on, with leading zeros up to a width. */
 const number =
@@ -45,14 +45,14 @@ const stamp =
 /** Draws an amount in the forms of the provider's doubles: whole, with a fraction, or large with an exponent. */
 const amount: DrawText = (_row, random) => {
   const whole = 100 + drawNumber(random, 90_000);
-  return drawOne(random, [`${whole}00`, `${whole}00`, `${whole}.5`, `${1 + (whole % 8)}.${1 + (whole % 9)}E7`]);
+  return drawFrom(random, [`${whole}00`, `${whole}00`, `${whole}.5`, `${1 + (whole % 8)}.${1 + (whole % 9)}E7`]);
 };
 
 /** Draws whole numbers on one day, numbers with a fraction on the next, text on the third. */
 const level: DrawText = ({ day }, random) => {
   const turn = (startOf(day) / DAY_MS) % 3;
   const digit = drawNumber(random, 10);
-  return [`${digit}`, `${digit}.25`, drawOne(random, ['silver', 'gold', '7', '다이아'])][turn];
+  return [`${digit}`, `${digit}.25`, drawFrom(random, ['silver', 'gold', '7', '다이아'])][turn];
 };
 
 const digitsOf = ({ day }: EventRow): string => day.replaceAll('-', '');
@@ -179,6 +179,6 @@ const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column
 export const COLUMNS: readonly Column[] = Object.entries(DEFINITIONS)
   .map(([name, definition]) => {
     const rules = { isSystem: false, isOfItem: false, share: 1, dayShare: 1, ...definition };
-    return { name, salt: hashText(name), ...rules };
+    return { name, seed: hashText(name), ...rules };
   })
   .sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS } from '../base/clock.ts';
 import { type Day, startOf } from '../base/days.ts';
 import { USERS, unifiedId } from './people.ts';
-import { drawNumber, drawOne, mix, seededRandom } from './random.ts';
+import { drawFrom, drawNumber, mix, seededRandom } from './random.ts';
 
 /** Hours ahead of UTC of the service: its days begin there, and its datetimes are written so. */
 export const ZONE_HOURS = 9;
@@ -84,7 +84,7 @@ export function* eventsOf(day: Day, count: number, serviceId: string): Generator
   for (let index = 0; index < count; index++) {
     const hash = mix(dayHash, index);
     const random = seededRandom(hash, 0);
-    const { name: kind, maxItems } = drawOne(random, WEIGHTED_KINDS);
+    const { name: kind, maxItems } = drawFrom(random, WEIGHTED_KINDS);
     // Some users have far more events than others.
     const user = Math.floor(random() ** 2 * USERS);
     const server = startOf(day) - ZONE_HOURS * HOUR_MS + Math.floor(((index + random()) / count) * DAY_MS);

@@ -4,7 +4,7 @@ import { isObject } from '../base/json.ts';
 import { allows, cellText, type Dataset, type NameFilter, type RowQuery } from './dataset.ts';
 import { ZONE_HOURS } from './events.ts';
 import { PROFILE_PROPERTIES } from './people.ts';
-import { type Exchange, fail, retryAfter, type SimulatedService } from './service.ts';
+import { answerFailure, type Exchange, retryAfter, type SimulatedService } from './service.ts';
 
 /** How many days back a day can be exported. */
 const HISTORY_DAYS = 30;
@@ -37,7 +37,7 @@ async function serveCsv(
   const { service, res, req } = exchange;
   const { scenario, clock } = service;
   const hasToken = req.headers.authorization === `Bearer ${scenario.export_token}`;
-  if (!hasToken || exchange.serviceId !== scenario.service_id) return fail(exchange, 401, MESSAGES[401]);
+  if (!hasToken || exchange.serviceId !== scenario.service_id) return answerFailure(exchange, 401, MESSAGES[401]);
   if (!service.takeExport()) return refuse(exchange, 429);
   const plannedAnswer = service.takePlannedAnswer(operation);
   await clock.sleep(plannedAnswer?.latency_ms ?? 0, exchange.closed);
@@ -47,7 +47,7 @@ async function serveCsv(
     lines = linesOf(exchange);
   } catch (error) {
     if (!(error instanceof BadRequest)) throw error;
-    return fail(exchange, 400, error.message, service.limitHeaders());
+    return answerFailure(exchange, 400, error.message, service.limitHeaders());
   }
   res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...service.limitHeaders() });
   for (const chunk of chunksOf(lines)) {
@@ -59,7 +59,7 @@ async function serveCsv(
 /** Answers with a failure, its usual message, and the headers of the limit. */
 function refuse(exchange: Exchange, status: number, retryAfterSeconds?: number): void {
   const headers = { ...exchange.service.limitHeaders(), ...retryAfter(retryAfterSeconds) };
-  fail(exchange, status, MESSAGES[status] ?? 'unknown_error', headers);
+  answerFailure(exchange, status, MESSAGES[status] ?? 'unknown_error', headers);
 }
 
 /** Reads the body of an export of events as the service would. Throws a BadRequest. */

@@ -1,6 +1,6 @@
 import { DAY_MS } from '../base/clock.ts';
 import type { Random } from '../base/runtime.ts';
-import { drawNumber, drawOne, hashText, hex8, mix, seededRandom } from './random.ts';
+import { drawFrom, drawNumber, hashText, hex8, mix, seededRandom } from './random.ts';
 
 /** Number of users, each with a profile. */
 export const USERS = 2_000;
@@ -17,13 +17,13 @@ export const drawBirthday = (random: Random): string =>
 /** The attributes of a profile: the share of profiles that have it, and how its text is drawn. */
 const ATTRIBUTES: Readonly<Record<string, { readonly share: number; readonly draw: (random: Random) => string }>> = {
   df_birth: { share: 0.6, draw: drawBirthday },
-  df_gender: { share: 0.8, draw: (random) => drawOne(random, ['F', 'M']) },
-  df_membership: { share: 0.5, draw: (random) => drawOne(random, ['basic', 'gold', 'VIP']) },
+  df_gender: { share: 0.8, draw: (random) => drawFrom(random, ['F', 'M']) },
+  df_membership: { share: 0.5, draw: (random) => drawFrom(random, ['basic', 'gold', 'VIP']) },
   df_name: {
     share: 0.9,
-    draw: (random) => drawOne(random, ['김민수', '이서연', '박지훈', 'Anna Lee', 'O\'Neill, "Jo"']),
+    draw: (random) => drawFrom(random, ['김민수', '이서연', '박지훈', 'Anna Lee', 'O\'Neill, "Jo"']),
   },
-  favourite_colour: { share: 0.2, draw: (random) => drawOne(random, ['빨강', 'navy', '#00ff00']) },
+  favourite_colour: { share: 0.2, draw: (random) => drawFrom(random, ['빨강', 'navy', '#00ff00']) },
 };
 
 /** The columns that a filter of properties selects from. */

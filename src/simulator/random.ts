@@ -29,6 +29,6 @@ export function seededRandom(a: number, b: number): Random {
 /** Draws a whole number from 0 to below `count`. */
 export const drawNumber = (random: Random, count: number): number => Math.floor(random() * count);
 
-export const drawOne = <T>(random: Random, values: readonly T[]): T => values[drawNumber(random, values.length)];
+export const drawFrom = <T>(random: Random, values: readonly T[]): T => values[drawNumber(random, values.length)];
 
 export const hex8 = (hash: number): string => hash.toString(16).padStart(8, '0');

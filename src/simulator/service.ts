@@ -78,7 +78,12 @@ export function answerJson({ res }: Exchange, status: number, value: unknown, he
 }
 
 /** Answers with a failure in the provider's form. */
-export function fail(exchange: Exchange, status: number, message: string, headers: Record<string, string> = {}): void {
+export function answerFailure(
+  exchange: Exchange,
+  status: number,
+  message: string,
+  headers: Record<string, string> = {},
+): void {
   answerJson(exchange, status, { result: 'fail', message }, headers);
 }
 

@@ -11,7 +11,7 @@ import { tryParseJson } from '../base/json.ts';
 import { serveDelete } from './delete.ts';
 import { serveExport, serveProfiles } from './export.ts';
 import { parseScenario, type Scenario } from './scenario.ts';
-import { type Exchange, fail, SimulatedService } from './service.ts';
+import { answerFailure, type Exchange, SimulatedService } from './service.ts';
 
 export interface Simulator {
   readonly url: string;
@@ -70,8 +70,8 @@ async function serveRequest(service: SimulatedService, req: IncomingMessage, res
     const isJson = /^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '');
     const body = isJson ? tryParseJson(text) : undefined;
     const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), closed: connection.signal };
-    if (serve === undefined) return fail(exchange, 404, 'not_found');
-    if (req.method !== 'POST') return fail(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
+    if (serve === undefined) return answerFailure(exchange, 404, 'not_found');
+    if (req.method !== 'POST') return answerFailure(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
     await serve(exchange);
   } catch {
     // The client is gone, its request was too large, or the simulator has a defect. The service never answers so.

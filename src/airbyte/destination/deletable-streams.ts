@@ -3,7 +3,7 @@ import { isObject } from '../../base/json.ts';
 import type { DestinationConfig } from '../../config/destination.ts';
 import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 
-type Scope = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 'streams'>;
+type StreamRules = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 'streams'>;
 
 /**
  * The streams of the configured catalog, by `streamKey`. Throws one config failure that lists every problem of every
@@ -11,21 +11,18 @@ type Scope = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 's
  */
 export function requireDeletableStreams(
   catalog: readonly ConfiguredStream[],
-  scope: Scope,
+  rules: StreamRules,
 ): ReadonlyMap<string, ConfiguredStream> {
   const problems = catalog.flatMap((stream) =>
-    problemsOf(stream, scope).map((problem) => `stream ${stream.descriptor.name}: ${problem}`),
+    [...modeProblems(stream), ...schemaProblems(stream, rules)].map(
+      (problem) => `stream ${stream.descriptor.name}: ${problem}`,
+    ),
   );
   if (problems.length > 0) {
     throw configError(`Nothing was deleted: the connection's streams cannot be used: ${problems.join('; ')}.`);
   }
   return new Map(catalog.map((stream) => [streamKey(stream.descriptor), stream]));
 }
-
-const problemsOf = (stream: ConfiguredStream, scope: Scope): string[] => [
-  ...modeProblems(stream),
-  ...schemaProblems(stream, scope),
-];
 
 function modeProblems({ destinationSyncMode: mode, ...stream }: ConfiguredStream): string[] {
   if (mode !== 'append' && mode !== 'append_dedup') {
@@ -37,8 +34,8 @@ function modeProblems({ destinationSyncMode: mode, ...stream }: ConfiguredStream
   return ['a refresh that removes what was there (minimum_generation_id above 0) has no meaning for deletions'];
 }
 
-function schemaProblems({ descriptor, properties }: ConfiguredStream, scope: Scope): string[] {
-  const { externalIdField: idField, requestedAtField: timeField, streams } = scope;
+function schemaProblems({ descriptor, properties }: ConfiguredStream, rules: StreamRules): string[] {
+  const { externalIdField: idField, requestedAtField: timeField, streams } = rules;
   if (!properties.has(idField)) return [`its schema has no property ${JSON.stringify(idField)} (external_id_field)`];
   const problems: string[] = [];
   if (!isStringSchema(properties.get(idField))) {

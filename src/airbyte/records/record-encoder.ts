@@ -31,7 +31,7 @@ const END = Buffer.from('}}}\n');
 const LINES_BYTES = 1 << 20;
 
 /** The lines that are written next. */
-export class Lines {
+export class LineBuffer {
   bytes = new Uint8Array(LINES_BYTES);
   /** Index of the next byte. */
   at = 0;
@@ -88,14 +88,14 @@ export class RecordEncoder {
   readonly #text = new CellText();
   readonly #time = new CivilTime();
   readonly #written: WrittenStream;
-  readonly #lines: Lines;
+  readonly #lines: LineBuffer;
 
   /** `zone`: that of datetimes that name none. `lines` get the records. */
   constructor(
     { name, schemas }: RecordStream,
     { columns }: Pick<SpoolFile, 'columns'>,
     { zone, emittedAt }: { readonly zone: Zone | undefined; readonly emittedAt: number },
-    lines: Lines,
+    lines: LineBuffer,
     written: WrittenStream,
   ) {
     const { selection, ownProperties } = STREAMS[name];

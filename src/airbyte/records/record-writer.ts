@@ -11,7 +11,7 @@ import { RowReader } from '../../cells/csv/row-reader.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
-import { Lines, RecordEncoder, type WrittenStream } from './record-encoder.ts';
+import { LineBuffer, RecordEncoder, type WrittenStream } from './record-encoder.ts';
 import { RowKey } from './row-key.ts';
 import { type RecordStream, STREAMS } from './streams.ts';
 
@@ -43,7 +43,7 @@ export async function writeRecords(
   const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
   const eventRowFlags = needsEventRows ? await flagEventRows(day, signal) : undefined;
   const rowsById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
-  const lines = new Lines();
+  const lines = new LineBuffer();
   let row = 0;
   for (const file of day.files) {
     const key = new RowKey(file.columns, idColumn, rowsById);

@@ -65,7 +65,7 @@ export class EventStream {
    * Writes the state that goes with the records of a day just written: an `ExportState`, the receipts of the last days,
    * and the keys of a refresh.
    */
-  async advance(receipt: Receipt, recordCount: number): Promise<void> {
+  async writeState(receipt: Receipt, recordCount: number): Promise<void> {
     const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
     const refresh = this.plan.refresh && { ...this.plan.refresh, refreshed_through: receipt.day };
     this.#state = {

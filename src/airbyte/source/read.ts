@@ -84,7 +84,7 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   const now = deps.clock.now();
   const streams: EventStream[] = [];
   for (const output of outputs) {
-    const plan = await output.attempt(() => planStream(output.configured, states.get(output.key), deps.config, now));
+    const plan = await output.attempt(() => planStream(output.stream, states.get(output.key), deps.config, now));
     if (plan !== undefined) streams.push(new EventStream(output, plan, { ...deps, logger }));
   }
   for (const stream of streams) await stream.start();
@@ -117,7 +117,7 @@ async function takeDay(result: DayResult, streams: readonly EventStream[], deps:
   if (result.kind === 'downloaded') {
     const { checkedDay } = result;
     const recordCounts = await writeDay(checkedDay, takers, deps);
-    for (const [i, stream] of takers.entries()) await stream.advance(checkedDay.receipt, recordCounts[i]);
+    for (const [i, stream] of takers.entries()) await stream.writeState(checkedDay.receipt, recordCounts[i]);
     await removeFiles(checkedDay.files);
   }
   for (const stream of streams) if (stream.wants(day)) await stream.completeAfter(day);

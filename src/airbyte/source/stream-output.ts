@@ -8,7 +8,7 @@ import { RESCUED } from '../records/streams.ts';
 
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
 export class StreamOutput {
-  readonly configured: ConfiguredStream;
+  readonly stream: ConfiguredStream;
   /** JSON schemas of the properties that are sent; undefined for one that only the primary key names. */
   readonly schemas: ReadonlyMap<string, unknown>;
   /** One text for name and namespace. */
@@ -20,29 +20,29 @@ export class StreamOutput {
   #lastState: object | undefined;
   readonly #loggedColumns = new Set<string>();
 
-  constructor(configured: ConfiguredStream, context: VerbContext) {
-    const { descriptor, primaryKey, properties } = configured;
-    this.configured = configured;
+  constructor(stream: ConfiguredStream, context: VerbContext) {
+    const { descriptor, primaryKey, properties } = stream;
+    this.stream = stream;
     this.key = streamKey(descriptor);
     this.schemas = new Map([...primaryKey.map((name): [string, unknown] => [name, undefined]), ...properties]);
     this.#context = context;
   }
 
   get name(): string {
-    return this.configured.descriptor.name;
+    return this.stream.descriptor.name;
   }
 
   /** Sets `isRunning`, too. `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
   writeStatus(status: StreamStatus, waitingUntil?: number): Promise<void> {
     this.isRunning = status === 'STARTED' || status === 'RUNNING';
     const { writer, clock } = this.#context;
-    return writer.write(statusMessage(this.configured.descriptor, status, clock.now(), waitingUntil));
+    return writer.write(statusMessage(this.stream.descriptor, status, clock.now(), waitingUntil));
   }
 
   /** `recordCount`: records since the state before. */
   writeState(state: object, recordCount: number): Promise<void> {
     this.#lastState = state;
-    return this.#context.writer.write(stateMessage(this.configured.descriptor, state, recordCount));
+    return this.#context.writer.write(stateMessage(this.stream.descriptor, state, recordCount));
   }
 
   /** Gives the platform a sign of life: the status and the last state again. */
@@ -53,7 +53,7 @@ export class StreamOutput {
     if (state === undefined || !this.isRunning) return;
     const repeated =
       waitingUntil === undefined ? state : { ...state, waiting_until: new Date(waitingUntil).toISOString() };
-    await this.#context.writer.write(stateMessage(this.configured.descriptor, repeated, 0));
+    await this.#context.writer.write(stateMessage(this.stream.descriptor, repeated, 0));
   }
 
   /** Logs the cells of a day that did not fit, and the columns that are not sent, once each. */
@@ -95,7 +95,7 @@ export class StreamOutput {
     if (signal.aborted || !(error instanceof UserError)) throw error;
     this.failure = error;
     if (!this.isRunning) await this.writeStatus('STARTED');
-    await writer.write(errorTrace(error, clock.now(), redactor.mask, this.configured.descriptor));
+    await writer.write(errorTrace(error, clock.now(), redactor.mask, this.stream.descriptor));
     await this.writeStatus('INCOMPLETE');
   }
 }

@@ -14,9 +14,8 @@ import {
   whole,
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { CANARY } from '../../support/service/service.ts';
+import { CANARY, recorder } from '../../support/service/service.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
-import { silentLogger } from '../../support/silent-logger.ts';
 import { until } from '../../support/wait.ts';
 
 const SIGNAL = new AbortController().signal;
@@ -39,7 +38,7 @@ interface Given {
 const probeAt = (baseUrl: string, { clock, ...more }: Given = {}, signal = SIGNAL) =>
   checkService(
     { baseUrl, serviceId: SERVICE_ID, exportToken: new Secret(CANARY), ...more },
-    { clock: clock ?? { ...systemClock, now: () => NOW }, logger: silentLogger, env: {}, signal },
+    { clock: clock ?? { ...systemClock, now: () => NOW }, logger: recorder().logger, env: {}, signal },
   );
 
 async function probe(script: Script, options = {}) {

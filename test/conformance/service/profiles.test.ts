@@ -7,7 +7,7 @@ import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE } from '../../../src/servic
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { LeapingClock } from '../../support/clock.ts';
 import { validateRequest, validateResponse } from '../../support/service/openapi.ts';
-import { silentLogger } from '../../support/silent-logger.ts';
+import { recorder } from '../../support/service/service.ts';
 
 const CSV = 'df_external_id,df_name,df_unified_id\nA-1,"Kim, Minsu",u1\n,,u2\n';
 
@@ -66,7 +66,7 @@ async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
     };
     return { write };
   };
-  const deps = { service, clock, random: () => 0.5, logger: silentLogger, signal, open };
+  const deps = { service, clock, random: () => 0.5, logger: recorder().logger, signal, open };
   return { result: await downloadProfiles(request, deps), text };
 }
 

@@ -1,9 +1,18 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import * as forms from '../../support/column-types.ts';
-import { ORDERS_OF_THREE } from '../../support/orders.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';
+
+/** Every order of three days. */
+const ORDERS_OF_THREE = [
+  [0, 1, 2],
+  [0, 2, 1],
+  [1, 0, 2],
+  [1, 2, 0],
+  [2, 0, 1],
+  [2, 1, 0],
+] as const;
 
 const RUNS = 2;
 const DAYS = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
