@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
@@ -161,34 +161,6 @@ describe('a DuckDB file', () => {
   it('on a disk that fails is not called damaged', () => {
     expect(isDamagedBlock(new Error('IO Error: Could not read from file "x": Input/output error'))).toBe(false);
     expect(isDamagedBlock(new Error('IO Error: Corrupt database file: computed checksum 1'))).toBe(true);
-  });
-
-  it('records runs, oldest first', async () => {
-    const sink = await duckdb.open(place.place, place.options());
-    const run = {
-      began: '2026-02-01T00:00:00.000Z',
-      ended: '2026-02-01T00:01:00.000Z',
-      exitCode: 0,
-      cause: null,
-      version: '1',
-      rows: 1,
-      days: 1,
-      exports: 1,
-      bytes: 9,
-    };
-    await sink.recordRun(run);
-    expect(existsSync(place.place)).toBe(false);
-    await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
-    await sink.recordRun(run);
-    await sink.recordRun({ ...run, began: '2026-02-02T00:00:00.000Z', exitCode: 3, cause: 'no network.' });
-    await sink.close();
-    expect((await place.state())?.lastRun).toEqual({
-      ...run,
-      began: '2026-02-02T00:00:00.000Z',
-      exitCode: 3,
-      cause: 'no network.',
-    });
-    expect(await place.read('SELECT exit_code FROM _dfinery_runs')).toEqual([{ exit_code: 0 }, { exit_code: 3 }]);
   });
 
   it('does not reach other files by views that others left in it', async () => {

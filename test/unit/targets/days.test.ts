@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
+import { filesBelow, Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
 const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
 
@@ -101,6 +101,21 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
     await agrees();
+  });
+
+  it('keeps its last run, but not a first run that stored nothing', async () => {
+    const run = { began: '2026-02-01T00:00:00.000Z', ended: '2026-02-01T00:01:00.000Z', exitCode: 3, cause: 'why' };
+    const lastRun = { ...run, version: '1', rows: 0, days: 0, exports: 1, bytes: 5 };
+    const recordRun = async () => {
+      const sink = await place.target.open(place.place, place.options());
+      await sink.recordRun(lastRun);
+      await sink.close();
+    };
+    await recordRun();
+    expect([await place.state(), filesBelow(place.place)]).toEqual([undefined, []]);
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await recordRun();
+    expect(await place.state()).toMatchObject({ lastRun });
   });
 
   it('lets those read who may read its folder, and nobody look into the folder of runs', async () => {

@@ -356,18 +356,4 @@ describe('a Parquet folder', () => {
     await sink.close();
     expect(await place.state()).toMatchObject({ lastRun: LAST_RUN });
   });
-
-  it('keeps the last run in its state, but not a first run that stored nothing', async () => {
-    const recordRun = async () => {
-      const sink = await place.target.open(place.place, place.options());
-      await sink.recordRun(LAST_RUN);
-      await sink.close();
-    };
-    await recordRun();
-    expect([await place.state(), filesBelow(place.place)]).toEqual([undefined, []]);
-    await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    await recordRun();
-    rmSync(fileOf(D1));
-    expect(await place.state()).toMatchObject({ lastRun: LAST_RUN });
-  });
 });
