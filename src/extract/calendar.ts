@@ -1,4 +1,3 @@
-import { HOUR_MS } from '../base/clock.ts';
 import { addDays, type Day, dayAt, daysBetween } from '../base/days.ts';
 
 const EASTERNMOST_HOURS = 14;
@@ -18,9 +17,6 @@ export function todayIn(timezone: string | undefined, now: number): Day {
 
 /** The last day that is over: it has ended at UTC−12. */
 export const lastDayOver = (now: number): Day => addDays(earliestToday(now), -1);
-
-/** The last day that has been over for at least `hours`. */
-export const lastDayOverFor = (now: number, hours: number): Day => lastDayOver(now - hours * HOUR_MS);
 
 /** The oldest day that the service most likely still exports. */
 export const oldestExportedDay = (now: number, historyDays: number): Day => addDays(dayAt(now), -historyDays);

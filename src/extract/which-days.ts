@@ -1,11 +1,12 @@
 // Which days a run reads, from its state, receipts, configuration and time.
 
+import { HOUR_MS } from '../base/clock.ts';
 import { addDays, type Day, daysOf, earlierOf, laterOf, nameDays } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { lastDayOver, lastDayOverFor, latestToday, oldestExportedDay, todayIn } from './calendar.ts';
+import { lastDayOver, latestToday, oldestExportedDay, todayIn } from './calendar.ts';
 import { hasOtherFilters, type PriorReceipt, type PriorReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
 import { fingerprintsOf, type RequestFingerprints, type RequestSettings } from './export-request.ts';
@@ -118,7 +119,7 @@ function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportS
 }
 
 function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
-  const latest = appends === true ? lastDayOverFor(now, settings.settleHours) : todayIn(settings.timezone, now);
+  const latest = appends === true ? lastDayOver(now - settings.settleHours * HOUR_MS) : todayIn(settings.timezone, now);
   const end = to ?? settings.endDate;
   if (from !== undefined && end !== undefined && from > end) {
     const limit = to === undefined ? 'end_date' : '--to';

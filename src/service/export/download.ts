@@ -34,8 +34,6 @@ const BACKOFF: Backoff = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
 const MAX_QUOTA_REFUSALS = 50;
 /** Answers that may mean "too large" before it is taken for that. */
 const TOO_LARGE_AFTER = 3;
-/** The code of a body whose last line may be cut. */
-const LAST_LINE = 'last_line';
 
 /**
  * Sends an export, with pauses, until its answer is final. Throws what `open` and its output throw, and UserErrors of
@@ -166,7 +164,7 @@ class Download<Output extends CheckedOutput> {
     const isFirst = this.#cutLengths.size === 0;
     this.#cutLengths.add(body.bytes);
     const clause = isFirst ? 'its last line may be cut' : 'it is not complete: each download ends elsewhere';
-    return { kind: 'retry', code: LAST_LINE, clause };
+    return { kind: 'retry', code: 'last_line', clause };
   }
 }
 

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
@@ -146,6 +148,18 @@ describe('the verdict on one minimal export', () => {
     await until(() => server?.requests.length === 1);
     clock.pass(4_999);
     expect(await probing).toMatchObject({ kind: 'usable', code: 'slow' });
+  });
+
+  it('is for later where no connection comes about, TLS included', async () => {
+    const silent = createServer();
+    await once(silent.listen(0, '127.0.0.1'), 'listening');
+    const clock = new ManualClock();
+    const probing = probeAt(`https://127.0.0.1:${(silent.address() as AddressInfo).port}`, { clock });
+    const [socket] = (await once(silent, 'connection')) as [Socket];
+    clock.pass(3_999);
+    expect(await probing).toMatchObject({ kind: 'later', code: 'connect_timeout' });
+    socket.destroy();
+    silent.close();
   });
 
   it('rejects with the reason of an abort', async () => {
