@@ -105,11 +105,6 @@ async function loadInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  const summary = (): Summary => {
-    const done = summaryOf(plan, load.counts, (clock.now() - began) / 1_000);
-    // A stream has no cursor.
-    return stateful === undefined ? { ...done, next_from_date: null } : done;
-  };
   if (config.userProfiles && stateful === undefined)
     logger.warn('profiles.none', 'This target has no table of user profiles.');
   // The days are loaded also where the profiles failed.
@@ -123,12 +118,16 @@ async function loadInto(
     }
     if (profilesError) throw profilesError;
   };
+  let error: unknown;
   try {
     await withProgress(progress, loadAll, context);
-  } catch (error) {
-    return failedRun(summary(), error, context);
+  } catch (thrown) {
+    error = thrown;
   } finally {
     await service.close();
   }
-  return { summary: summary() };
+  const done = summaryOf(plan, load.counts, (clock.now() - began) / 1_000);
+  // A stream has no cursor.
+  const summary = stateful === undefined ? { ...done, next_from_date: null } : done;
+  return error === undefined ? { summary } : failedRun(summary, error, context);
 }
