@@ -72,9 +72,13 @@ export class DeletionClient {
       { identity: { external_id: externalId }, request_datetime: new Date(clock.now()).toISOString() },
     );
     try {
-      return await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
-        this.#exchange(request, timedSignal, isAddressProven),
+      const { status, headers, body } = await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
+        this.#exchange(request, timedSignal),
       );
+      const about = { host: this.#transport.host, isAddressProven: isAddressProven() };
+      const traits = deletionTraits(status, body, about);
+      const { kind, code = traits.code ?? `http_${status}`, text } = firstMatch(DELETION_OUTCOMES, traits);
+      return { kind, code, status, message: text, limits: readLimits(headers, clock.now()) };
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
@@ -82,21 +86,13 @@ export class DeletionClient {
     }
   }
 
-  async #exchange(
-    request: OutgoingRequest,
-    signal: AbortSignal,
-    isAddressProven: () => boolean,
-  ): Promise<DeletionAnswer> {
+  async #exchange(request: OutgoingRequest, signal: AbortSignal) {
     const answer = await this.#transport.send(request, signal);
     try {
       const { status, headers } = answer;
       // A failure counts by its status, also one whose body cannot be read.
       const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
-      const about = { host: this.#transport.host, isAddressProven: isAddressProven() };
-      const traits = deletionTraits(status, body.toString(), about);
-      const { kind, code = traits.code ?? `http_${status}`, text } = firstMatch(DELETION_OUTCOMES, traits);
-      const limits = readLimits(headers, this.#options.clock.now());
-      return { kind, code, status, message: text, limits };
+      return { status, headers, body: body.toString() };
     } finally {
       answer.close();
     }
