@@ -23,10 +23,10 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
   if (message !== undefined) writer.writeLog({ level: 'warn', event: 'tls.strict', message });
   process.on('uncaughtException', (error) => ending.abort(error));
   process.on('unhandledRejection', (error) => ending.abort(error));
-  await runUntilStopped(async (signal) => {
+  await runUntilStopped(async (stopped) => {
+    const signal = AbortSignal.any([stopped, ending.signal]);
     const code = await runConnector(connector, {
-      words: process.argv.slice(2),
-      ending,
+      args: process.argv.slice(2),
       writer,
       input: { [Symbol.asyncIterator]: () => stdinUntil(signal) },
       clock: systemClock,
@@ -34,7 +34,7 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
       random: systemRandom,
       signal,
     });
-    if (!signal.aborted) endNow(code);
+    if (!stopped.aborted) endNow(code);
   }, systemClock);
 }
 

@@ -10,29 +10,24 @@ import { parseConfiguredCatalog, parseSavedStates } from './catalog-and-states.t
 import type { Connector, VerbContext } from './connector.ts';
 import { connectionStatus, errorTrace } from './messages.ts';
 
-/**
- * Time (ms) that work may take to close after an error that nobody caught, or after stdout was closed. The deletions
- * in `erasure/requests.ts` get less.
- */
+/** Time (ms) that work may take to close after an abort. The deletions in `erasure/requests.ts` get less. */
 const CLOSING_MS = 4_000;
 
 /** What a connector needs of its process. */
 interface ConnectorIo extends Pick<VerbContext, 'writer' | 'input' | 'clock' | 'env' | 'random' | 'signal'> {
-  readonly words: readonly string[];
-  /** Ends the run when it is aborted: by an error that nobody caught, or by a closed stdout. */
-  readonly ending: AbortController;
+  /** The command line, without the program. */
+  readonly args: readonly string[];
 }
 
 /**
  * Runs one verb and returns the exit code. Failures are reported as the protocol requires, and all output is flushed.
  */
 export async function runConnector(connector: Connector, io: ConnectorIo): Promise<number> {
-  const { writer, ending, clock } = io;
+  const { writer, signal, clock } = io;
   const redactor = new Redactor();
-  const signal = AbortSignal.any([io.signal, ending.signal]);
   let code: number = EXIT.done;
   try {
-    await untilAborted(ending.signal, clock, runVerb(connector, io, redactor, signal));
+    await untilAborted(signal, clock, runVerb(connector, io, redactor));
     signal.throwIfAborted();
   } catch (error) {
     code = EXIT.failed;
@@ -44,15 +39,14 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
   );
 }
 
-async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor, signal: AbortSignal): Promise<void> {
-  const { words, writer } = io;
+async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor): Promise<void> {
+  const { args, writer, signal } = io;
   const { mask } = redactor;
-  const { verb, isDebug, configPath, catalogPath, statePath } = parseArguments(words, connector);
+  const { verb, isDebug, configPath, catalogPath, statePath } = parseArguments(args, connector);
   try {
     const run = await connector[verb].load();
     const answer = await run({
       ...io,
-      signal,
       redactor,
       logger: createLogger(writer.writeLog, isDebug ? 'debug' : 'info', mask),
       rawConfig: configPath && readAndMaskConfig(configPath, redactor),

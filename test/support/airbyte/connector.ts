@@ -153,14 +153,13 @@ export async function runInProcess(
   });
   const ending = new AbortController();
   const code = await runConnector(connector, {
-    words,
+    args: words,
     writer: new MessageWriter(out, (error) => ending.abort(error)),
     input: Readable.from(input.map((line) => (typeof line === 'string' ? Buffer.from(`${line}\n`) : line))),
     clock,
     env,
     random: () => 0.5,
-    signal,
-    ending,
+    signal: AbortSignal.any([signal, ending.signal]),
   });
   return new Output(Buffer.concat(parts).toString(), code);
 }

@@ -36,14 +36,13 @@ async function check(
   const code = await runConnector(
     { spec: { files: [], load }, check: { files: ['config'], load }, discover: { files: ['config'], load } },
     {
-      words,
+      args: words,
       writer: new MessageWriter(out, (error) => ending.abort(error)),
       input: Writable.prototype as never,
       clock: systemClock,
       env: {},
       random: systemRandom,
-      signal: new AbortController().signal,
-      ending,
+      signal: ending.signal,
     },
   );
   const messages = said.join('').split('\n').filter(Boolean);
