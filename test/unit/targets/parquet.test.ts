@@ -94,7 +94,7 @@ describe('a Parquet folder', () => {
     const copyOf = (day: string) => join(place.dir, `copy-${day}.parquet`);
     beforeEach(async () => {
       await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }]), place.of(D2, [{ id: 'b' }])]]);
-      cpSync(fileOf(D1), copyOf(D1));
+      cpSync(fileOf(D1), copyOf(D1), { preserveTimestamps: true });
     });
 
     /** Puts an older file of the first day back, or bytes that are no Parquet. */
@@ -157,11 +157,14 @@ describe('a Parquet folder', () => {
       rows.mockRestore();
     });
 
-    it('takes a damaged file for whole again once its copy is back', async () => {
+    it('takes a damaged file for whole again once its copy is back, and gives it the columns of later days', async () => {
       await harm('no Parquet');
-      await place.load([[place.of(D3, [{ id: 'c' }])]]);
-      cpSync(copyOf(D1), fileOf(D1));
+      const later = () => place.load([[place.of(D3, [{ id: 'c', more: '1' }])]]);
+      await later();
+      cpSync(copyOf(D1), fileOf(D1), { preserveTimestamps: true });
       expect((await place.verify()).differences).toEqual([]);
+      await later();
+      expect(await query(':memory:', `SELECT more FROM '${fileOf(D1)}'`)).toEqual([{ more: null }]);
     });
 
     it.each(['cut off', 'an older copy'])('names profiles that are %s until a snapshot replaces them', async (how) => {
@@ -297,6 +300,24 @@ describe('a Parquet folder', () => {
       rmSync(lockFile());
     }
     expect((await place.verify()).differences).toEqual([]);
+  });
+
+  it('knows which columns a killed run hashed, so that people are found in its rows', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }])]]);
+    const hashing = { columns: ['member'], key_check: '0123456789abcdef' };
+    const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
+      await real(from, to);
+      if (to === fileOf(D2)) writeFileSync(lockFile(), ownerText());
+    };
+    const sink = await place.target.open(place.place, place.options());
+    const committing = withCall(fs.promises, 'rename', rename, () =>
+      sink.commit([place.of(D2, [{ id: 'b', member: 'hash' }])], { ...place.facts(D1), hashing }),
+    );
+    await expect(committing).rejects.toMatchObject({ exitCode: 3 });
+    await sink.close();
+    rmSync(lockFile());
+    const { receipts, exportState } = (await place.state())?.events ?? {};
+    expect([receipts?.has(D2), exportState?.from_date, exportState?.hashed]).toMatchObject([true, D2, [{}, hashing]]);
   });
 
   it('counts no day as removed whose last rows a killed purge took', async () => {

@@ -89,17 +89,24 @@ export async function commitToFolder(
 }
 
 /**
- * The state before a change, with what must be known before its files change. That is its columns, the receipts of days
- * without a new file, and the length of the suppression list. So a day whose file is gone has no rows by its receipt.
+ * The state before a change, with what must be known before its files change. That is its columns and which of them
+ * hold hashes, the receipts of days without a new file, and the length of the suppression list. So a day whose file is
+ * gone has no rows by its receipt.
  */
 function announcedState(before: PlaceState, { state: after, files }: PlaceChange): PlaceState {
-  const { columns, timezone } = after.events;
+  const { columns, timezone, exportState: { hashed } = {} } = after.events;
+  const { exportState } = before.events;
   const newPaths = new Set(files.flatMap(({ file }) => file?.path ?? []));
   const receipts = [...after.events.receipts.values()].filter(({ day }) => !newPaths.has(filePath(day, EVENTS.name)));
-  const allReceipts = receiptsOf([...before.events.receipts.values(), ...receipts]);
   return {
     ...before,
-    events: { ...before.events, columns, timezone, receipts: allReceipts },
+    events: {
+      ...before.events,
+      columns,
+      timezone,
+      exportState: exportState && { ...exportState, ...(hashed !== undefined && { hashed }) },
+      receipts: receiptsOf([...before.events.receipts.values(), ...receipts]),
+    },
     user_profiles: newPaths.has(PROFILES_FILE) ? before.user_profiles : after.user_profiles,
     suppressionLength: after.suppressionLength,
   };
