@@ -7,7 +7,7 @@ import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
 import { readConfiguration } from './configuration.ts';
-import { optionalPlaceOf, placeOf } from './place-arguments.ts';
+import { placeOf } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
 import { planSync } from './run/sync-plan.ts';
@@ -101,7 +101,7 @@ export async function sync(options: SyncOptions): Promise<Summary> {
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
   const { config, context } = open(options);
-  return (await planSync(optionalPlaceOf(options, TARGETS, config), options, config, context)).result;
+  return (await planSync(placeOf(options, TARGETS, config), options, config, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */

@@ -1,4 +1,4 @@
-import { configError, type UserError } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import type { Place, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { argument, type OptionValues, text, unknownName } from './command.ts';
@@ -32,27 +32,11 @@ export function configuredPlace<T extends Target>(
 
 /** The place of a command. Throws a configuration failure where nothing names it. */
 export function placeOf<T extends Target>(values: PlaceValues, targets: readonly T[], config: CommandConfig): Place<T> {
-  const place = optionalPlaceOf(values, targets, config);
-  if (place === undefined) throw missingPlace(targets, config);
-  return place;
-}
-
-/** The same for a command that may do without; undefined where nothing names it. */
-export function optionalPlaceOf<T extends Target>(
-  values: PlaceValues,
-  targets: readonly T[],
-  config: CommandConfig,
-): Place<T> | undefined {
   const { target, place } = values.target === undefined ? config : values;
-  if (target === undefined) return undefined;
-  // The word may be the place alone, and no known one.
-  if (place === undefined) throw missingPlace(targets, config);
-  return placeFrom(target, place, targets);
-}
-
-function missingPlace(targets: readonly Target[], { shownFile }: CommandConfig): UserError {
+  if (target !== undefined && place !== undefined) return placeFrom(target, place, targets);
+  // A word alone may be the place, and no known target.
   const forms = placeUsage(targets);
-  return configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${shownFile}.`);
+  throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.shownFile}.`);
 }
 
 /**

@@ -17,22 +17,16 @@ const MAX_LISTED_DAYS = 40;
 const EXPORTS_PER_HOUR = 100;
 
 /** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
-export async function planSync(
-  place: Place | undefined,
-  days: SyncRun['days'],
-  configuration: CommandConfig,
-  context: Context,
-) {
+export async function planSync(place: Place, days: SyncRun['days'], configuration: CommandConfig, context: Context) {
   const config = requireKeys(configuration, ...PLAN_KEYS);
-  const target = STATEFUL_TARGETS.find((stateful) => stateful === place?.target);
-  const state =
-    place && target && (await (await target.maintenance()).readState(place.path, placeOptions(config, context)));
+  const target = STATEFUL_TARGETS.find((stateful) => stateful === place.target);
+  const state = target && (await (await target.maintenance()).readState(place.path, placeOptions(config, context)));
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
   const planned = planRun({ ...days, settings: config, state: exportState, receipts, now });
-  const hasProfiles = config.userProfiles && (place === undefined || target !== undefined);
   const [snapshot] = state?.user_profiles?.receipts.values() ?? [];
-  const loadsProfiles = hasProfiles && isSnapshotDue(snapshot, profileFingerprint(config), now);
+  const loadsProfiles =
+    config.userProfiles && target !== undefined && isSnapshotDue(snapshot, profileFingerprint(config), now);
   logNotes(planned, context.logger);
   const includesEnd = includesEndOf(planned);
   const result: PlanResult = {

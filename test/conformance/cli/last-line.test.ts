@@ -42,7 +42,11 @@ describe('with --json', () => {
     ['a wrong token', 2, () => toAnother({ export_token: 'wrong' })],
     ['a service that is down', 3, () => toAnother({ base_url: 'http://127.0.0.1:9' })],
     ['a place that is not there', 2, () => ['status', 'duckdb', join(fixture.dir, 'none.duckdb'), '--json']],
-    ['a plan with a warning', 0, () => ['plan', '--json', '--config', fixture.config()]],
+    [
+      'a plan with a warning',
+      0,
+      () => ['plan', 'duckdb', join(fixture.dir, 'none.duckdb'), '--json', '--config', fixture.config()],
+    ],
     ['a plan to forget', 0, () => ['forget', '--id', 'x', '--json', '--config', forgetConfig()]],
     ['an Arrow file', 0, () => ['sync', 'arrow', join(fixture.dir, 'x.arrow'), '--json', '--config', fixture.config()]],
   ])('the last line of stdout and stderr together is the JSON, after %s', async (_name, wanted, argv) => {

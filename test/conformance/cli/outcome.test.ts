@@ -136,8 +136,8 @@ describe.concurrent('a token', () => {
       ...Object.keys(configs).map((name) => [sync, name] as const),
       [['check'], 'good'],
       [['discover'], 'good'],
-      [['plan'], 'good'],
-      [['plan'], 'typed'],
+      [['plan', 'duckdb', 'none.duckdb'], 'good'],
+      [['plan', 'duckdb', 'none.duckdb'], 'typed'],
     ];
     const tried = async ([words, name]: (typeof commands)[number], i: number) => {
       const file = words === sync ? [`${fixture.file}-${i}`] : [];

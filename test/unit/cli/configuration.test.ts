@@ -112,7 +112,7 @@ describe('the configuration of the command line', () => {
 
   it('needs no token for a plan', async () => {
     const file = write({ service_id: 'x', start_date: '2026-01-01' });
-    expect((await run({}, `plan --config ${file}`)).code).toBe(0);
+    expect((await run({}, `plan duckdb none.duckdb --config ${file}`)).code).toBe(0);
   });
 
   it.each<[string, unknown, string]>([

@@ -33,7 +33,7 @@ it('a sync of the library throws what the command line says, with its exit code'
 it('a plan of the library needs no token, and status and verify no service', async () => {
   const place = { target: 'duckdb', place: '/none/events.duckdb' } as const;
   const config = { service_id: 'x', start_date: '2026-01-01', end_date: '2026-01-02', history_days: 3650 };
-  expect(await plan({ config })).toMatchObject({ from_date: '2026-01-01', days: [{}, {}] });
+  expect(await plan({ ...place, config })).toMatchObject({ from_date: '2026-01-01', days: [{}, {}] });
   await expect(status({ ...place, config: {} })).rejects.toMatchObject({ exitCode: 2 });
   await expect(verify({ config: place })).rejects.toMatchObject({ exitCode: 2 });
   await expect(verify({ config: {} })).rejects.toThrow('TARGET PLACE is missing');
