@@ -1,10 +1,9 @@
 import type { Data } from 'apache-arrow';
 import { COLUMN_TYPES, type ColumnType } from '../../src/cells/types/column-types.ts';
-import { FORM_BITS, type FormName } from './forms.ts';
 import fc from './property.ts';
 
 // What each column type is, once more, for all tests that go through the types. A new type is an entry of TYPE_CASES,
-// and a form in classesOf.
+// and a form in `test/unit/types/grammar.test.ts`.
 
 const isText = (text: string) => !/\p{Surrogate}/u.test(text);
 const pad = (value: number, width: number) => String(value).padStart(width, '0');
@@ -133,75 +132,6 @@ const words = fc.constantFrom(
 );
 
 export const texts = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter(isText);
-
-const isDay = (year: number, month: number, day: number): boolean => {
-  const date = new Date(0);
-  date.setUTCFullYear(year, month - 1, day);
-  return year >= 1 && date.getUTCFullYear() === year && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
-};
-
-function timeName(cell: string): FormName | undefined {
-  const dot = /^(\d{4})\.(\d\d?)\.(\d\d?) (\d\d?):(\d\d)$/.exec(cell);
-  const dash =
-    /^(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d):(\d\d)(?:\.\d{1,6})?(Z|[+-]\d\d:?\d\d)?)?$/.exec(cell) ?? undefined;
-  const [, year, month, day, hour = '0', minute = '0', second = '0'] = dot ?? dash ?? [];
-  if (year === undefined || !isDay(Number(year), Number(month), Number(day))) return undefined;
-  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return undefined;
-  if (dot !== null) return 'DATETIME_DOT';
-  const zone = dash?.[7];
-  if (zone === undefined) return cell.length === 10 ? 'DATE' : 'DATETIME_DASH';
-  const isZone = zone === 'Z' || (Number(zone.slice(1, 3)) <= 15 && Number(zone.slice(-2)) <= 59);
-  return isZone ? 'DATETIME_OFFSET' : undefined;
-}
-
-function numberName(cell: string): FormName | undefined {
-  if (/^(0|-?[1-9]\d*)$/.test(cell)) {
-    const value = BigInt(cell);
-    if (BigInt.asIntN(64, value) !== value) return undefined;
-    return BigInt(Number(cell)) === value ? 'LONG' : 'LONG_WIDE';
-  }
-  const double = /^-?((?:0|[1-9]\d*)\.\d+|\d\.\d+E[+-]?\d+)$/.exec(cell);
-  if (double === null || !Number.isFinite(Number(cell))) return undefined;
-  const digits = (text: string) =>
-    text
-      .replace(/[eE].*$/, '')
-      .replace('.', '')
-      .replace(/^0+/, '')
-      .replace(/0+$/, '');
-  return digits(double[1]) === digits(String(Math.abs(Number(cell)))) ? 'DOUBLE' : undefined;
-}
-
-const hasHalfSurrogate = (text: string): boolean => Buffer.from(text).toString() !== text;
-
-function listName(cell: string): FormName[] {
-  const element = /[ \n\r\t]*("(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"|[^", \n\r\t\]]+)[ \n\r\t]*/;
-  const list = new RegExp(`^\\[(?:${element.source}(?:,${element.source})*|[ \\n\\r\\t]*)\\]$`);
-  if (!list.test(cell)) return [];
-  const inside = cell.slice(cell.indexOf('[') + 1, cell.lastIndexOf(']'));
-  const found = new Set<FormName>();
-  for (const [, text] of inside.matchAll(new RegExp(element, 'g'))) {
-    if (text === 'null') continue;
-    const number = numberName(text);
-    if (text.startsWith('"')) {
-      const value: unknown = JSON.parse(text);
-      if (typeof value !== 'string' || value.includes('\0') || hasHalfSurrogate(value)) return [];
-      found.add('LIST_STRING');
-    } else if (number === undefined) return [];
-    else found.add(`LIST_${number}` as FormName);
-  }
-  if (found.size > 1 && found.has('LIST_STRING')) return [];
-  return found.size === 0 ? ['LIST_EMPTY'] : [...found];
-}
-
-/** The classes of a cell, by patterns, Date, JSON and BigInt. */
-export function classesOf(cell: string): FormName[] {
-  if (cell === 'null') return ['NULL_TEXT'];
-  if (/^(TRUE|FALSE|true|false)$/.test(cell)) return ['BOOL'];
-  const name = timeName(cell) ?? numberName(cell);
-  const names = name === undefined ? listName(cell) : [name];
-  const order = Object.keys(FORM_BITS);
-  return names.length === 0 ? ['STRING'] : names.sort((a, b) => order.indexOf(a) - order.indexOf(b));
-}
 
 /**
  * A value in the one form in which those of all targets are compared: a double as its shortest text, a datetime in

@@ -32,17 +32,18 @@ export function recordColumn(
   zone: Zone | undefined,
 ): RecordColumn {
   const field = JSON.stringify(name);
-  const type = typeUnder(schema, zone);
+  const { codec, zone: cellZone } = codecUnder(schema, zone);
   // Without a zone the scan did not see the year that an instant has in UTC.
-  const mayNotFit = !fits(type.codec, forms) || (type.zone !== undefined && zone === undefined);
+  const mayNotFit = !fits(codec, forms) || (cellZone !== undefined && zone === undefined);
   return {
     name,
     label: Buffer.from(`,${field}:`),
     rescuedAs: column.occurrence === 1 ? JSON.stringify(column.name) : field,
-    ...type,
+    codec,
+    zone: cellZone,
     mayNotFit,
     // The scan of a column ends at a text that no narrower type holds.
-    mayBeAbsent: (type.codec.forms & NULL_TEXT) === 0 && (mayNotFit || (forms & NULL_TEXT) !== 0),
+    mayBeAbsent: (codec.forms & NULL_TEXT) === 0 && (mayNotFit || (forms & NULL_TEXT) !== 0),
   };
 }
 
@@ -56,7 +57,7 @@ interface PropertySchema {
   readonly items?: unknown;
 }
 
-function typeUnder(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
+function codecUnder(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
   const property: PropertySchema = isObject(schema) ? schema : {};
   // No type is a time of day: a property that asks for one must not get any text.
   const [type] = property.format === 'time' ? [] : kindsOf(property).flatMap((kind) => TYPE_OF_KIND.get(kind) ?? []);
