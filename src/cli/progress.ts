@@ -53,7 +53,7 @@ export function progressOf(
   now: number,
 ): Progress {
   const { stored, exports, bytes } = counts;
-  const days = stored.days.length + stored.daysUnchanged.length;
+  const days = stored.daysWritten.length + stored.daysUnchanged.length;
   const planned = Math.max(plannedDays, days);
   const isWaiting = waitingUntil !== undefined;
   const elapsed = now - began;

@@ -20,7 +20,7 @@ export interface StoredRows {
 /** The result of a commit. */
 export interface Commit {
   /** The days of the batch whose rows were written. */
-  readonly days: readonly Day[];
+  readonly daysWritten: readonly Day[];
   /** Rows of these days that are stored. */
   readonly rows: number;
   /** The days of the batch whose rows were there already. */
@@ -35,7 +35,7 @@ export interface Commit {
 }
 
 export const NOTHING_STORED: Commit = {
-  days: [],
+  daysWritten: [],
   rows: 0,
   daysUnchanged: [],
   daysChanged: [],
@@ -64,7 +64,7 @@ export function finishBatch(
     changes: [...before.changes, ...recordChanges(changes, before.changes, changedAt)],
   };
   const commit = {
-    days: written.map(({ day }) => day),
+    daysWritten: written.map(({ day }) => day),
     rows: countStoredRows(written),
     daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),

@@ -77,8 +77,8 @@ export class Load {
     }
     const store = async (snapshot: CheckedDay) => {
       const progress = snapshotProgress(snapshot, settings, clock.now());
-      const { days, rows } = await sink.commit([snapshot], progress, USER_PROFILES);
-      if (days.length === 0) return;
+      const { daysWritten, rows } = await sink.commit([snapshot], progress, USER_PROFILES);
+      if (daysWritten.length === 0) return;
       this.#loaded = { ...this.#loaded, profiles: rows };
       logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
@@ -150,8 +150,8 @@ export class Load {
 const rowsInPlace = ({ state }: Sink): number => countStoredRows(state?.events.receipts.values() ?? []);
 
 /** The days of a batch whose rows the place holds after its commit; others had a later download there. */
-const inPlace = (batch: readonly CheckedDay[], { days, daysUnchanged }: Commit): CheckedDay[] =>
-  batch.filter(({ receipt: { day } }) => days.includes(day) || daysUnchanged.includes(day));
+const inPlace = (batch: readonly CheckedDay[], { daysWritten, daysUnchanged }: Commit): CheckedDay[] =>
+  batch.filter(({ receipt: { day } }) => daysWritten.includes(day) || daysUnchanged.includes(day));
 
 /** Adds a commit; `batch` are the days that it was given. */
 function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Commit): LoadResult {
@@ -165,7 +165,7 @@ function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Com
   return {
     ...loaded,
     stored: {
-      days: [...stored.days, ...commit.days],
+      daysWritten: [...stored.daysWritten, ...commit.daysWritten],
       rows: stored.rows + commit.rows,
       daysUnchanged: [...stored.daysUnchanged, ...commit.daysUnchanged],
       daysChanged: [...new Set([...stored.daysChanged, ...commit.daysChanged])].sort(),

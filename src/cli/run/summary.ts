@@ -12,7 +12,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     ...EMPTY_SUMMARY,
     rows: stored.rows,
     rows_new: counts.rowsNew,
-    days: stored.days.length + stored.daysUnchanged.length,
+    days: stored.daysWritten.length + stored.daysUnchanged.length,
     days_changed: stored.daysChanged,
     exports,
     bytes,

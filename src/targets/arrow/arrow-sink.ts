@@ -152,7 +152,14 @@ async function sendDays(
       }
       const sentDays = [download.receipt.day];
       const columnsAdded = daysTaken === 0 ? columns.map(({ name }) => name) : [];
-      onSent(download, { ...NOTHING_STORED, days: sentDays, daysChanged: sentDays, rows, rescuedCells, columnsAdded });
+      onSent(download, {
+        ...NOTHING_STORED,
+        daysWritten: sentDays,
+        daysChanged: sentDays,
+        rows,
+        rescuedCells,
+        columnsAdded,
+      });
       daysTaken++;
     }
     await stream.end();

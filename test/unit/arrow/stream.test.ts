@@ -51,7 +51,7 @@ describe('an Arrow stream', () => {
       yield fixture.of(D2, [{ id: 'b', n: 'x', other: 'y' }]);
     })();
     const sent = await fixture.write(days, { pinned });
-    expect(sent.days).toEqual([D1, D2]);
+    expect(sent.daysWritten).toEqual([D1, D2]);
     expect([...sent.rescuedCells.keys()]).toEqual(['n', 'other']);
     const [first, second] = fixture.rows();
     expect(first).toMatchObject({ n: '5', gone: null, _rescued: null });

@@ -186,7 +186,7 @@ describe('a Delta table on a disk', () => {
     await place.load([[d1, d2]]);
     rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
     expect(await place.verify()).toMatchObject({ differences: [], warnings: [expect.stringContaining(D1)] });
-    expect(await place.load([[d2]])).toMatchObject([{ days: [], daysUnchanged: [D2] }]);
+    expect(await place.load([[d2]])).toMatchObject([{ daysWritten: [], daysUnchanged: [D2] }]);
     expect(await place.keys()).toEqual([`${D2} b`]);
     const receipts = (await place.state())?.events.receipts;
     expect((await place.state())?.events.receipts).toEqual(receipts);

@@ -45,14 +45,19 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
   it('leaves no version, no file and no touched row, hour after hour', async () => {
     const before = [await traces(), await place.state()];
     for (let hour = 0; hour < 24; hour++) {
-      expect(await commit(again())).toMatchObject({ days: [], rows: 0, daysUnchanged: [D1, D2, D3], daysChanged: [] });
+      expect(await commit(again())).toMatchObject({
+        daysWritten: [],
+        rows: 0,
+        daysUnchanged: [D1, D2, D3],
+        daysChanged: [],
+      });
     }
     expect([await traces(), await place.state()]).toEqual(before);
   });
 
   it('moves the cursor once it is over, and touches no row', async () => {
     const before = [await place.state(), await place.read('SELECT *, _loaded_at FROM events ORDER BY ALL')] as const;
-    expect(await commit(again({ is_over: true }))).toMatchObject({ days: [], daysChanged: [] });
+    expect(await commit(again({ is_over: true }))).toMatchObject({ daysWritten: [], daysChanged: [] });
     const after = await place.state();
     expect([before[0]?.events.exportState?.from_date, after?.events.exportState?.from_date]).toEqual([
       D3,
@@ -64,7 +69,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
 
   it('is written beside another that changed, which alone counts as changed', async () => {
     const done = await commit([place.of(D1, ROWS), place.of(D2, [{ id: 'c' }])]);
-    expect(done).toMatchObject({ days: [D2], rows: 1, daysUnchanged: [D1], daysChanged: [D2] });
+    expect(done).toMatchObject({ daysWritten: [D2], rows: 1, daysUnchanged: [D1], daysChanged: [D2] });
     expect((await place.verify()).differences).toEqual([]);
   });
 
@@ -73,7 +78,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     ['under other filters', { filters: 'others' }, {}],
     ['without the rows of people who are suppressed now', { suppressed: 1 }, {}],
   ] as const)('is written %s', async (_, receipt, facts) => {
-    expect(await commit([place.of(D1, ROWS, receipt)], facts)).toMatchObject({ days: [D1], daysChanged: [D1] });
+    expect(await commit([place.of(D1, ROWS, receipt)], facts)).toMatchObject({ daysWritten: [D1], daysChanged: [D1] });
   });
 
   it('is not written if the missing rows are those of suppressed people', async () => {
@@ -85,14 +90,14 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     await place.purge(['m']);
     const [later] = [place.of(D1, rows)];
     const kept = place.of(D1, rows.slice(1), { ...later.receipt, rows: 2, suppressed: 1 });
-    expect(await commit([kept])).toMatchObject({ days: [], daysUnchanged: [D1] });
+    expect(await commit([kept])).toMatchObject({ daysWritten: [], daysUnchanged: [D1] });
     expect(await place.keys()).toContain(`${D1} b`);
   });
 
   it('is written if a row of it is gone, whatever the receipt says', async () => {
     if (name === 'duckdb') await place.read(`DELETE FROM events WHERE _key = 'a' AND event_date = '${D1}'`);
     else rmSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
-    expect(await commit(again())).toMatchObject({ days: [D1], daysUnchanged: [D2, D3] });
+    expect(await commit(again())).toMatchObject({ daysWritten: [D1], daysUnchanged: [D2, D3] });
     expect((await place.verify()).differences).toEqual([]);
   });
 
@@ -105,7 +110,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     expect([await traces(), await place.state()]).toEqual(before);
     if (name === 'duckdb') {
       await place.read("DELETE FROM events WHERE _key = 'x'");
-      expect(await commit([days()[0]])).toMatchObject({ days: [D1], rows: 1 });
+      expect(await commit([days()[0]])).toMatchObject({ daysWritten: [D1], rows: 1 });
     }
     expect((await place.keys()).slice(0, 3)).toEqual([`${D1} x`, `${D2} both`, `${D2} y`]);
   });
@@ -113,7 +118,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
   it('is left out with a warning if a later download is there', async () => {
     const older = place.of(D1, [{ id: 'old' }]);
     await place.load([[place.of(D1, [{ id: 'new' }])]]);
-    expect(await commit([older])).toMatchObject({ days: [], daysUnchanged: [] });
+    expect(await commit([older])).toMatchObject({ daysWritten: [], daysUnchanged: [] });
     expect(place.log.filter(({ event }) => event === 'days.older')).toMatchObject([{ level: 'warn' }]);
     expect(await place.keys()).toContain(`${D1} new`);
   });
