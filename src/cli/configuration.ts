@@ -58,7 +58,7 @@ export function readConfiguration(
   const { erasure: erasureInFile = {}, ...keysInFile } = inFile;
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
   refuseUnknownNames(env, VARIABLES);
-  const { values: inEnvironment, names, problems } = readVariables(VARIABLES, env);
+  const { values: inEnvironment, variableNames, problems } = readVariables(VARIABLES, env);
   // No message may show a secret, whatever else is wrong with it.
   for (const part of [keysInFile, erasureInFile, inEnvironment])
     for (const key of SECRET_KEYS) if (typeof part[key] === 'string') context.redactor.add(new Secret(part[key]));
@@ -70,13 +70,13 @@ export function readConfiguration(
   if (unknown.length > 0) throw configError(`${shownFile} has unknown keys: ${unknown.join(', ')}.`);
   const writtenValues = mapPaths({ ...keysInFile, ...erasureInFile, ...inEnvironment }, (path, key) => {
     // Messages and logs show addresses, so that none may hold a key.
-    if (hasCredentials(path)) throw addressWithCredentials(names.get(key) ?? `${key} in ${shownFile}`);
-    return names.has(key) ? path : pathInFolder(path, folder);
+    if (hasCredentials(path)) throw addressWithCredentials(variableNames.get(key) ?? `${key} in ${shownFile}`);
+    return variableNames.has(key) ? path : pathInFolder(path, folder);
   });
   const values = { places: placesToPurge(writtenValues), ...writtenValues };
-  const source = parseForCommand(SOURCE, values, names);
-  const local = parseForCommand(LOCAL, values, names);
-  const erasure = parseForCommand(ERASURE, values, names);
+  const source = parseForCommand(SOURCE, values, variableNames);
+  const local = parseForCommand(LOCAL, values, variableNames);
+  const erasure = parseForCommand(ERASURE, values, variableNames);
   const missingKeys = [source, local, erasure].flatMap((part) => part.missingKeys);
   return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingKeys, shownFile });
 }

@@ -52,25 +52,25 @@ export function refuseUnknownNames(env: Env, variables: readonly Variable[]): vo
 }
 
 /**
- * The values of those variables that are set, by key. `names`: the variables that gave them. `problems`: those that
- * cannot be used. An empty variable counts as not set.
+ * The values of those variables that are set, by key. `variableNames`: the variables that gave them. `problems`: those
+ * that cannot be used. An empty variable counts as not set.
  */
 export function readVariables(variables: readonly Variable[], env: Env) {
   const values: Record<string, unknown> = {};
-  const names = new Map<string, string>();
+  const variableNames = new Map<string, string>();
   const problems: Problem[] = [];
   for (const { name, key, property } of variables) {
     try {
       const variable = property.airbyte_secret ? secretFrom(env, name) : { name, text: variableText(env, name) };
       if (variable?.text === undefined) continue;
       values[key] = typedValue(variable.text, variable.name, property.type);
-      names.set(key, variable.name);
+      variableNames.set(key, variable.name);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       problems.push({ key, text: error.message.replace(/\.$/, '') });
     }
   }
-  return { values, names, problems };
+  return { values, variableNames, problems };
 }
 
 /** The form that a variable of each type has. `parse` returns undefined for a text of another form. */

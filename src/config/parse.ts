@@ -87,18 +87,18 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
 
 /**
  * Parses those values of a command that belong to a part. Throws for values that are wrong. Keys that are missing may
- * still be needed: `missingKeys` has their problems. `names`: the variables that gave keys.
+ * still be needed: `missingKeys` has their problems. `variableNames`: the variables that gave keys.
  */
 export function parseForCommand<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
   values: object,
-  names: ReadonlyMap<string, string>,
+  variableNames: ReadonlyMap<string, string>,
 ): { readonly config: Readonly<C>; readonly missingKeys: readonly Problem[] } {
   const missingKeys: Problem[] = [];
   const config = parse(part, values, (problems) => {
     missingKeys.push(...problems.filter(({ isMissing }) => isMissing === true));
     const refused = problems.filter(({ isMissing }) => isMissing !== true);
-    throwProblems('the configuration is not usable', refused, names);
+    throwProblems('the configuration is not usable', refused, variableNames);
   });
   return { config, missingKeys };
 }

@@ -54,13 +54,13 @@ function pathOf({ instancePath, keyword, params }: SchemaError): string {
 }
 
 /**
- * Throws one configuration failure that lists all problems; returns if there is none. `names`: key → the environment
- * variable that gave it.
+ * Throws one configuration failure that lists all problems; returns if there is none. `variableNames`: key → the
+ * environment variable that gave it.
  */
-export function throwProblems(what: string, problems: readonly Problem[], names?: ReadonlyMap<string, string>): void {
+export function throwProblems(what: string, problems: readonly Problem[], variableNames?: ReadonlyMap<string, string>) {
   if (problems.length === 0) return;
   const texts = problems.map(({ key, text }) => {
-    const name = names?.get(key);
+    const name = variableNames?.get(key);
     return name === undefined ? text : `${text} (from ${name})`;
   });
   throw configError(`${what}: ${texts.join('; ')}.`);

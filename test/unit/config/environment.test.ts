@@ -52,9 +52,9 @@ describe('the environment as a configuration', () => {
       const example = EXAMPLES[key] ?? property.enum?.at(-1) ?? OF_TYPE[property.type ?? ''];
       return [name, String(example ?? 'a-text-that-is-longer-than-32-characters')];
     });
-    const { values, names } = readVariables(variablesOf(schema), Object.fromEntries(given));
+    const { values, variableNames } = readVariables(variablesOf(schema), Object.fromEntries(given));
     expect(Object.keys(values)).toEqual(Object.keys(schema.properties));
-    expect(parse(values, names).missingKeys).toEqual([]);
+    expect(parse(values, variableNames).missingKeys).toEqual([]);
   });
 
   it('parses lists with commas or as JSON, objects as JSON, and numbers; an empty variable is not set', () => {
@@ -98,8 +98,11 @@ describe('the environment as a configuration', () => {
   ])('reads a secret from the file in NAME_FILE, between %j and %j', (begin, end) => {
     const path = join(folder, 'token');
     writeFileSync(path, `${begin}a token${end}`);
-    const { values, names } = readVariables(variablesOf(source), { DFINERY_EXPORT_TOKEN_FILE: path });
-    expect([values, names.get('export_token')]).toEqual([{ export_token: 'a token' }, 'DFINERY_EXPORT_TOKEN_FILE']);
+    const { values, variableNames } = readVariables(variablesOf(source), { DFINERY_EXPORT_TOKEN_FILE: path });
+    expect([values, variableNames.get('export_token')]).toEqual([
+      { export_token: 'a token' },
+      'DFINERY_EXPORT_TOKEN_FILE',
+    ]);
     const both = { DFINERY_EXPORT_TOKEN: 'a', DFINERY_EXPORT_TOKEN_FILE: path };
     expect(refusal(both)).toContain('are both set, wanted one of them');
   });
