@@ -12,7 +12,7 @@ import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
-import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
+import { hasObjects, OWN_FOLDER } from '../../../storage/storage.ts';
 import { newState, type RunRecord } from '../../../table/place-state.ts';
 import { damagedWarning } from '../../../table/place-warnings.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
@@ -21,8 +21,8 @@ import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type 
 import type { LocalFiles } from '../local-files.ts';
 import type { PlaceChange, PlannedCommit } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
-import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
-import { type FolderVersion, readFolder, sizeAndTime } from './read-folder.ts';
+import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
+import { type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
 const LOCK_PAUSES = { pauseMs: 20, maxPauseMs: 200 };
@@ -52,7 +52,7 @@ function emptyFolder(timezone: string | null): FolderVersion {
     state,
     files: [],
     damagedPaths: new Set(),
-    removedDays: [],
+    missingDays: [],
     recorded: { state, files: new Map(), text: '' },
   };
 }
@@ -60,10 +60,6 @@ function emptyFolder(timezone: string | null): FolderVersion {
 /** A change of nothing. */
 const emptyChange = (version: FolderVersion | undefined): PlaceChange | undefined =>
   version && { kind: 'load', state: version.state, files: [] };
-
-/** The text of `_dfinery.json`; undefined before the first commit. */
-const readStateText = async (storage: Storage): Promise<string | undefined> =>
-  (await storage.read(STATE_FILE))?.toString('utf8');
 
 class FolderLog implements FilesLog {
   version: FolderVersion | undefined;
@@ -84,7 +80,7 @@ class FolderLog implements FilesLog {
     const isFree = () => !existsSync(this.#path(LOCK_FILE)) || undefined;
     if (before !== undefined)
       await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
-    this.version = await this.#readVersion();
+    this.version = await readFolder(this.#localFiles);
     if (this.#mode === 'load' && userProfiles === true && !this.#hasProfiles) {
       const { storage } = this.#localFiles;
       if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
@@ -117,8 +113,8 @@ class FolderLog implements FilesLog {
     await makeFolders(this.#path(OWN_FOLDER));
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
-      this.version = await this.#readVersion();
-      this.#warnOfRemovedDays();
+      this.version = await readFolder(this.#localFiles);
+      this.#warnOfMissingDays();
       const { change = emptyChange(this.version), report } = await plan();
       if (change !== undefined) {
         const before = this.version ?? emptyFolder(change.state.events.timezone);
@@ -163,17 +159,12 @@ class FolderLog implements FilesLog {
     return join(this.#localFiles.storage.address, path);
   }
 
-  async #readVersion(): Promise<FolderVersion | undefined> {
-    const text = await readStateText(this.#localFiles.storage);
-    return text === undefined ? undefined : readFolder(this.#localFiles, text);
-  }
-
-  #warnOfRemovedDays(): void {
+  #warnOfMissingDays(): void {
     const { address, logger } = this.#options;
-    const { removedDays = [] } = this.version ?? {};
-    const days = removedDays.length;
+    const { missingDays = [] } = this.version ?? {};
+    const days = missingDays.length;
     if (days === 0) return;
-    const removed = `the files of ${plainCount(days, 'day')} were removed (${nameDays(removedDays)})`;
+    const removed = `the files of ${plainCount(days, 'day')} were removed (${nameDays(missingDays)})`;
     logger.warn('days.removed', `${address}: ${removed}: they count as pruned.`, { days });
   }
 }

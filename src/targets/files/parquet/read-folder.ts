@@ -6,6 +6,7 @@ import { codeOf } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
+import type { Storage } from '../../../storage/storage.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
@@ -29,13 +30,19 @@ export interface FolderVersion extends PlaceVersion {
   /** Paths of files that are neither recorded nor written later. The recorded file may come back from a copy. */
   readonly damagedPaths: ReadonlySet<string>;
   /** Days whose file somebody removed since. */
-  readonly removedDays: readonly Day[];
+  readonly missingDays: readonly Day[];
   /** What `_dfinery.json` holds, and its text. */
   readonly recorded: FolderState & { readonly text: string };
 }
 
-/** Reads a folder. `text`: that of its `_dfinery.json`. */
-export async function readFolder({ engine, storage }: LocalFiles, text: string): Promise<FolderVersion> {
+/** The text of `_dfinery.json`; undefined before the first commit. */
+export const readStateText = async (storage: Storage): Promise<string | undefined> =>
+  (await storage.read(STATE_FILE))?.toString('utf8');
+
+/** Reads a folder; undefined before its first commit. */
+export async function readFolder({ engine, storage }: LocalFiles): Promise<FolderVersion | undefined> {
+  const text = await readStateText(storage);
+  if (text === undefined) return undefined;
   const recorded = { text, ...parseFolderState(text, join(storage.address, STATE_FILE)) };
   const { events, user_profiles } = recorded.state;
   const files: FolderFile[] = [];
@@ -61,7 +68,7 @@ export async function readFolder({ engine, storage }: LocalFiles, text: string):
   const changedAt = nextChangedAt(receipts, engine.clock.now());
   const eventsNow = { ...events, receipts: withPruned(receipts, missingDays, changedAt) };
   const state = { ...recorded.state, events: eventsNow, user_profiles: profiles };
-  return { state, files, damagedPaths, removedDays: missingDays, recorded };
+  return { state, files, damagedPaths, missingDays, recorded };
 }
 
 type SizeAndTime = Pick<FolderFile, 'bytes' | 'modified'>;
