@@ -64,11 +64,11 @@ export async function runErasure(
   // 4. Request: ask the service for everybody whom it has not deleted yet. After that it knows the profile no more, and
   // nothing would find rows that stayed in a place.
   const isPurged = purge?.places.every(({ result }) => result !== undefined) ?? true;
-  const decide = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
+  const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
   let requests = NO_REQUESTS;
   if (isPurged && deleter !== undefined) {
-    for (const { id } of doneBefore) decide(id, 'done');
-    requests = await sendRequests(toRequest, { ...io, ledger, limits: settings, deleter, onDecided: decide });
+    for (const { id } of doneBefore) noteDecision(id, 'done');
+    requests = await sendRequests(toRequest, { ...io, ledger, limits: settings, deleter, onDecided: noteDecision });
   }
   io.signal.throwIfAborted();
 
