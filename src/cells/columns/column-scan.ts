@@ -9,7 +9,7 @@ import type { EditedHeader, KeptColumn } from './column-edits.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new form. */
-export interface FirstCell {
+interface FirstCell {
   /** The forms that it added. */
   readonly forms: CellForms;
   /** Its shape: digits as 9, letters as a, at most 32 characters. Nothing else of a cell may be logged. */
