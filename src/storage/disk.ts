@@ -1,13 +1,13 @@
 import { lstatSync, statSync } from 'node:fs';
 import { readdir, readFile, unlink } from 'node:fs/promises';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError } from '../base/errors.ts';
 import { createFile, hasNoLinks, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { OWNER_FILE_MODE, OWNER_FOLDER_MODE, setMode } from '../fs/permissions.ts';
 import { checkFolderWritable } from '../fs/writability.ts';
-import { type IsKept, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
+import { type IsKept, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** The bits of a mode by which the group and others may read. */
 const OTHERS_MAY_READ = 0o044;
@@ -30,9 +30,8 @@ export class DiskStorage implements Storage {
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
-    const names = await this.#guard(() => filesBelow(this.#fullPath(folder)));
-    const paths = names.map((name) => `${folder}/${name}`).filter((path) => compareBytes(path, after) > 0);
-    for (const path of paths.sort(compareBytes)) {
+    const paths = await this.#guard(() => this.#filesBelow(folder));
+    for (const path of paths.filter((path) => compareBytes(path, after) > 0).sort(compareBytes)) {
       const stat = await this.#guard(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
       if (stat?.isFile()) yield { path, modified: stat.mtimeMs };
     }
@@ -86,9 +85,8 @@ export class DiskStorage implements Storage {
   }
 
   async eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
-    const paths: string[] = [];
-    for await (const object of this.list(folder)) if (!isKept(object)) paths.push(object.path);
-    await this.remove(paths);
+    const leaving = (await listAll(this, folder)).filter((object) => !isKept(object));
+    await this.remove(leaving.map(({ path }) => path));
   }
 
   async checkErasable(paths: readonly string[]): Promise<void> {
@@ -100,6 +98,16 @@ export class DiskStorage implements Storage {
 
   #fullPath(path: string): string {
     return join(this.address, path);
+  }
+
+  /** The paths of the files below a folder; none of a folder that is not there, or no longer. */
+  async #filesBelow(folder: string): Promise<string[]> {
+    const entries = (await readdir(this.#fullPath(folder), { withFileTypes: true }).catch(ifAbsent)) ?? [];
+    const paths = entries.map((entry) => {
+      const path = `${folder}/${entry.name}`;
+      return entry.isDirectory() ? this.#filesBelow(path) : entry.isFile() ? [path] : [];
+    });
+    return (await Promise.all(paths)).flat();
   }
 
   /** Makes the folders of a path. Gives the full path, and the mode of a new file there. */
@@ -120,16 +128,6 @@ export class DiskStorage implements Storage {
     } catch (error) {
       throw diskError(error, { path: this.address, consequence: COMMITTED_IS_KEPT });
     }
-  }
-}
-
-async function filesBelow(folder: string): Promise<string[]> {
-  try {
-    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
-    const files = entries.filter((entry) => entry.isFile()).map(({ parentPath, name }) => join(parentPath, name));
-    return files.map((file) => relative(folder, file).replaceAll(sep, '/'));
-  } catch (error) {
-    return ifAbsent(error) ?? [];
   }
 }
 

@@ -4,6 +4,7 @@ import { type Env, setDefaultVariable } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
 import { addressProblem } from '../config/address.ts';
 import { ProxyAgent } from '../http/proxy.ts';
+import type { StoredObject } from './storage.ts';
 
 /** Attempts at one request, the first included; the SDK waits longer before each. */
 const SDK_ATTEMPTS = 5;
@@ -11,13 +12,25 @@ const CONNECT_MS = 10_000;
 /** Maximum time without a byte (ms). */
 const IDLE_MS = 60_000;
 
-export interface BucketAccess {
-  /** The folder in the bucket, for messages. */
+export interface BucketFolder {
+  /** `s3://BUCKET/PREFIX`, for messages. */
   readonly address: string;
-  readonly client: S3;
   readonly bucket: string;
-  readonly options: { readonly abortSignal?: AbortSignal };
+  /** Prefix of all keys: empty, or ending with `/`. */
+  readonly prefix: string;
 }
+
+export interface BucketAccess extends BucketFolder {
+  readonly client: S3;
+  /** The second argument of every request. */
+  readonly sendOptions: { readonly abortSignal?: AbortSignal };
+}
+
+/** An object, a version or an upload of a folder, by its key. `date`: when it was written or begun. */
+export const storedObject = ({ prefix }: BucketFolder, key: string, date: Date | undefined): StoredObject => ({
+  path: key.slice(prefix.length),
+  modified: date?.getTime() ?? 0,
+});
 
 /**
  * Makes a client with the SDK's own credential chain; a configured endpoint is addressed by path. A request ends after

@@ -1,13 +1,13 @@
 import type {
   ListMultipartUploadsCommandOutput,
   ListObjectVersionsCommandOutput,
-  MultipartUpload,
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
 import pLimit from 'p-limit';
 import { configError } from '../base/errors.ts';
-import type { BucketAccess } from './s3-client.ts';
+import { type BucketAccess, storedObject } from './s3-client.ts';
 import { S3_STATUS, s3NameOf, s3StatusOf } from './s3-failures.ts';
+import type { IsKept } from './storage.ts';
 
 const DELETED_AT_ONCE = 16;
 
@@ -16,12 +16,13 @@ const DELETED_AT_ONCE = 16;
  * checksum that several stores refuse.
  */
 export async function deleteObjects(access: BucketAccess, objects: readonly ObjectIdentifier[]): Promise<void> {
-  const { client, bucket, options } = access;
+  const { client, bucket, sendOptions } = access;
   const limit = pLimit(DELETED_AT_ONCE);
   const remove = (object: ObjectIdentifier) =>
-    client.deleteObject({ Bucket: bucket, ...object }, options).catch((error) => {
+    client.deleteObject({ Bucket: bucket, ...object }, sendOptions).catch((error) => {
       if (s3StatusOf(error) === S3_STATUS.notFound) return;
-      throw removalError(error, access, object.VersionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion');
+      const right = object.VersionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
+      throw missingRightError(error, access, right);
     });
   try {
     await Promise.all(objects.map((object) => limit(() => remove(object))));
@@ -30,83 +31,84 @@ export async function deleteObjects(access: BucketAccess, objects: readonly Obje
   }
 }
 
-/** True for a key that stays. `date`: that of its object, or of the begin of its upload. */
-type IsKeptKey = (key: string, date: Date | undefined) => boolean;
-
-/** Removes all versions and delete markers below a prefix, except the latest versions of the keys to keep. */
-export async function eraseVersions(access: BucketAccess, prefix: string, isKept: IsKeptKey): Promise<void> {
-  const { client, bucket, options } = access;
+/** Removes all versions and delete markers below a prefix, except the latest versions of the objects to keep. */
+export async function eraseVersions(access: BucketAccess, prefix: string, isKept: IsKept): Promise<void> {
+  const { client, bucket, sendOptions } = access;
   const list = (after?: ListObjectVersionsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, VersionIdMarker: after?.NextVersionIdMarker };
-    const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...from }, options);
+    const page = client.listObjectVersions({ Bucket: bucket, Prefix: prefix, ...from }, sendOptions);
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketVersions'));
   };
   const versions: ObjectIdentifier[] = [];
-  for await (const { Versions = [], DeleteMarkers = [] } of pagesOf(list)) {
-    for (const { Key, VersionId, IsLatest, LastModified } of [...Versions, ...DeleteMarkers]) {
-      if (Key === undefined || VersionId === undefined) continue;
-      if (IsLatest !== true || !isKept(Key, LastModified)) versions.push({ Key, VersionId });
+  for (const { Versions = [], DeleteMarkers = [] } of await allPages(list)) {
+    // No marker stays, also of an object that is kept by its date: a marker has the date of the removal.
+    const markers = DeleteMarkers.map((marker) => ({ ...marker, IsLatest: false }));
+    for (const { Key, VersionId, IsLatest, LastModified } of [...Versions, ...markers]) {
+      if (Key?.startsWith(prefix) !== true || VersionId === undefined) continue;
+      if (IsLatest !== true || !isKept(storedObject(access, Key, LastModified))) versions.push({ Key, VersionId });
     }
   }
   await deleteObjects(access, versions);
 }
 
 /** Aborts the unfinished uploads below a prefix, except those of the keys to keep. */
-export async function abortUploads(access: BucketAccess, prefix: string, isKept: IsKeptKey): Promise<void> {
-  const { client, bucket, options } = access;
+export async function abortUploads(access: BucketAccess, prefix: string, isKept: IsKept): Promise<void> {
+  const { client, bucket, sendOptions } = access;
   const list = (after?: ListMultipartUploadsCommandOutput) => {
     const from = { KeyMarker: after?.NextKeyMarker, UploadIdMarker: after?.NextUploadIdMarker };
-    const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, options);
+    const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, sendOptions);
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketMultipartUploads'));
   };
-  const uploads: MultipartUpload[] = [];
-  for await (const { Uploads = [] } of pagesOf(list)) uploads.push(...Uploads);
+  const uploads = (await allPages(list)).flatMap(({ Uploads = [] }) => Uploads);
   for (const { Key, UploadId, Initiated } of uploads) {
-    if (Key !== undefined && !isKept(Key, Initiated)) await abortUpload(access, Key, UploadId);
+    if (Key?.startsWith(prefix) !== true || isKept(storedObject(access, Key, Initiated))) continue;
+    await abortUpload(access, Key, UploadId);
   }
 }
 
 /** Begins an upload and aborts it, if the store knows uploads. Fails as a purge would that meets an unfinished one. */
 export async function checkAbortable(access: BucketAccess, key: string): Promise<void> {
-  const { client, bucket, options } = access;
+  const { client, bucket, sendOptions } = access;
   const begun = await client
-    .createMultipartUpload({ Bucket: bucket, Key: key }, options)
+    .createMultipartUpload({ Bucket: bucket, Key: key }, sendOptions)
     .catch((error) => undefinedIfUnsupported(error, access, 's3:PutObject'));
   if (begun !== undefined) await abortUpload(access, key, begun.UploadId);
 }
 
 async function abortUpload(access: BucketAccess, Key: string, UploadId?: string): Promise<void> {
-  const { client, bucket, options } = access;
-  await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, options).catch((error) => {
+  const { client, bucket, sendOptions } = access;
+  await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, sendOptions).catch((error) => {
     // Its writer completed it first, or the answer to this very request was lost.
-    if (s3NameOf(error) !== 'NoSuchUpload') throw removalError(error, access, 's3:AbortMultipartUpload');
+    if (s3NameOf(error) !== 'NoSuchUpload') throw missingRightError(error, access, 's3:AbortMultipartUpload');
   });
 }
 
 /**
- * The pages of a listing; none if `list` gives undefined. All are read before anything is removed: a store may continue
- * from an item only while that exists.
+ * The pages of a listing; none if `list` gives undefined. Not one by one: a store may continue from an item only while
+ * that exists, and the caller removes the items.
  */
-async function* pagesOf<P extends { readonly IsTruncated?: boolean | undefined }>(
+async function allPages<P extends { readonly IsTruncated?: boolean | undefined }>(
   list: (after?: P) => Promise<P | undefined>,
-): AsyncGenerator<P> {
+): Promise<P[]> {
+  const pages: P[] = [];
   for (let page = await list(); page !== undefined; ) {
-    yield page;
+    pages.push(page);
     page = page.IsTruncated === true ? await list(page) : undefined;
   }
+  return pages;
 }
 
 /** Undefined for a request that the store does not know; else it throws. */
-function undefinedIfUnsupported(error: unknown, access: BucketAccess, permission: string): undefined {
+function undefinedIfUnsupported(error: unknown, access: BucketAccess, right: string): undefined {
   if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
-  throw removalError(error, access, permission);
+  throw missingRightError(error, access, right);
 }
 
 /** The failure of a request; it names the right if the key lacks it. */
-function removalError(error: unknown, { address }: BucketAccess, permission: string): unknown {
+function missingRightError(error: unknown, { address }: BucketAccess, right: string): unknown {
   if (s3StatusOf(error) !== S3_STATUS.forbidden) return error;
   const message =
     `${address}: objects, earlier versions or unfinished uploads cannot be removed (${s3NameOf(error)}): give the key ` +
-    `the right ${permission}.`;
+    `the right ${right}.`;
   return configError(message, { cause: error });
 }

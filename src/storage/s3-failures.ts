@@ -1,6 +1,6 @@
 import { codeOf, type ErrorKind, messageOf, UserError } from '../base/errors.ts';
 import { printable, sentenceOf } from '../base/visible-text.ts';
-import { isDiskFull } from '../fs/disk-failure.ts';
+import { diskError, isDiskFull } from '../fs/disk-failure.ts';
 import { networkProblem } from '../http/failures.ts';
 
 // Names of errors of S3 and of the SDK.
@@ -61,10 +61,13 @@ function regionOf(thrown: unknown): string | undefined {
   return region !== undefined && /^[a-z0-9-]{1,40}$/.test(region) ? region : undefined;
 }
 
-/** Converts an error of a store into a failure that names the address and who must act. */
-export function s3Error(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
+/** The failure that an error of a store means, or of a local file: it names the address or the file, and who must act. */
+export function storeFailure(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
   signal?.throwIfAborted();
   if (thrown instanceof UserError) return thrown;
+  const { path } = thrown as { readonly path?: unknown };
+  const fileFailure = typeof path === 'string' && !isDiskFull(thrown) ? diskError(thrown, { path }) : undefined;
+  if (fileFailure instanceof UserError) return fileFailure;
   const { kind, message } = failureOf(thrown, address);
   const technical = `${s3NameOf(thrown)} ${s3StatusOf(thrown) ?? codeOf(thrown) ?? ''}`.trim();
   return new UserError(kind, message, { cause: thrown, technical });

@@ -14,16 +14,16 @@ const MAX_PARTS = 10_000;
 
 /** Uploads a local file atomically: nothing of an incomplete upload is visible. */
 export async function upload(access: BucketAccess, key: string, path: string): Promise<void> {
-  const { client, bucket, options } = access;
+  const { client, bucket, sendOptions } = access;
   const { size } = await stat(path);
   if (size > PART_BYTES) return uploadParts(access, key, path, size);
-  await client.putObject({ Bucket: bucket, Key: key, Body: await readFile(path) }, options);
+  await client.putObject({ Bucket: bucket, Key: key, Body: await readFile(path) }, sendOptions);
 }
 
 async function uploadParts(access: BucketAccess, key: string, path: string, size: number): Promise<void> {
-  const { client, bucket, options } = access;
+  const { client, bucket, sendOptions } = access;
   const object = { Bucket: bucket, Key: key };
-  const { UploadId } = await client.createMultipartUpload(object, options);
+  const { UploadId } = await client.createMultipartUpload(object, sendOptions);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
   const limit = pLimit({ concurrency: PART_CONCURRENCY, rejectOnClear: true });
   const send = async (offset: number): Promise<CompletedPart> => {
@@ -31,18 +31,18 @@ async function uploadParts(access: BucketAccess, key: string, path: string, size
     // Not as a stream, which could not be sent again.
     const Body = await buffer(createReadStream(path, { start: offset, end: offset + partBytes - 1 }));
     const part = { ...object, UploadId, PartNumber, Body };
-    const { ETag, ChecksumCRC32 } = await client.uploadPart(part, options);
+    const { ETag, ChecksumCRC32 } = await client.uploadPart(part, sendOptions);
     return { ETag, PartNumber, ChecksumCRC32 };
   };
   const offsets = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i * partBytes);
   const sending = offsets.map((offset) => limit(() => send(offset)));
   try {
     const Parts = await Promise.all(sending);
-    const completion = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, options);
+    const completion = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, sendOptions);
     // An earlier attempt may have completed the upload, and its answer was lost.
     await completion.catch(async (error) => {
       if (s3NameOf(error) !== 'NoSuchUpload') throw error;
-      const stored = await client.headObject(object, options).catch(() => undefined);
+      const stored = await client.headObject(object, sendOptions).catch(() => undefined);
       if (stored?.ContentLength !== size) throw error;
     });
   } catch (error) {

@@ -11,35 +11,28 @@ import { configError, transientError, type UserError } from '../base/errors.ts';
 import { retryAtOnce } from '../base/retry.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { OWNER_FILE_MODE } from '../fs/permissions.ts';
-import { type BucketAccess, s3ClientOf } from './s3-client.ts';
+import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from './s3-client.ts';
 import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
-import { isTransient, S3_STATUS, s3AnswerOf, s3Error, s3NameOf, s3StatusOf } from './s3-failures.ts';
+import { isTransient, S3_STATUS, s3AnswerOf, s3NameOf, s3StatusOf, storeFailure } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
-import { type IsKept, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
+import { type IsKept, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
 
-export interface BucketFolder {
-  readonly address: string;
-  readonly bucket: string;
-  /** Prefix of all keys: empty, or ending with `/`. */
-  readonly prefix: string;
-}
-
 export async function openS3Storage(folder: BucketFolder, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
   const client = await s3ClientOf(env);
-  const options = signal === undefined ? {} : { abortSignal: signal };
+  const sendOptions = signal === undefined ? {} : { abortSignal: signal };
   // Every request under way adds listeners; Node would otherwise warn of a leak.
   if (signal !== undefined) setMaxListeners(0, signal);
   try {
     // A policy may allow the prefix alone.
-    await client.listObjectsV2({ Bucket: folder.bucket, Prefix: folder.prefix, MaxKeys: 1 }, options);
+    await client.listObjectsV2({ Bucket: folder.bucket, Prefix: folder.prefix, MaxKeys: 1 }, sendOptions);
   } catch (error) {
     client.destroy();
-    throw s3Error(error, folder.address, signal);
+    throw storeFailure(error, folder.address, signal);
   }
-  return new S3Storage({ client, options, address: folder.address, bucket: folder.bucket }, folder.prefix);
+  return new S3Storage({ ...folder, client, sendOptions });
 }
 
 /** A bucket, accessed by the official SDK with its credential chain and its retries. */
@@ -47,12 +40,10 @@ class S3Storage implements Storage {
   readonly address: string;
   readonly workFolder = undefined;
   readonly #access: BucketAccess;
-  readonly #prefix: string;
 
-  constructor(access: BucketAccess, prefix: string) {
+  constructor(access: BucketAccess) {
     this.address = access.address;
     this.#access = access;
-    this.#prefix = prefix;
   }
 
   read(path: string): Promise<Buffer | undefined> {
@@ -74,14 +65,14 @@ class S3Storage implements Storage {
 
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
     const { paginateListObjectsV2 } = await import('@aws-sdk/client-s3');
-    const { client, bucket, options } = this.#access;
-    const below = { Bucket: bucket, Prefix: this.#key(`${folder}/`) };
-    const input = after === '' ? below : { ...below, StartAfter: this.#key(after) };
+    const { client, bucket, sendOptions } = this.#access;
+    const Prefix = this.#key(`${folder}/`);
+    const input = { Bucket: bucket, Prefix, ...(after !== '' && { StartAfter: this.#key(after) }) };
     try {
-      for await (const { Contents = [] } of paginateListObjectsV2({ client }, input, options)) {
+      for await (const { Contents = [] } of paginateListObjectsV2({ client }, input, sendOptions)) {
         for (const { Key, LastModified } of Contents) {
-          if (Key === undefined || Key.endsWith('/') || !Key.startsWith(this.#prefix)) continue;
-          yield this.#objectOf(Key, LastModified);
+          if (Key?.startsWith(Prefix) !== true || Key.endsWith('/')) continue;
+          yield storedObject(this.#access, Key, LastModified);
         }
       }
     } catch (error) {
@@ -120,7 +111,7 @@ class S3Storage implements Storage {
   }
 
   localFile(path: string, copy: string): Promise<string> {
-    const { abortSignal } = this.#access.options;
+    const { abortSignal } = this.#access.sendOptions;
     return this.#reading(async () => {
       await rm(copy, { force: true });
       await makeFolders(dirname(copy));
@@ -138,14 +129,12 @@ class S3Storage implements Storage {
   }
 
   async eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
-    const paths: string[] = [];
-    for await (const object of this.list(folder)) if (!isKept(object)) paths.push(object.path);
-    // A store without versions keeps no others; in a bucket with versions this adds a marker, which goes below.
-    await this.remove(paths);
+    const leaving = (await listAll(this, folder)).filter((object) => !isKept(object));
+    // For a store without versions. In a bucket with versions it adds delete markers, which go with them below.
+    await this.remove(leaving.map(({ path }) => path));
     const below = this.#key(`${folder}/`);
-    const isKeptKey = (key: string, date: Date | undefined) => isKept(this.#objectOf(key, date));
-    await this.#guard(() => abortUploads(this.#access, below, isKeptKey));
-    await this.#guard(() => eraseVersions(this.#access, below, isKeptKey));
+    await this.#guard(() => abortUploads(this.#access, below, isKept));
+    await this.#guard(() => eraseVersions(this.#access, below, isKept));
   }
 
   async checkErasable(): Promise<void> {
@@ -161,23 +150,19 @@ class S3Storage implements Storage {
   }
 
   #key(path: string): string {
-    return `${this.#prefix}${path}`;
-  }
-
-  #objectOf(key: string, date: Date | undefined): StoredObject {
-    return { path: key.slice(this.#prefix.length), modified: date?.getTime() ?? 0 };
+    return `${this.#access.prefix}${path}`;
   }
 
   async #put(path: string, text: string, more: { readonly IfNoneMatch?: string } = {}): Promise<void> {
-    const { client, bucket, options } = this.#access;
-    await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...more }, options);
+    const { client, bucket, sendOptions } = this.#access;
+    await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...more }, sendOptions);
   }
 
   /** An object whose body was not read yet; undefined if there is none. */
   async #get(path: string, more: { readonly Range?: string } = {}): Promise<GetObjectCommandOutput | undefined> {
-    const { client, bucket, options } = this.#access;
+    const { client, bucket, sendOptions } = this.#access;
     try {
-      return await client.getObject({ Bucket: bucket, Key: this.#key(path), ...more }, options);
+      return await client.getObject({ Bucket: bucket, Key: this.#key(path), ...more }, sendOptions);
     } catch (error) {
       if (s3NameOf(error) === 'NoSuchKey') return undefined;
       throw error;
@@ -187,7 +172,7 @@ class S3Storage implements Storage {
   /** Attempts a read again whose body broke, which the SDK does not do. */
   #reading<T>(work: () => Promise<T>): Promise<T> {
     const isBroken = (error: unknown) =>
-      !this.#access.options.abortSignal?.aborted && isTransient(error) && !isOfTheSdk(error);
+      !this.#access.sendOptions.abortSignal?.aborted && isTransient(error) && !isOfTheSdk(error);
     return this.#guard(() => retryAtOnce(S3_ATTEMPTS, isBroken, work));
   }
 
@@ -202,7 +187,7 @@ class S3Storage implements Storage {
   }
 
   #failure(error: unknown): UserError {
-    return s3Error(error, this.address, this.#access.options.abortSignal);
+    return storeFailure(error, this.address, this.#access.sendOptions.abortSignal);
   }
 }
 

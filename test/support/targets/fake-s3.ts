@@ -65,6 +65,8 @@ export class FakeS3 {
   readonly headers: string[][] = [];
   /** False if `If-None-Match` is ignored. */
   isConditional = true;
+  /** False if lists ignore the prefix. */
+  knowsPrefixes = true;
   readonly #server: Server;
   readonly #attempts = new Map<string, number>();
   readonly #sockets = new Set<Socket>();
@@ -166,6 +168,7 @@ export class FakeS3 {
 
   #execute(requested: ParsedRequest, isCreate: boolean, range: string | undefined): Answer {
     const { what, key, query, body } = requested;
+    if (!this.knowsPrefixes) query.delete('prefix');
     if (what === 'GetObject' || what === 'HeadObject') return this.#get(key, range);
     if (what === 'PutObject') {
       if (isCreate && this.objects.has(key)) return refusal(412, 'PreconditionFailed');

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, promises, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +8,10 @@ import { createServer as createTlsServer } from 'node:tls';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { checkConditionalWrites, openStorage } from '../../../src/storage/open.ts';
 import { s3ClientOf } from '../../../src/storage/s3-client.ts';
-import type { Storage, StoredObject } from '../../../src/storage/storage.ts';
+import { listAll, type Storage, type StoredObject } from '../../../src/storage/storage.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
+import { withCall } from '../../support/system-calls.ts';
 import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
 
 let dir: string;
@@ -28,11 +29,8 @@ afterEach(async () => {
 });
 
 const failure = (exitCode: number, said: string) => ({ exitCode, message: expect.stringContaining(said) });
-async function pathsIn(storage: Storage, folder: string, after?: string): Promise<string[]> {
-  const paths: string[] = [];
-  for await (const { path } of storage.list(folder, after)) paths.push(path);
-  return paths;
-}
+const pathsIn = async (storage: Storage, folder: string, after?: string): Promise<string[]> =>
+  (await listAll(storage, folder, after)).map(({ path }) => path);
 
 const STORES = {
   'a folder': () => openStorage(join(dir, 'place'), { env: {} }),
@@ -77,9 +75,8 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
     expect(await paths('a')).toEqual(['a/b', 'a/c/1']);
     expect(await paths('a', 'a/b')).toEqual(['a/c/1']);
     expect(await paths('none')).toEqual([]);
-    for await (const { modified } of storage.list('b')) {
-      expect(Math.abs(modified - Date.now())).toBeLessThan(60_000);
-    }
+    const [written] = await listAll(storage, 'b');
+    expect(Math.abs((written?.modified ?? 0) - Date.now())).toBeLessThan(60_000);
   });
 
   it('gives a local file with an object, and says that one which is gone is gone', async () => {
@@ -98,6 +95,19 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
     await storage.checkErasable(['a/b/gone']);
     await storage.eraseAllBut('a', ({ path }) => path === 'a/keep');
     expect([await paths('a'), await paths('b')]).toEqual([['a/keep'], ['b/stays']]);
+  });
+});
+
+describe('a list of a folder', () => {
+  it('has all files but those of a folder below it that vanishes meanwhile', async () => {
+    const storage = await STORES['a folder']();
+    for (const path of ['a/gone/1', 'a/stays/1']) await storage.write(path, '');
+    const list = () => pathsIn(storage, 'a');
+    const vanish = (real: (...all: unknown[]) => unknown, folder: unknown, ...more: unknown[]) => {
+      if (String(folder).endsWith('gone')) rmSync(String(folder), { recursive: true });
+      return real(folder, ...more);
+    };
+    expect(await withCall(promises, 'readdir', vanish, list)).toEqual(['a/stays/1']);
   });
 });
 
@@ -231,6 +241,12 @@ describe('failures of a bucket', () => {
     });
   });
 
+  it('are told from those of a local file', async () => {
+    const path = join(dir, 'none');
+    const put = using((storage) => storage.putFile(path, 'events/x'));
+    await expect(put).rejects.toMatchObject(failure(2, `${path} cannot be written (ENOENT)`));
+  });
+
   it('that pass are retried, and a lost answer is not a lost object', async () => {
     s3.outcomeOf = ({ attempt }) => (attempt === 1 ? 'cut' : 'normal');
     await using((storage) => storage.write('x', 'one'));
@@ -339,10 +355,26 @@ describe('what a purge erases in a bucket', () => {
       for (const id of ['a', 'b', 'c']) s3.uploads.set(id, { key: `lake/events/${id}`, began, parts: new Map() });
       s3.uploads.set('young', { key: 'lake/events/a', began: new Date(2_000), parts: new Map() });
       const isKept = ({ path, modified }: StoredObject) => path === 'events/keep' || modified === 2_000;
+      // Whatever is younger stays, but for the marks of what goes.
+      await storage.write('events/old', 'x');
+      s3.now = () => new Date(2_000);
       await storage.eraseAllBut('events', isKept);
     });
     expect(s3.versions?.map(({ key, bytes }) => `${key} ${bytes}`)).toEqual(['lake/events/keep three']);
     expect([...s3.uploads.keys()]).toEqual(['young']);
+  });
+
+  it('is nothing beside the folder, also in a store whose lists ignore the prefix', async () => {
+    s3.versions = [];
+    await using(async (storage) => {
+      await storage.write('events/gone', '');
+      await storage.write('other/stays', '');
+      s3.uploads.set('other', { key: 'lake/other/x', began: new Date(), parts: new Map() });
+      s3.knowsPrefixes = false;
+      expect(await pathsIn(storage, 'events')).toEqual(['events/gone']);
+      await storage.eraseAllBut('events', () => false);
+    });
+    expect([s3.versions?.map(({ key }) => key), s3.uploads.size]).toEqual([['lake/other/stays'], 1]);
   });
 
   it('can be all of it in a store that knows neither versions nor uploads in parts', async () => {

@@ -7,7 +7,7 @@ import pLimit from 'p-limit';
 import { transientError, UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
-import { hasObjects, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
+import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { dayFolder } from '../file-layout.ts';
@@ -46,11 +46,8 @@ async function refuseOthersFiles(storage: Storage, table: Table['name']): Promis
 
 /** The paths of all files in the folder of a table but for its log. */
 async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]> {
-  const paths: string[] = [];
-  for await (const { path } of storage.list(table)) {
-    if (!path.startsWith(`${logFolder(table)}/`)) paths.push(path);
-  }
-  return paths;
+  const paths = (await listAll(storage, table)).map(({ path }) => path);
+  return paths.filter((path) => !path.startsWith(`${logFolder(table)}/`));
 }
 
 /** The logs of both tables of a place as one. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
-import type { StoredObject } from '../../../storage/storage.ts';
+import { listAll, type StoredObject } from '../../../storage/storage.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import type { FilesOptions, OpenMode } from '../format.ts';
@@ -120,11 +120,9 @@ export class DeltaTable {
   }
 
   /** What is in the folder of the table after the log, which comes first in the order of paths. */
-  async #listDataFiles(): Promise<StoredObject[]> {
+  #listDataFiles(): Promise<StoredObject[]> {
     const { storage, table } = this.#location;
-    const files: StoredObject[] = [];
-    for await (const file of storage.list(table, `${logFolder(table)}/~`)) files.push(file);
-    return files;
+    return listAll(storage, table, `${logFolder(table)}/~`);
   }
 
   /** A failure is only logged: the commits are valid without a checkpoint. */

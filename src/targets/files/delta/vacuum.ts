@@ -1,7 +1,7 @@
 import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { isTemporary } from '../../../fs/atomic-file.ts';
-import type { IsKept, StoredObject } from '../../../storage/storage.ts';
+import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
 import {
   entryPath,
   isOwnFile,
@@ -9,6 +9,7 @@ import {
   logFileOf,
   logFolder,
   type TableLocation,
+  versionStem,
 } from './protocol/actions.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import type { LatestTable } from './protocol/snapshot.ts';
@@ -35,9 +36,8 @@ export async function renewCheckpoint({ location, snapshot, now, retentionMs }: 
     // Each checkpoint has all days: of them the latest two stay.
     return file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < snapshot.version - CHECKPOINT_EVERY;
   };
-  const paths: string[] = [];
-  for await (const file of storage.list(logFolder(table))) if (isOld(file)) paths.push(file.path);
-  await storage.remove(paths);
+  const leaving = (await listAll(storage, logFolder(table))).filter(isOld);
+  await storage.remove(leaving.map(({ path }) => path));
 }
 
 /** Those of the stored files that no version within the retention names. */
@@ -74,7 +74,7 @@ export async function eraseHistory({ location, snapshot, now, retentionMs }: Lat
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
 async function committedAt({ storage, table }: TableLocation, version: number): Promise<number> {
-  for await (const { path, modified } of storage.list(logFolder(table))) {
+  for await (const { path, modified } of storage.list(logFolder(table), versionStem(table, version))) {
     if (path === entryPath(table, version)) return modified;
   }
   throw transientError(`${storage.address}/${logFolder(table)} does not list version ${version}: run again.`);

@@ -12,7 +12,7 @@ import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
-import { hasObjects, OWN_FOLDER } from '../../../storage/storage.ts';
+import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { newState, type RunRecord } from '../../../table/place-state.ts';
 import { damagedWarning } from '../../../table/place-warnings.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
@@ -133,11 +133,9 @@ class FolderLog implements FilesLog {
 
   async foreignFiles(): Promise<string[]> {
     const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && this.#hasProfiles);
-    const paths: string[] = [];
-    for (const { name } of TABLES) {
-      for await (const { path } of this.#localFiles.storage.list(name)) if (!isOwn(path)) paths.push(path);
-    }
-    return paths;
+    const objects = await Promise.all(TABLES.map(({ name }) => listAll(this.#localFiles.storage, name)));
+    const paths = objects.flat().map(({ path }) => path);
+    return paths.filter((path) => !isOwn(path));
   }
 
   /** Finds damaged files, and files of others that readers see among those of the tables. */
