@@ -11,7 +11,7 @@ import {
   type UnifiedIdsById,
 } from '../engine/people/people.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
-import { realPath, schemeOf } from '../fs/local-path.ts';
+import { realOrGivenPath, schemeOf } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/protocol.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowsText } from './id-list.ts';
@@ -24,7 +24,7 @@ import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
 
 /** The name of a place in the ledger and in hashes, whatever working folder and links lead to it. */
 export function placeName({ target, path }: Place): string {
-  return `${target.name} ${schemeOf(path) === undefined ? realPath(path) : path.replace(/\/+$/, '')}`;
+  return `${target.name} ${schemeOf(path) === undefined ? realOrGivenPath(path) : path.replace(/\/+$/, '')}`;
 }
 
 /** The places, and the ways in which people are looked for. */

@@ -14,7 +14,7 @@ import { isHash, type SuppressedPeople, type UnifiedIds } from '../engine/people
 import { diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';
-import { OWNER_FILE_MODE } from '../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { checkWritable } from '../fs/writability.ts';
 import { ensureKey, type KeyedFile, keyOf } from './key-file.ts';
 
@@ -160,7 +160,7 @@ export async function suppressPeople(
 }
 
 async function append(unifiedIds: UnifiedIds, path: string, key: HashKey, checkHeld: () => void): Promise<number> {
-  const file = await open(path, 'a+', OWNER_FILE_MODE);
+  const file = await open(path, 'a+', PRIVATE_FILE_MODE);
   try {
     const text = await file.readFile('utf8');
     const wholeText = wholeLines(text);

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { open, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { OWNER_FILE_MODE } from '../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
 import type { DownloadResult } from '../service/export/download.ts';
@@ -21,7 +21,7 @@ export type ExportResult = DownloadResult<SpoolOutput>;
 /** Begins a file in the folder of a run. */
 export async function newSpoolFile(folder: RunFolder): Promise<SpoolOutput> {
   const path = join(folder.path, `${randomUUID()}.csv`);
-  const file = await folder.onDisk(open(path, 'wx', OWNER_FILE_MODE));
+  const file = await folder.onDisk(open(path, 'wx', PRIVATE_FILE_MODE));
   return {
     path,
     write: (bytes) => folder.onDisk(writeFile(file, bytes)),

@@ -6,7 +6,7 @@ import { link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promi
 import { basename, dirname, join } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 import { syncFolder } from './folders.ts';
-import { OWNER_FILE_MODE, setMode } from './permissions.ts';
+import { PRIVATE_FILE_MODE, setMode } from './permissions.ts';
 
 /** A unique path beside a file for its next version, which is written there until it is complete. */
 export const temporaryPathOf = (path: string): string =>
@@ -33,14 +33,14 @@ const unlessMissing = (error: unknown): undefined => {
 };
 
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
-export const replaceFile = (path: string, text: string, mode = OWNER_FILE_MODE): Promise<void> =>
+export const replaceFile = (path: string, text: string, mode = PRIVATE_FILE_MODE): Promise<void> =>
   withTemporary(path, text, mode, (temporary) => replaceFileFrom(path, temporary));
 
 /** Creates a synced file with this text as `createFileFrom` does; false if a file of that name exists. */
 export const createFile = (
   path: string,
   text: string,
-  { mode = OWNER_FILE_MODE, mayRename = false } = {},
+  { mode = PRIVATE_FILE_MODE, mayRename = false } = {},
 ): Promise<boolean> => withTemporary(path, text, mode, (temporary) => createFileFrom(path, temporary, { mayRename }));
 
 /** Settles as `work` does with a new file beside `path` that has this text. */
@@ -52,9 +52,9 @@ async function withTemporary<T>(
 ): Promise<T> {
   const temporary = temporaryPathOf(path);
   try {
-    await writeFile(temporary, text, { flag: 'wx', mode: OWNER_FILE_MODE });
+    await writeFile(temporary, text, { flag: 'wx', mode: PRIVATE_FILE_MODE });
     // The umask must not decide the mode.
-    if (mode !== OWNER_FILE_MODE) setMode(temporary, mode);
+    if (mode !== PRIVATE_FILE_MODE) setMode(temporary, mode);
     return await work(temporary);
   } finally {
     await rm(temporary, { force: true });

@@ -5,7 +5,7 @@ import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 import { checkLocalPath } from './local-path.ts';
-import { OWNER_FOLDER_MODE, setMode } from './permissions.ts';
+import { PRIVATE_FOLDER_MODE, setMode } from './permissions.ts';
 
 /** The bit of a folder by which new files in it get its group. */
 const SETGID = 0o2000;
@@ -15,20 +15,20 @@ const SETGID = 0o2000;
  * power cut takes a folder with all that was synced in it. Throws the system's error, and a configuration failure for
  * an address. Node's own recursion never ends where nothing can be made, as under /proc.
  */
-export async function makeFolders(path: string, mode = OWNER_FOLDER_MODE): Promise<void> {
+export async function makeFolders(path: string, mode = PRIVATE_FOLDER_MODE): Promise<void> {
   checkLocalPath(path);
   if (isFolder(path)) return;
   const parent = dirname(path);
   if (parent !== path) await makeFolders(parent, mode);
   try {
-    mkdirSync(path, { mode: OWNER_FOLDER_MODE });
+    mkdirSync(path, { mode: PRIVATE_FOLDER_MODE });
   } catch (error) {
     // Another process was quicker, and does the rest.
     if (isFolder(path)) return;
     throw error;
   }
   // The umask must not decide the mode. A folder in one of a shared group keeps that group.
-  if (mode !== OWNER_FOLDER_MODE) setMode(path, mode | (statSync(path).mode & SETGID));
+  if (mode !== PRIVATE_FOLDER_MODE) setMode(path, mode | (statSync(path).mode & SETGID));
   await syncFolder(parent);
 }
 

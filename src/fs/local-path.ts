@@ -27,4 +27,4 @@ export function checkLocalPath(text: string): void {
 }
 
 /** The absolute path without links. Of what is not there: the path as it is given, made absolute. */
-export const realPath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));
+export const realOrGivenPath = (path: string): string => (existsSync(path) ? realpathSync(path) : resolve(path));

@@ -5,7 +5,7 @@ import { codeOf, configError, transientError } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
 import { doublingPauses, retry } from '../base/retry.ts';
 import { capitalized } from '../base/visible-text.ts';
-import { OWNER_FILE_MODE } from './permissions.ts';
+import { PRIVATE_FILE_MODE } from './permissions.ts';
 import { livenessOf, OWN_IDENTITY, type StoredIdentity } from './process-identity.ts';
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
@@ -163,7 +163,7 @@ function isDead({ identity, touchedAt }: Owner): boolean {
 function createOwnerFile(path: string): string | undefined {
   let file: number;
   try {
-    file = openSync(path, 'wx', OWNER_FILE_MODE);
+    file = openSync(path, 'wx', PRIVATE_FILE_MODE);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return undefined;
     throw error;

@@ -5,8 +5,8 @@ import { chmodSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf } from '../base/errors.ts';
 
-export const OWNER_FOLDER_MODE = 0o700;
-export const OWNER_FILE_MODE = 0o600;
+export const PRIVATE_FOLDER_MODE = 0o700;
+export const PRIVATE_FILE_MODE = 0o600;
 /** The bits of a mode that say who may do what. */
 export const PERMISSION_BITS = 0o777;
 /** The bits of group and others. */
@@ -52,7 +52,7 @@ export function isProtected(
 function keepsModes(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
   try {
-    writeFileSync(probe, '', { flag: 'wx', mode: OWNER_FILE_MODE });
+    writeFileSync(probe, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });
     if ((statSync(probe).mode & GROUP_AND_OTHERS) === 0) return true;
   } catch {
     // Without the right to write here nothing is known, and modes are believed.

@@ -5,7 +5,7 @@ import { codeOf, configError } from '../base/errors.ts';
 import { createFile, hasNoLinks, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
-import { OWNER_FILE_MODE, OWNER_FOLDER_MODE, setMode } from '../fs/permissions.ts';
+import { PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, setMode } from '../fs/permissions.ts';
 import { checkFolderWritable } from '../fs/writability.ts';
 import { type IsKept, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
@@ -118,8 +118,8 @@ export class DiskStorage implements Storage {
     const readBits = path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.address).mode & OTHERS_MAY_READ;
     // Who may read a folder may also enter it.
     const searchBits = readBits >> 2;
-    await makeFolders(dirname(file), OWNER_FOLDER_MODE | readBits | searchBits);
-    return { file, mode: OWNER_FILE_MODE | readBits };
+    await makeFolders(dirname(file), PRIVATE_FOLDER_MODE | readBits | searchBits);
+    return { file, mode: PRIVATE_FILE_MODE | readBits };
   }
 
   async #guard<T>(work: () => Promise<T>): Promise<T> {

@@ -10,7 +10,7 @@ import type { Env } from '../base/env.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { retryAtOnce } from '../base/retry.ts';
 import { makeFolders } from '../fs/folders.ts';
-import { OWNER_FILE_MODE } from '../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from './s3-client.ts';
 import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
 import { isTransient, S3_STATUS, s3AnswerOf, s3NameOf, s3StatusOf, storeFailure } from './s3-failures.ts';
@@ -117,7 +117,7 @@ class S3Storage implements Storage {
       await makeFolders(dirname(copy));
       const object = await this.#get(path);
       if (object === undefined) throw this.#gone(path);
-      const file = createWriteStream(copy, { flags: 'wx', mode: OWNER_FILE_MODE });
+      const file = createWriteStream(copy, { flags: 'wx', mode: PRIVATE_FILE_MODE });
       await pipeline(object.Body as Readable, file, abortSignal === undefined ? {} : { signal: abortSignal });
       return copy;
     });

@@ -10,7 +10,7 @@ import type { PeopleSearch } from '../../erasure/listed-people.ts';
 import type { PurgeSettings } from '../../erasure/purge.ts';
 import { suppressionFileOf } from '../../erasure/suppression.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
-import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
 import {
   type CommandResult,
@@ -219,7 +219,7 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
     throw configError(`${proof.problems[0]} A broken ledger proves nothing.`, { exitCode: EXIT.failed });
   const page = proofPage(proof, { now: context.clock.now(), isList });
   if (output === '-') return { result: proof, lines: page.trimEnd().split('\n'), exit };
-  await writeNamedFile(output, page, `the page ${output}`, OWNER_FILE_MODE);
+  await writeNamedFile(output, page, `the page ${output}`, PRIVATE_FILE_MODE);
   return {
     result: { ...proof, output },
     lines: [...summarySentences(proof), `The page to sign is in ${output}.`],

@@ -6,7 +6,7 @@ import { isZoneName } from '../../cells/types/zone.ts';
 import { addressProblem } from '../../config/address.ts';
 import { UNKNOWN_ZONE } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
-import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
@@ -38,7 +38,7 @@ export const command = defineCommand({
     const place = await askPlace(prompts);
     const erasure = await askErasure(prompts);
     const text = `${JSON.stringify({ ...service, ...place, ...erasure }, null, 2)}\n`;
-    await writeNamedFile(path, text, `the file ${path}`, OWNER_FILE_MODE);
+    await writeNamedFile(path, text, `the file ${path}`, PRIVATE_FILE_MODE);
     return { result: { v: 1, file: path }, lines: nextSteps(path, erasure !== undefined) };
   },
 });

@@ -3,7 +3,7 @@ import { configError, EXIT } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/show-people.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
 import { PEOPLE_OPTIONS, readIdList, withPeopleSearch } from '../people-options.ts';
@@ -38,7 +38,7 @@ type WriteLine = (line: string) => Promise<void>;
 
 /** Gives `work` a new file (0600) to write; none is replaced. The file stays only if all of it is on disk. */
 async function withNewFile<T>(path: string, work: (write: WriteLine) => Promise<T>): Promise<T> {
-  const file = await onDisk(path, open(path, 'wx', OWNER_FILE_MODE));
+  const file = await onDisk(path, open(path, 'wx', PRIVATE_FILE_MODE));
   try {
     const result = await work((line) => onDisk(path, file.writeFile(`${line}\n`)));
     await onDisk(path, file.datasync());

@@ -6,7 +6,7 @@ import { HOUR_MS } from '../../base/clock.ts';
 import { codeOf, configError, messageOf } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
 import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
-import { OWNER_FILE_MODE, PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
+import { PERMISSION_BITS, PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
 
 /** The path of the copy that replaces a file once it is complete. */
 export const copyPathOf = (file: string): string => `${file}.rewriting`;
@@ -98,7 +98,7 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
   try {
     await connection.run(`ATTACH ${literal(temporary)} AS new_file (${newFileOptions(columns)})`);
     await connection.run('DETACH new_file');
-    setMode(temporary, OWNER_FILE_MODE);
+    setMode(temporary, PRIVATE_FILE_MODE);
     await createFileFrom(file, temporary, { mayRename: true });
   } catch (error) {
     if (codeOf(error) !== undefined) throw error;

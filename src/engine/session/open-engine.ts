@@ -4,7 +4,7 @@ import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
 import { doublingPauses, retry } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
-import { checkLocalPath, realPath } from '../../fs/local-path.ts';
+import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import {
   claimFile,
@@ -51,7 +51,7 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   // The log beside the file, and the file that replaces it, must not belong to a link.
-  const file = realPath(options.file);
+  const file = realOrGivenPath(options.file);
   const restoreUmask = holdPrivateUmask();
   let instance: DuckDBInstance | undefined;
   let connection: DuckDBConnection | undefined;

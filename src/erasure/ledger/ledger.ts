@@ -12,7 +12,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
-import { isProtected, OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { checkWritable } from '../../fs/writability.ts';
 import { ensureKey, keyOf, randomKey } from '../key-file.ts';
 import {
@@ -143,7 +143,7 @@ export class Ledger {
   }
 
   async #append(folder: string, lines: readonly LedgerLine[], checkHeld: () => void): Promise<void> {
-    const file = await open(ledgerPathIn(folder), 'a', OWNER_FILE_MODE);
+    const file = await open(ledgerPathIn(folder), 'a', PRIVATE_FILE_MODE);
     try {
       const tornBytes = await this.#readOn(folder);
       let end = this.#end;

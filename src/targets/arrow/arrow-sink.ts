@@ -18,7 +18,7 @@ import type { CheckedDay, SpoolFile } from '../../extract/checked-day.ts';
 import { removeTemporaries, replaceFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
-import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { planDays } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-changes.ts';
@@ -88,7 +88,7 @@ async function intoFile(path: string, now: number, write: (stream: Writable) => 
     throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
   }
   const writtenPath = file === undefined ? path : temporaryPathOf(file);
-  const stream = createWriteStream(writtenPath, file === undefined ? {} : { flags: 'wx', mode: OWNER_FILE_MODE });
+  const stream = createWriteStream(writtenPath, file === undefined ? {} : { flags: 'wx', mode: PRIVATE_FILE_MODE });
   const closed = once(stream, 'close');
   closed.catch(() => undefined);
   try {

@@ -7,7 +7,7 @@ import { isTableRefused } from '../../engine/session/engine-errors.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { realPath } from '../../fs/local-path.ts';
+import { realOrGivenPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { EVENTS } from '../../table/tables.ts';
@@ -47,7 +47,7 @@ export async function withCopy<T>(
 ): Promise<T> {
   checkExists(file);
   const { lockWaitMs: waitMs, clock, signal } = options;
-  const path = copyPathOf(realPath(file));
+  const path = copyPathOf(realOrGivenPath(file));
   const copyAndWork = async (checkHeld: () => void) => {
     const state = await withLoadedFile({ ...options, file }, async (writer, loaded) => {
       await writer.emptyWal();

@@ -8,7 +8,7 @@ import { findPeople, jsonOfRows } from '../../engine/people/find-people.ts';
 import type { PeopleQuery } from '../../engine/people/people.ts';
 import { rowsByDay } from '../../engine/rows/row-counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
@@ -38,7 +38,7 @@ async function* streamRows(format: FilesFormat, options: FilesOptions, query: Pe
     await readPlace(format, options, async (place) => {
       const { searched, conditions } = await lookUp(place, query);
       const rows = jsonOfRows(searched, conditions);
-      await pipeline(rows, withLineEnds, createWriteStream(path, { mode: OWNER_FILE_MODE }));
+      await pipeline(rows, withLineEnds, createWriteStream(path, { mode: PRIVATE_FILE_MODE }));
       place.warnOfDamage();
     });
     for await (const lines of linesOf(createReadStream(path))) {

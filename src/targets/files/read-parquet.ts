@@ -7,7 +7,7 @@ import type { DuckDbType } from '../../cells/types/codec.ts';
 import { duckDbTypeOf } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { makeFolders } from '../../fs/folders.ts';
-import { OWNER_FILE_MODE } from '../../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { ColumnTypes } from './file-layout.ts';
 
@@ -77,7 +77,7 @@ export async function fetchColumns(
   if (storage.readRange === undefined) return storage.localFile(path, copy);
   const readRange = storage.readRange.bind(storage);
   await makeFolders(dirname(copy));
-  const file = await open(copy, 'wx', OWNER_FILE_MODE);
+  const file = await open(copy, 'wx', PRIVATE_FILE_MODE);
   const read = async (from: number, to: number): Promise<Buffer> => {
     const part = await readRange(path, from, to);
     // A disk that is nearly full takes a part of a write and reports no error.

@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
-import { OWNER_FILE_MODE } from '../../../../fs/permissions.ts';
+import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
 import { type Action, checkpointPath, lastCheckpointPath, parseAction, type TableLocation } from './actions.ts';
 
@@ -52,7 +52,7 @@ export async function writeCheckpoint(
   const lines = Array.from(actions, (action) => JSON.stringify(action));
   const longest = lines.reduce((length, line) => Math.max(length, Buffer.byteLength(line)), 0);
   try {
-    await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: OWNER_FILE_MODE });
+    await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
     const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
     // With room to spare: a longer line would fail.
     const size = Math.max(USUAL_ACTION_BYTES, longest * 2);
