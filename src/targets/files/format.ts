@@ -31,8 +31,9 @@ export interface FilesLog {
   /**
    * Reads the latest version, has a change of it planned, and makes that visible, together with the state. It also
    * finishes what a killed run left half-way. A change after which all is as before leaves no trace, unless it is a
-   * purge. Once it returns, no crash undoes it. If another writer commits to a table first, it removes the new files of
-   * that table, and throws a transient failure. A change of the table before stays.
+   * purge, or the first by a new version of this program. Once it returns, no crash undoes it. If another writer
+   * commits to a table first, it removes the new files of that table, and throws a transient failure. A change of the
+   * table before stays.
    */
   commit<T>(plan: () => Promise<PlannedCommit<T>>): Promise<T>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */

@@ -5,14 +5,16 @@ import validNote from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
-import { typedColumns } from '../../../table/tables.ts';
+import { EVENTS, typedColumns } from '../../../table/tables.ts';
 import { PARTITION_COLUMN } from '../file-layout.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
 import { checked, damagedError, parseJson } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/actions.ts';
-import type { LatestTable, Snapshot } from './protocol/snapshot.ts';
-import { deltaColumns, partitionColumnsOf, protocolOf, retentionSetting, schemaString } from './schema.ts';
+import { protocolOf } from './protocol/features.ts';
+import type { Snapshot } from './protocol/snapshot.ts';
+import { deltaColumns, partitionColumnsOf, schemaString } from './schema.ts';
+import { retentionSetting, type TableNow } from './vacuum.ts';
 
 // The entry of a commit: what it says of a change, and how its files are read again.
 
@@ -26,14 +28,14 @@ export interface TableChange extends Omit<PlaceChange, 'state'> {
 
 export const newFilesIn = (files: readonly FileChange[]): NewFile[] => files.flatMap(({ file }) => file ?? []);
 
-/** The actions of the log entry that makes a change. `leavingPaths`: those of live files that leave the table. */
+/** The actions of the log entry that makes a change. `missing`: paths of live files that somebody removed. */
 export function commitActions(
-  latest: LatestTable,
+  tableNow: TableNow,
   { kind, files, state }: TableChange,
-  leavingPaths: ReadonlySet<string>,
+  missing: ReadonlySet<string>,
 ): Action[] {
-  const { snapshot } = latest;
-  const timestamp = Math.floor(latest.now);
+  const { snapshot, now } = tableNow;
+  const timestamp = Math.floor(now);
   const commitInfo = {
     timestamp,
     operation: OPERATIONS[kind],
@@ -43,10 +45,13 @@ export function commitActions(
     engineInfo: `dfinery-elt/${VERSION}`,
     txnId: randomUUID(),
   };
-  const leaving = [...snapshot.adds].filter(([path]) => leavingPaths.has(path));
+  const days = new Set<Day | undefined>(files.map(({ day }) => day));
+  // Profiles are one file.
+  const isReplaced = (path: string) => (snapshot.table === EVENTS.name ? days.has(dayOfFile(path)) : files.length > 0);
+  const leaving = [...snapshot.adds].filter(([path]) => missing.has(path) || isReplaced(path));
   return [
     { commitInfo },
-    ...tableActions(latest, state, timestamp),
+    ...tableActions(tableNow, state, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leaving.map(([, add]) => removeOf(add, timestamp)),
     ...newFilesIn(files).map((file) => addOf(file, state, timestamp)),
@@ -54,7 +59,7 @@ export function commitActions(
 }
 
 /** The actions that make the table, or change its columns or its setting; none if nothing changes. */
-function tableActions({ snapshot, retentionMs }: LatestTable, state: TableState, timestamp: number): Action[] {
+function tableActions({ snapshot, retentionMs }: TableNow, state: TableState, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
   const metaData: MetaData = {
     ...before,
@@ -81,8 +86,8 @@ interface Stats {
 }
 
 /**
- * The live files of a snapshot but for those that are missing. Throws a configuration failure for one that another
- * program wrote. `address`: that of the storage.
+ * The live files of a snapshot but for those that are missing. Throws a configuration failure for one that this program
+ * cannot have written. `address`: that of the storage.
  */
 export function liveFilesOf(
   { table, adds }: Snapshot,
@@ -101,7 +106,8 @@ export function liveFilesOf(
     const day: Day | undefined = partitionDay ?? receiptDay;
     const note = tags?.[FILE_TAG];
     const partition = partitionValues[PARTITION_COLUMN] ?? undefined;
-    if (note == null || stats == null || day === undefined || partition !== partitionDay) {
+    if (day === undefined) throw damagedError(where, 'it has no receipt');
+    if (note == null || stats == null || partition !== partitionDay) {
       throw damagedError(where, 'another program wrote it into the table');
     }
     if (files.has(day)) throw damagedError(where, `${day} has two files`);

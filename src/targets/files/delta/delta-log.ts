@@ -93,9 +93,8 @@ class DeltaLog implements FilesLog {
     const isNew = await this.#events.read();
     if (this.#events.content === undefined && this.#mode === 'load') await checkConditionalWrites(this.#storage);
     if (this.#mode === 'read' && this.#events.content !== undefined) {
-      this.#lastRun = tryParseJson((await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '') as
-        | RunRecord
-        | undefined;
+      const text = (await this.#storage.read(LAST_RUN))?.toString('utf8') ?? '';
+      this.#lastRun = tryParseJson(text) as RunRecord | undefined;
     }
     return (await this.#readProfiles()) || isNew;
   }
@@ -132,29 +131,30 @@ class DeltaLog implements FilesLog {
    * The change of each table, events first. A purge changes both, so that no run that began before can bring people
    * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
    */
-  async #changesOfTables(change: PlaceChange): Promise<[DeltaTable, TableChange][]> {
+  async #changesOfTables(change: PlaceChange): Promise<readonly (readonly [DeltaTable, TableChange])[]> {
     const { kind, state } = change;
     // The log of events has what belongs to the whole place.
     const eventsState: LogState = { ...state.events, suppressionLength: state.suppressionLength };
+    const profilesState = state.user_profiles;
     const [events, profiles] = [this.#events, this.#profiles];
-    const changes: [DeltaTable, TableChange][] = [];
     const profileFiles = change.files.filter(({ table }) => table === USER_PROFILES.name);
-    if (profiles !== undefined && state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0)) {
-      changes.push([profiles, { kind, state: state.user_profiles, files: profileFiles }]);
-    }
-    const makesProfiles = changes.length > 0 && profiles?.content === undefined;
     const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
     // Other files get the types that columns have now.
     for await (const file of this.#localFiles.conform(this.version?.files ?? [], change)) eventFiles.push(file);
-    const isChanged = events.content !== undefined && (makesProfiles || !events.hasStored(eventsState));
-    if (kind === 'purge' || eventFiles.length > 0 || isChanged) {
-      changes.unshift([events, { kind, state: eventsState, files: eventFiles }]);
-    }
-    return changes;
+
+    const changesProfiles =
+      profiles !== undefined && profilesState !== undefined && (kind === 'purge' || profileFiles.length > 0);
+    const makesProfiles = changesProfiles && profiles.content === undefined;
+    const isStored = events.content === undefined || (!makesProfiles && events.hasStored(eventsState));
+    const changesEvents = kind === 'purge' || eventFiles.length > 0 || !isStored;
+    return [
+      ...(changesEvents ? [[events, { kind, state: eventsState, files: eventFiles }] as const] : []),
+      ...(changesProfiles ? [[profiles, { kind, state: profilesState, files: profileFiles }] as const] : []),
+    ];
   }
 
   /** Stores all files, then creates the entry of each table. */
-  async #commit(changes: readonly [DeltaTable, TableChange][]): Promise<void> {
+  async #commit(changes: readonly (readonly [DeltaTable, TableChange])[]): Promise<void> {
     await this.#putFiles(changes.flatMap(([, { files }]) => newFilesIn(files)));
     for (const [i, [table, change]] of changes.entries()) {
       if (await table.commit(change)) continue;

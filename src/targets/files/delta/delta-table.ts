@@ -3,16 +3,23 @@ import type { Day } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { listAll, type StoredObject } from '../../../storage/storage.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
-import { EVENTS, type Table } from '../../../table/tables.ts';
+import type { Table } from '../../../table/tables.ts';
 import type { FilesOptions, OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
 import type { LiveFile } from '../place-version.ts';
 import { commitActions, liveFilesOf, type TableChange } from './commit-actions.ts';
 import { type LogState, stateActions, stateOf } from './delta-state.ts';
-import { entryPath, logFolder, type TableLocation } from './protocol/actions.ts';
-import { type LatestTable, readSnapshot, Snapshot } from './protocol/snapshot.ts';
-import { checkProtocol, retentionMsOf } from './schema.ts';
-import { CHECKPOINT_EVERY, eraseHistory, expiredFiles, renewCheckpoint } from './vacuum.ts';
+import { entryPath, logFolder, type TableAccess } from './protocol/actions.ts';
+import { checkProtocol } from './protocol/features.ts';
+import { readSnapshot, Snapshot } from './protocol/snapshot.ts';
+import {
+  CHECKPOINT_EVERY,
+  eraseHistory,
+  expiredFiles,
+  renewCheckpoint,
+  retentionMsOf,
+  type TableNow,
+} from './vacuum.ts';
 
 /** What a table holds at its latest version. */
 interface TableContent {
@@ -30,14 +37,14 @@ export class DeltaTable {
   #snapshot: Snapshot;
   /** Its live files that somebody removed from the storage. */
   #missing: ReadonlySet<string> = new Set();
-  readonly #location: TableLocation;
+  readonly #access: TableAccess;
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
 
   constructor({ storage, engine, runFolder }: LocalFiles, table: Table['name'], options: FilesOptions, mode: OpenMode) {
     this.address = `${storage.address}/${table}`;
     this.#snapshot = new Snapshot(table);
-    this.#location = { storage, engine, runFolder, table };
+    this.#access = { storage, engine, runFolder, table };
     this.#options = options;
     this.#mode = mode;
   }
@@ -59,7 +66,7 @@ export class DeltaTable {
 
   /** Reads what is new in the log. */
   async followLog(): Promise<void> {
-    const snapshot = await readSnapshot(this.#location, this.#snapshot);
+    const snapshot = await readSnapshot(this.#access, this.#snapshot);
     if (snapshot === this.#snapshot) return;
     checkProtocol(snapshot.protocol, this.address);
     this.#setSnapshot(snapshot, this.#missing);
@@ -72,10 +79,8 @@ export class DeltaTable {
 
   /** Makes a change of this table visible by the next entry; false if another writer has created that. */
   async commit(change: TableChange): Promise<boolean> {
-    const { storage, table } = this.#location;
-    const isReplaced = (file: LiveFile) => change.files.some(({ day }) => day === file.day || table !== EVENTS.name);
-    const replaced = [...(this.content?.files.values() ?? [])].filter(isReplaced).map(({ path }) => path);
-    const actions = commitActions(this.#latest, change, new Set([...this.#missing, ...replaced]));
+    const { storage, table } = this.#access;
+    const actions = commitActions(this.#tableNow, change, this.#missing);
     const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const version = this.#snapshot.version + 1;
     if (!(await storage.create(entryPath(table, version), text))) return false;
@@ -88,7 +93,7 @@ export class DeltaTable {
 
   /** Removes every byte of files and history that the version does not name. */
   erase(): Promise<void> {
-    return eraseHistory(this.#latest);
+    return eraseHistory(this.#tableNow);
   }
 
   /** Removes files whose retention has ended, and those that dead runs left. */
@@ -96,12 +101,12 @@ export class DeltaTable {
     const dataFiles = await this.#listDataFiles();
     // A file that another run has just committed must be in the snapshot.
     await this.followLog();
-    if (this.content !== undefined) await this.#location.storage.remove(expiredFiles(dataFiles, this.#latest));
+    if (this.content !== undefined) await this.#access.storage.remove(expiredFiles(dataFiles, this.#tableNow));
   }
 
   #setSnapshot(snapshot: Snapshot, missing: ReadonlySet<string>): void {
     const state = stateOf(snapshot.domains, this.address);
-    const files = liveFilesOf(snapshot, missing, state, this.#location.storage.address);
+    const files = liveFilesOf(snapshot, missing, state, this.#access.storage.address);
     const changedAt = nextChangedAt(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
     this.#snapshot = snapshot;
@@ -114,21 +119,21 @@ export class DeltaTable {
     const listed = new Set((await this.#listDataFiles()).map(({ path }) => path));
     const missing = new Set<string>();
     for (const path of this.#snapshot.adds.keys()) {
-      if (!listed.has(path) && (await this.#location.storage.read(path)) === undefined) missing.add(path);
+      if (!listed.has(path) && (await this.#access.storage.read(path)) === undefined) missing.add(path);
     }
     return missing;
   }
 
   /** What is in the folder of the table after the log, which comes first in the order of paths. */
   #listDataFiles(): Promise<StoredObject[]> {
-    const { storage, table } = this.#location;
+    const { storage, table } = this.#access;
     return listAll(storage, table, `${logFolder(table)}/~`);
   }
 
   /** A failure is only logged: the commits are valid without a checkpoint. */
   async #renewCheckpoint(): Promise<void> {
     try {
-      await renewCheckpoint(this.#latest);
+      await renewCheckpoint(this.#tableNow);
     } catch (error) {
       const { version } = this.#snapshot;
       const message = `${this.address}: no checkpoint of version ${version} could be written; the next run tries the next.`;
@@ -136,9 +141,9 @@ export class DeltaTable {
     }
   }
 
-  get #latest(): LatestTable {
+  get #tableNow(): TableNow {
     const snapshot = this.#snapshot;
-    const { clock, retentionMs = retentionMsOf(snapshot.metaData) } = this.#options;
-    return { location: this.#location, snapshot, now: clock.now(), retentionMs };
+    const { clock, retentionMs = retentionMsOf(snapshot) } = this.#options;
+    return { access: this.#access, snapshot, now: clock.now(), retentionMs };
   }
 }

@@ -1,9 +1,6 @@
-import { DAY_MS } from '../../../base/clock.ts';
-import { configError } from '../../../base/errors.ts';
 import { DUCKDB_SCALARS, scalarOf } from '../../../cells/types/codec.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { type ColumnTypes, PARTITION_COLUMN, parquetColumns, type TableColumns } from '../file-layout.ts';
-import type { MetaData, Protocol } from './protocol/actions.ts';
 
 /** Characters that readers refuse in a column's name. */
 const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
@@ -33,54 +30,4 @@ export function schemaString(state: TableColumns, table: Table['name']): string 
     type: 'struct',
     fields: columns.map((field) => ({ ...field, nullable: true, metadata: {} })),
   });
-}
-
-const RETENTION = 'delta.deletedFileRetentionDuration';
-const SECONDS = /^interval (\d{1,9}) seconds$/;
-/** Default time that files which left a table stay for its readers (ms). */
-export const DEFAULT_RETENTION_MS = DAY_MS;
-
-/** The configuration of a table with this retention (ms). */
-export const retentionSetting = (retentionMs: number): MetaData['configuration'] => ({
-  [RETENTION]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
-});
-
-/** The time that files which left a table stay for its readers (ms), as its last load set it. */
-export function retentionMsOf(metaData: MetaData | undefined): number {
-  const seconds = SECONDS.exec(metaData?.configuration[RETENTION] ?? '')?.[1];
-  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
-}
-
-const READER = 3;
-const WRITER = 7;
-const DOMAINS = 'domainMetadata';
-const LOCAL_TIMES_FEATURE = 'timestampNtz';
-const KNOWN_FEATURES: ReadonlySet<string> = new Set([DOMAINS, LOCAL_TIMES_FEATURE]);
-
-/** The protocol of a new table: the features that it uses, and no others. `asInstants`: its datetimes are instants. */
-export function protocolOf(asInstants: boolean): Protocol {
-  return {
-    minReaderVersion: READER,
-    minWriterVersion: WRITER,
-    readerFeatures: asInstants ? [] : [LOCAL_TIMES_FEATURE],
-    writerFeatures: asInstants ? [DOMAINS] : [DOMAINS, LOCAL_TIMES_FEATURE],
-  };
-}
-
-/** Throws a configuration failure for a table that requires what this program does not know. */
-export function checkProtocol(protocol: Protocol | undefined, tableAddress: string): void {
-  if (protocol === undefined) {
-    throw configError(`${tableAddress} has a log without protocol: restore it from a copy.`);
-  }
-  const { minReaderVersion, minWriterVersion } = protocol;
-  const features = new Set([...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])]);
-  const unknownFeatures = [...features].filter((name) => !KNOWN_FEATURES.has(name)).map((name) => JSON.stringify(name));
-  if (minReaderVersion !== READER || minWriterVersion !== WRITER)
-    unknownFeatures.push(`${minReaderVersion}/${minWriterVersion}`);
-  if (unknownFeatures.length === 0) return;
-  throw configError(
-    `${tableAddress} has the Delta protocol or feature ${unknownFeatures.join(', ')}, which this program does not ` +
-      'know: somebody else made or changed the table. Nothing was done: take the feature away again, or load into ' +
-      'another place.',
-  );
 }

@@ -8,12 +8,11 @@ import {
   lastCheckpointPath,
   logFileOf,
   logFolder,
-  type TableLocation,
+  type TableAccess,
   versionStem,
 } from './protocol/actions.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import type { LatestTable } from './protocol/snapshot.ts';
-import { DEFAULT_RETENTION_MS } from './schema.ts';
+import type { Snapshot } from './protocol/snapshot.ts';
 
 // Removes from a table what left it long ago, and what dead runs left. After a purge it removes all of the past.
 
@@ -24,11 +23,37 @@ const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
 
+const RETENTION = 'delta.deletedFileRetentionDuration';
+/** Default time that files which left a table stay for its readers (ms). */
+const DEFAULT_RETENTION_MS = DAY_MS;
+
+/** The configuration of a table with this retention (ms). */
+export const retentionSetting = (retentionMs: number) => ({
+  [RETENTION]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
+});
+
+/** The time that files which left a table stay for its readers (ms), as its last load set it. */
+export function retentionMsOf({ metaData }: Snapshot): number {
+  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION] ?? '')?.[1];
+  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
+}
+
+/** A table as it is now, and for how long readers may need older versions. */
+export interface TableNow {
+  readonly access: TableAccess;
+  readonly snapshot: Snapshot;
+  /** The time now (ms since 1970). */
+  readonly now: number;
+  /** Time that files which left the table stay (ms). */
+  readonly retentionMs: number;
+}
+
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
-export async function renewCheckpoint({ location, snapshot, now, retentionMs }: LatestTable): Promise<void> {
-  const { storage, table } = location;
+export async function renewCheckpoint({ access, snapshot, now, retentionMs }: TableNow): Promise<void> {
+  const { storage, table } = access;
+  // A run with a longer retention also asks when a file left, unless a purge has erased it.
   const since = now - Math.max(retentionMs, DEFAULT_RETENTION_MS);
-  await writeCheckpoint(location, snapshot.version, snapshot.actions(since));
+  await writeCheckpoint(access, snapshot.version, snapshot.actions(since));
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return isTemporary(path) && modified < now - UNCOMMITTED_MS;
@@ -41,7 +66,7 @@ export async function renewCheckpoint({ location, snapshot, now, retentionMs }: 
 }
 
 /** Those of the stored files that no version within the retention names. */
-export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, retentionMs }: LatestTable): string[] {
+export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, retentionMs }: TableNow): string[] {
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
@@ -55,25 +80,25 @@ export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, r
  * Removes every data file but those of the latest version, and all of the log before it. A table without a log loses all
  * data files: its first load was killed, or the log was removed.
  */
-export async function eraseHistory({ location, snapshot, now, retentionMs }: LatestTable): Promise<void> {
-  const { storage, table } = location;
-  const purgedAt = snapshot.version < 0 ? Infinity : await committedAt(location, snapshot.version);
-  const isLive: IsKept = ({ path, modified }) => {
+export async function eraseHistory({ access, snapshot, now, retentionMs }: TableNow): Promise<void> {
+  const { storage, table } = access;
+  const purgedAt = snapshot.version < 0 ? Infinity : await committedAt(access, snapshot.version);
+  const isKeptFile: IsKept = ({ path, modified }) => {
     if (snapshot.adds.has(path) || !isOwnFile(path)) return true;
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
     return modified >= purgedAt && !snapshot.tombstones.has(path);
   };
-  await storage.eraseAllBut(table, isLive);
+  await storage.eraseAllBut(table, isKeptFile);
   // No history comes before the first entry.
   if (snapshot.version <= 0) return;
-  await writeCheckpoint(location, snapshot.version, snapshot.actions(now - retentionMs));
-  const isOfPurge: IsKept = ({ path }) =>
+  await writeCheckpoint(access, snapshot.version, snapshot.actions(now - retentionMs));
+  const isKeptLogFile: IsKept = ({ path }) =>
     path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
-  await storage.eraseAllBut(logFolder(table), isOfPurge);
+  await storage.eraseAllBut(logFolder(table), isKeptLogFile);
 }
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-async function committedAt({ storage, table }: TableLocation, version: number): Promise<number> {
+async function committedAt({ storage, table }: TableAccess, version: number): Promise<number> {
   for await (const { path, modified } of storage.list(logFolder(table), versionStem(table, version))) {
     if (path === entryPath(table, version)) return modified;
   }

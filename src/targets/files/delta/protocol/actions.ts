@@ -1,7 +1,7 @@
 // This folder: the log of a Delta table by the protocol. It has entries, checkpoints, and the snapshot they add up to.
 // All paths are from the root of the storage, but for those in actions: they are from the folder of the table.
 
-import valid from '../../../../../schemas/delta-log.validator';
+import validAction from '../../../../../schemas/delta-log.validator';
 import { type Day, isDay } from '../../../../base/days.ts';
 import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
@@ -11,8 +11,8 @@ import { PARTITION_COLUMN } from '../../file-layout.ts';
 import type { LocalFiles } from '../../local-files.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
 
-/** Where a table is, with the means to work on its log. */
-export interface TableLocation extends Pick<LocalFiles, 'storage' | 'engine' | 'runFolder'> {
+/** The means to work on the log of a table. */
+export interface TableAccess extends Pick<LocalFiles, 'storage' | 'engine' | 'runFolder'> {
   readonly table: Table['name'];
 }
 
@@ -121,7 +121,7 @@ export function parseAction(value: unknown, table: Table['name'], where: string)
   const name = ACTIONS.find((action) => Object.hasOwn(value, action) && value[action] !== null);
   if (name === undefined) return [];
   const action: unknown = { [name]: value[name] };
-  if (!valid<Action>(action)) throw damagedError(where, firstProblem(valid));
+  if (!validAction<Action>(action)) throw damagedError(where, firstProblem(validAction));
   const path = 'add' in action ? action.add.path : 'remove' in action ? action.remove.path : undefined;
   if (path !== undefined && !isDataFile(`${table}/${path}`))
     throw damagedError(where, 'it names a file that this program did not write');

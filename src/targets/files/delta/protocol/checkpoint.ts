@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
 import { parseJson } from '../../stored-state.ts';
-import { type Action, checkpointPath, lastCheckpointPath, parseAction, type TableLocation } from './actions.ts';
+import { type Action, checkpointPath, lastCheckpointPath, parseAction, type TableAccess } from './actions.ts';
 
 /** The size up to which DuckDB reads JSON values (bytes), unless an action is longer: a schema of very many columns. */
 const USUAL_ACTION_BYTES = 16 * 1024 * 1024;
@@ -26,8 +26,8 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 };
 
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
-export async function readCheckpoint(location: TableLocation, version: number): Promise<Action[]> {
-  const { storage, engine, runFolder, table } = location;
+export async function readCheckpoint(access: TableAccess, version: number): Promise<Action[]> {
+  const { storage, engine, runFolder, table } = access;
   const path = checkpointPath(table, version);
   const where = `${storage.address}/${path}`;
   const copy = join(runFolder, 'read.checkpoint');
@@ -41,12 +41,8 @@ export async function readCheckpoint(location: TableLocation, version: number): 
 }
 
 /** Stores a checkpoint of a version, then the pointer to it. */
-export async function writeCheckpoint(
-  location: TableLocation,
-  version: number,
-  actions: Iterable<Action>,
-): Promise<void> {
-  const { storage, engine, runFolder, table } = location;
+export async function writeCheckpoint(access: TableAccess, version: number, actions: Iterable<Action>): Promise<void> {
+  const { storage, engine, runFolder, table } = access;
   const jsonFile = join(runFolder, 'checkpoint.json');
   const file = join(runFolder, 'checkpoint.parquet');
   const lines = Array.from(actions, (action) => JSON.stringify(action));

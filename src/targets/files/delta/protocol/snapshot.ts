@@ -1,5 +1,6 @@
 import pLimit from 'p-limit';
 import { retryAtOnce } from '../../../../base/retry.ts';
+import { listAll } from '../../../../storage/storage.ts';
 import type { Table } from '../../../../table/tables.ts';
 import { damagedError } from '../../stored-state.ts';
 import {
@@ -12,7 +13,7 @@ import {
   type Protocol,
   parseEntry,
   type Remove,
-  type TableLocation,
+  type TableAccess,
   versionStem,
 } from './actions.ts';
 import { readCheckpoint } from './checkpoint.ts';
@@ -33,7 +34,6 @@ export class Snapshot {
   readonly tombstones = new Map<string, Remove>();
   readonly domains = new Map<string, string>();
 
-  /** The table before its first commit. */
   constructor(table: Table['name']) {
     this.table = table;
   }
@@ -73,57 +73,43 @@ export class Snapshot {
   }
 }
 
-/** The latest snapshot of a table, and for how long readers may need older versions. */
-export interface LatestTable {
-  readonly location: TableLocation;
-  readonly snapshot: Snapshot;
-  /** The time now (ms since 1970). */
-  readonly now: number;
-  /** Time that files which left the table stay (ms). */
-  readonly retentionMs: number;
-}
-
 /**
  * Reads the latest snapshot of a table: from the latest checkpoint that is newer than `before`, else on from `before`.
  * Gives `before` itself if nothing is new. Throws UserError for a log that is damaged.
  */
-export function readSnapshot(location: TableLocation, before: Snapshot): Promise<Snapshot> {
-  const { storage, table } = location;
+export function readSnapshot(access: TableAccess, before: Snapshot): Promise<Snapshot> {
   // A purge may remove a listed file before it is read. Then its checkpoint has everything.
-  return retryAtOnce(
-    2,
-    () => true,
-    async () => {
-      const { checkpoint, entries } = await listLog(location, before.version + 1);
-      if (checkpoint < 0 && entries.length === 0) return before;
-      const latest = new Snapshot(table);
-      if (checkpoint < 0) latest.apply(before.version, before.actions());
-      else latest.apply(checkpoint, await readCheckpoint(location, checkpoint));
-      const versions = entries.filter((version) => version > latest.version);
-      const texts = await pLimit(READ_CONCURRENCY).map(versions, (version) => storage.read(entryPath(table, version)));
-      for (const [i, version] of versions.entries()) {
-        const text = texts[i];
-        const next = latest.version + 1;
-        // A missing version would be a hole in the data.
-        if (version !== next || text === undefined) {
-          throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${next} is missing`);
-        }
-        const where = `${storage.address}/${entryPath(table, version)}`;
-        latest.apply(version, parseEntry(text.toString('utf8'), table, where));
-      }
-      return latest;
-    },
-  );
+  const read = () => readOnce(access, before);
+  return retryAtOnce(2, () => true, read);
+}
+
+async function readOnce(access: TableAccess, before: Snapshot): Promise<Snapshot> {
+  const { storage, table } = access;
+  const { checkpoint, entries } = await listLog(access, before.version + 1);
+  if (checkpoint < 0 && entries.length === 0) return before;
+  const snapshot = new Snapshot(table);
+  if (checkpoint < 0) snapshot.apply(before.version, before.actions());
+  else snapshot.apply(checkpoint, await readCheckpoint(access, checkpoint));
+  const versions = entries.filter((version) => version > snapshot.version);
+  const texts = await pLimit(READ_CONCURRENCY).map(versions, (version) => storage.read(entryPath(table, version)));
+  for (const [i, version] of versions.entries()) {
+    const text = texts[i];
+    const next = snapshot.version + 1;
+    // A missing version would be a hole in the data.
+    if (version !== next || text === undefined) {
+      throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${next} is missing`);
+    }
+    const where = `${storage.address}/${entryPath(table, version)}`;
+    snapshot.apply(version, parseEntry(text.toString('utf8'), table, where));
+  }
+  return snapshot;
 }
 
 /** Lists the log from a version on: its latest checkpoint (−1 if there is none), and its entries in order. */
-async function listLog({ storage, table }: TableLocation, since: number) {
-  const entries: number[] = [];
-  let checkpoint = -1;
-  for await (const { path } of storage.list(logFolder(table), versionStem(table, since))) {
-    const file = logFileOf(path);
-    if (file?.isEntry === true) entries.push(file.version);
-    else if (file !== undefined) checkpoint = Math.max(checkpoint, file.version);
-  }
-  return { checkpoint, entries };
+async function listLog({ storage, table }: TableAccess, since: number) {
+  const objects = await listAll(storage, logFolder(table), versionStem(table, since));
+  const files = objects.flatMap(({ path }) => logFileOf(path) ?? []);
+  const versionsOf = (entries: boolean) =>
+    files.filter(({ isEntry }) => isEntry === entries).map(({ version }) => version);
+  return { checkpoint: Math.max(-1, ...versionsOf(false)), entries: versionsOf(true) };
 }

@@ -1,0 +1,32 @@
+import { configError } from '../../../../base/errors.ts';
+import type { Protocol } from './actions.ts';
+
+const READER = 3;
+const WRITER = 7;
+const DOMAINS = 'domainMetadata';
+const LOCAL_TIMES_FEATURE = 'timestampNtz';
+const KNOWN_FEATURES: ReadonlySet<string> = new Set([DOMAINS, LOCAL_TIMES_FEATURE]);
+
+/** The protocol of a new table: the features that it uses, and no others. `asInstants`: its datetimes are instants. */
+export const protocolOf = (asInstants: boolean): Protocol => ({
+  minReaderVersion: READER,
+  minWriterVersion: WRITER,
+  readerFeatures: asInstants ? [] : [LOCAL_TIMES_FEATURE],
+  writerFeatures: asInstants ? [DOMAINS] : [DOMAINS, LOCAL_TIMES_FEATURE],
+});
+
+/** Throws a configuration failure for a table that requires what this program does not know. */
+export function checkProtocol(protocol: Protocol | undefined, tableAddress: string): void {
+  if (protocol === undefined) throw configError(`${tableAddress} has a log without protocol: restore it from a copy.`);
+  const { minReaderVersion, minWriterVersion } = protocol;
+  const features = new Set([...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])]);
+  const unknownFeatures = [...features].filter((name) => !KNOWN_FEATURES.has(name)).map((name) => JSON.stringify(name));
+  if (minReaderVersion !== READER || minWriterVersion !== WRITER)
+    unknownFeatures.push(`${minReaderVersion}/${minWriterVersion}`);
+  if (unknownFeatures.length === 0) return;
+  throw configError(
+    `${tableAddress} has the Delta protocol or feature ${unknownFeatures.join(', ')}, which this program does not ` +
+      'know: somebody else made or changed the table. Nothing was done: take the feature away again, or load into ' +
+      'another place.',
+  );
+}
