@@ -1,6 +1,6 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { count, withSeparators } from '../base/quantities.ts';
-import { type PeopleFound, personOf, type UnifiedIds } from '../engine/people/people.ts';
+import { type KeyCheckByUnifiedId, type PeopleFound, personOf } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -118,7 +118,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
   const { places, warnings } = purge;
   const { options, suppression: file } = purge.settings;
   try {
-    await suppressPeople(collectUnifiedIds(purge), file, options);
+    await suppressPeople(keyChecksOfPeople(purge), file, options);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
     if (failure instanceof UserError) return [failure];
@@ -153,7 +153,7 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!isNewList) requireWholeList(name, people.state.suppressionLength, readListForPurge(file).hmacs.length);
     await ledger.writeAll(purgeLines(place, purge));
-    return await suppressPeople(people.unifiedIds, file, options);
+    return await suppressPeople(people.keyCheckByUnifiedId, file, options);
   };
   try {
     const query = { ...listedPeople.query, suppressed: readListForPurge(file) };
@@ -179,7 +179,7 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
   const { settings, listedIds, listedPeople, places } = purge;
   const { maxPeople, mayRemoveShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const personCount = new Set([...collectUnifiedIds(purge).keys()].map((text) => personOf(text, hashKey))).size;
+  const personCount = new Set([...keyChecksOfPeople(purge).keys()].map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
     const whose = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -197,12 +197,12 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
 }
 
 /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-function collectUnifiedIds({ listedPeople, places }: Purge): UnifiedIds {
+function keyChecksOfPeople({ listedPeople, places }: Purge): KeyCheckByUnifiedId {
   const textsOfWays = [...(listedPeople.query.knownUnifiedIds?.values() ?? [])].flat();
   // Last those of rows: a place knows under which key its form is a hash.
   return new Map<string, string | undefined>([
     ...textsOfWays.map((text) => [text, undefined] as const),
-    ...places.flatMap(({ people }) => [...people.unifiedIds]),
+    ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
 }
 

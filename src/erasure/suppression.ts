@@ -10,7 +10,7 @@ import { isPlaceholder } from '../base/visible-text.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
-import { isHash, type SuppressedPeople, type UnifiedIds } from '../engine/people/people.ts';
+import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engine/people/people.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';
@@ -142,7 +142,7 @@ export async function requireWritableList({ path }: KeyedFile): Promise<void> {
  * which is on disk then. Throws UserError, also if another purge holds the lock too long.
  */
 export async function suppressPeople(
-  unifiedIds: UnifiedIds,
+  people: KeyCheckByUnifiedId,
   file: KeyedFile,
   { clock, signal }: { readonly clock: Clock; readonly signal?: AbortSignal | undefined },
 ): Promise<number> {
@@ -152,21 +152,21 @@ export async function suppressPeople(
     const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
     return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
       const key = listKey(await ensureKey(file));
-      return append(unifiedIds, path, key, checkHeld);
+      return append(people, path, key, checkHeld);
     });
   } catch (error) {
     throw listError(error, path);
   }
 }
 
-async function append(unifiedIds: UnifiedIds, path: string, key: HashKey, checkHeld: () => void): Promise<number> {
+async function append(people: KeyCheckByUnifiedId, path: string, key: HashKey, checkHeld: () => void): Promise<number> {
   const file = await open(path, 'a+', PRIVATE_FILE_MODE);
   try {
     const text = await file.readFile('utf8');
     const wholeText = wholeLines(text);
     const { hmacs } = parseList(wholeText, path, key);
-    const people = [...unifiedIds].filter(([unifiedId]) => !isPlaceholder(unifiedId));
-    const newPeople = new Map(people.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
+    const unifiedIds = [...people].filter(([unifiedId]) => !isPlaceholder(unifiedId));
+    const newPeople = new Map(unifiedIds.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
     for (const hmac of hmacs) newPeople.delete(hmac);
     const header = { v: 1, kind: 'suppression', key_check: key.checkValue };
     const newLines = [

@@ -1,12 +1,11 @@
 import { systemError } from '../../base/errors.ts';
 import { anyOfSql } from '../../base/sql.ts';
 import { isPlaceholder } from '../../base/visible-text.ts';
-import type { HashKey } from '../../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { columnsNamed, IdColumn, type TableRows } from './id-column.ts';
+import { columnsNamed, IdColumn, type IdMatch, type TableRows } from './id-column.ts';
 import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './people.ts';
 
 export interface SearchedPlace {
@@ -21,96 +20,107 @@ export interface SearchedPlace {
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine's next look-up. */
 export type RowConditions = ByTable<string>;
 
-export interface PlaceLookup {
-  /** Of both tables together. */
-  readonly people: PeopleFound;
-  readonly conditions: RowConditions;
-}
-
 /** A table that has rows, with the columns of its ids. */
 interface SearchedTable extends TableRows {
   /** It has no cells if the table is not searched for external ids. */
   readonly external: IdColumn;
   readonly unified: IdColumn;
+  /** The cells that hold a listed id. */
+  readonly externalMatch: IdMatch;
 }
 
 /**
  * Finds people in both tables of a place. Whoever is found in one of them leaves both. Throws a configuration failure
  * for a column whose hashes need another key.
  */
-export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<PlaceLookup> {
-  const { state } = place;
+export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const { ids, column, hashKey, suppressed } = query;
-  const tables = searchedTables(place, query);
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that other ways found.
-  const externalTexts = ids.map((id) => ({ id, text: id }));
-  for (const { external } of tables) await external.lookFor(externalTexts);
+  const tables = await searchedTables(place, query);
   const unifiedIdsInRows = await unifiedIdsOfRows(tables);
   const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
-  const warnings = keyWarnings(place.name, tables, unifiedIdsById, query);
 
-  // 2. The condition of all rows that hold an id, one of these unified ids, or one of the suppression list.
+  // 2. The keys. Only what is plain, or may be, needs the key of the unified ids.
+  const hasPlainIds = column === UNIFIED_ID || [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
+  const warnings = tables.flatMap(({ external, unified }) => [
+    ...external.keys.check({ needsKey: true, place: place.name }),
+    ...unified.keys.check({ needsKey: hasPlainIds, place: place.name }),
+  ]);
+
+  // 3. The condition of all rows that hold an id, one of these unified ids, or one of the suppression list.
   const textsOfIds = ids
     .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })))
     .filter(({ text }) => !isPlaceholder(text));
   const conditions = { events: 'false', user_profiles: 'false' };
-  for (const { name, external, unified } of tables) {
+  const leavingRows: LeavingRows[] = [];
+  for (const table of tables) {
+    const { externalMatch, unified } = table;
     const textsOfList = (await unified.suppressedTexts(suppressed)).map((text) => ({ id: null, text }));
-    await unified.lookFor([...textsOfIds, ...textsOfList]);
-    conditions[name] = anyOfSql([external.matchSql, unified.matchSql]);
+    const unifiedMatch = await unified.match([...textsOfIds, ...textsOfList]);
+    conditions[table.name] = anyOfSql([externalMatch.condition, unifiedMatch.condition]);
+    for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, conditions[table.name])) {
+      leavingRows.push({
+        ids: new Set([...externalMatch.idsOf(externalTexts), ...unifiedMatch.idsOf(unifiedTexts)]),
+        people: unifiedTexts.map((text) => personOf(text, hashKey)),
+        keyChecks: unifiedTexts.map((text) => [text, unified.keys.checkOf(text)]),
+        hasOtherId: externalTexts.some((text) => externalMatch.idsOf([text]).length === 0),
+        rowCount,
+      });
+    }
   }
 
-  // 3. Who these rows are of, and how many each id has.
-  const counts = await countPeople(tables, conditions, hashKey);
+  // 4. Who these rows are of, and how many each id has.
+  const counts = countPeople(leavingRows);
 
-  // 4. Of ids without a row: how another id there differs.
+  // 5. Of ids without a row: how another id there differs.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIds = new Map<string, string>();
   for (const { external } of tables) {
     for (const [id, text] of await external.similarIds(missingIds)) similarIds.set(id, text);
   }
-  const hasColumn = columnsNamed(state.events, column).length > 0;
-  return {
-    people: { ...counts, unifiedIdsById: unifiedIdsInRows, similarIds, hasColumn, state, warnings },
-    conditions,
+  const people: PeopleFound = {
+    ...counts,
+    unifiedIdsById: unifiedIdsInRows,
+    similarIds,
+    hasColumn: columnsNamed(place.state.events, column).length > 0,
+    state: place.state,
+    warnings: [...new Set(warnings)],
   };
+  return { people, conditions };
 }
 
 /** The tables that have rows. */
-function searchedTables(place: SearchedPlace, { column, searchesProfiles, hashKey }: PeopleQuery): SearchedTable[] {
+async function searchedTables(place: SearchedPlace, query: PeopleQuery): Promise<SearchedTable[]> {
+  const { ids, column, searchesProfiles, hashKey } = query;
   const externalColumns = { events: column, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
-  return TABLES.flatMap(({ name }) => {
+  const textsOfListedIds = ids.map((id) => ({ id, text: id }));
+  const tables: SearchedTable[] = [];
+  for (const { name } of TABLES) {
     const [relation, state] = [place.relations[name], place.state[name]];
-    if (relation === undefined || state === undefined) return [];
+    if (relation === undefined || state === undefined) continue;
     const table = { engine: place.engine, name, relation, state };
     const external = new IdColumn(table, 'external', externalColumns[name], hashKey);
     const unified = new IdColumn(table, 'unified', UNIFIED_ID, hashKey);
     if (unified.cells.length === 0) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
-    return [{ ...table, external, unified }];
-  });
+    tables.push({ ...table, external, unified, externalMatch: await external.match(textsOfListedIds) });
+  }
+  return tables;
 }
 
-/** Rows of a table that have the same ids; without placeholders, which name nobody. */
-interface RowGroup {
-  readonly externalIds: readonly string[];
-  readonly unifiedIds: readonly string[];
-  readonly rowCount: number;
-}
-
-/** The rows of a table that meet a condition. */
-async function groupRows(table: SearchedTable, condition: string): Promise<RowGroup[]> {
+/** The rows that meet a condition, by the texts of their cells. Placeholders are left out: they name nobody. */
+async function groupRows(table: SearchedTable, condition: string) {
   const { engine, relation, external, unified } = table;
   const groups = await engine.rows(`
-    SELECT ${external.textsSql} AS external_ids, ${unified.textsSql} AS unified_ids, count(*) AS row_count
+    SELECT ${external.textsSql} AS external_texts, ${unified.textsSql} AS unified_texts, count(*) AS row_count
     FROM ${relation}
     WHERE ${condition}
     GROUP BY ALL`);
-  const idsIn = (texts: unknown) =>
+  const withoutPlaceholders = (texts: unknown) =>
     (texts as readonly (string | null)[]).flatMap((text) => (text === null || isPlaceholder(text) ? [] : [text]));
-  return groups.map(({ external_ids, unified_ids, row_count }) => ({
-    externalIds: idsIn(external_ids),
-    unifiedIds: idsIn(unified_ids),
+  return groups.map(({ external_texts, unified_texts, row_count }) => ({
+    externalTexts: withoutPlaceholders(external_texts),
+    unifiedTexts: withoutPlaceholders(unified_texts),
     rowCount: Number(row_count),
   }));
 }
@@ -119,64 +129,44 @@ async function groupRows(table: SearchedTable, condition: string): Promise<RowGr
 async function unifiedIdsOfRows(tables: readonly SearchedTable[]): Promise<UnifiedIdsById> {
   const pairs: [id: string, unifiedIds: readonly string[]][] = [];
   for (const table of tables) {
-    for (const { externalIds, unifiedIds } of await groupRows(table, table.external.matchSql)) {
-      for (const id of table.external.idsOf(externalIds)) pairs.push([id, unifiedIds]);
+    const { condition, idsOf } = table.externalMatch;
+    for (const { externalTexts, unifiedTexts } of await groupRows(table, condition)) {
+      for (const id of idsOf(externalTexts)) pairs.push([id, unifiedTexts]);
     }
   }
   return joinUnifiedIds(pairs);
 }
 
-/** The warnings of all columns, each once. Only what is plain, or may be, needs the key of the unified ids. */
-function keyWarnings(
-  place: string,
-  tables: readonly SearchedTable[],
-  unifiedIdsById: UnifiedIdsById,
-  { column }: PeopleQuery,
-): string[] {
-  const isPlain = [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
-  const warnings = tables.flatMap(({ external, unified }) => [
-    ...external.keyWarnings(true, place),
-    ...unified.keyWarnings(isPlain || column === UNIFIED_ID, place),
-  ]);
-  return [...new Set(warnings)];
+/** Rows that leave, and whose cells have the same texts. */
+interface LeavingRows {
+  /** The listed ids that they are of; none for rows of the suppression list. */
+  readonly ids: ReadonlySet<string>;
+  /** By `personOf`. */
+  readonly people: readonly string[];
+  readonly keyChecks: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
+  readonly hasOtherId: boolean;
+  readonly rowCount: number;
 }
 
-/** Counts the people whose rows leave, and the rows. A row of no id is one of the suppression list. */
-async function countPeople(tables: readonly SearchedTable[], conditions: RowConditions, hashKey: HashKey | undefined) {
-  const unifiedIds = new Map<string, string | undefined>();
-  const people = new Set<string>();
-  const peopleWithOtherIds = new Set<string>();
-  const suppressedPeople = new Set<string>();
+/** Counts the people whose rows leave, and the rows. */
+function countPeople(leavingRows: readonly LeavingRows[]) {
+  const listed = leavingRows.filter(({ ids }) => ids.size > 0);
+  const suppressed = leavingRows.filter(({ ids }) => ids.size === 0);
+  const peopleOf = (rows: readonly LeavingRows[]) => new Set(rows.flatMap(({ people }) => people));
+  const countRows = (rows: readonly LeavingRows[]) => rows.reduce((sum, { rowCount }) => sum + rowCount, 0);
+  const people = peopleOf(listed);
   const rowCountById = new Map<string, number>();
-  let [rowCount, suppressedRowCount] = [0, 0];
-  for (const table of tables) {
-    const { external, unified } = table;
-    for (const group of await groupRows(table, conditions[table.name])) {
-      const peopleOfRow = group.unifiedIds.map((text) => personOf(text, hashKey));
-      const idsOfRow = new Set([...external.idsOf(group.externalIds), ...unified.idsOf(group.unifiedIds)]);
-      if (idsOfRow.size === 0) {
-        suppressedRowCount += group.rowCount;
-        for (const person of peopleOfRow) suppressedPeople.add(person);
-        continue;
-      }
-      rowCount += group.rowCount;
-      for (const id of idsOfRow) rowCountById.set(id, (rowCountById.get(id) ?? 0) + group.rowCount);
-      for (const text of group.unifiedIds) unifiedIds.set(text, unified.keyCheckOf(text));
-      const hasOtherId = group.externalIds.some((text) => external.idsOf([text]).length === 0);
-      for (const person of peopleOfRow) {
-        people.add(person);
-        if (hasOtherId) peopleWithOtherIds.add(person);
-      }
-    }
+  for (const { ids, rowCount } of listed) {
+    for (const id of ids) rowCountById.set(id, (rowCountById.get(id) ?? 0) + rowCount);
   }
-  const othersCount = [...suppressedPeople].filter((person) => !people.has(person)).length;
+  const others = [...peopleOf(suppressed)].filter((person) => !people.has(person));
   return {
-    unifiedIds,
+    keyCheckByUnifiedId: new Map(listed.flatMap(({ keyChecks }) => keyChecks)),
     personCount: people.size,
     rowCountById,
-    rowCount,
-    peopleWithOtherIds,
-    suppressedOthers: { personCount: othersCount, rowCount: suppressedRowCount },
+    rowCount: countRows(listed),
+    peopleWithOtherIds: peopleOf(listed.filter(({ hasOtherId }) => hasOtherId)),
+    suppressedOthers: { personCount: others.length, rowCount: countRows(suppressed) },
   };
 }
 
@@ -184,10 +174,8 @@ async function countPeople(tables: readonly SearchedTable[], conditions: RowCond
  * Yields the rows that meet a look-up's conditions, as JSON objects with the members `table` and `row`. A row is an
  * object without the columns that are null.
  */
-export async function* jsonOfRows(
-  { engine, relations }: SearchedPlace,
-  conditions: RowConditions,
-): AsyncGenerator<string> {
+export async function* jsonOfRows(place: SearchedPlace, conditions: RowConditions): AsyncGenerator<string> {
+  const { engine, relations } = place;
   for (const { name } of TABLES) {
     if (relations[name] === undefined) continue;
     const rows = engine.stream(`

@@ -1,16 +1,16 @@
-import { configError } from '../../base/errors.ts';
+import { groupBy } from '../../base/group.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
 import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
 import { nfc } from '../../cells/csv/header.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { NOTHING_HASHED } from '../../extract/export-request.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { rescueKey } from '../rows/csv-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { isHash, type SuppressedPeople } from './people.ts';
+import { ColumnKeys } from './column-keys.ts';
+import type { SuppressedPeople } from './people.ts';
 import { foldedSql } from './spelling.ts';
 
 /** The rows of a table, and how it stores them. */
@@ -26,6 +26,14 @@ export interface TableRows {
 export const columnsNamed = ({ columns }: TableState, name: string | undefined): TypedColumn[] =>
   name === undefined ? [] : typedColumns(columns).filter(({ source }) => nfc(source) === nfc(name));
 
+/** The cells of a column that hold some texts. */
+export interface IdMatch {
+  /** SQL, TRUE for a row with such a cell, else FALSE. Valid until the next match of this column. */
+  readonly condition: string;
+  /** The ids of texts of cells; none for a text that nobody looked for. */
+  idsOf(texts: readonly string[]): string[];
+}
+
 /**
  * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
  * and of `_rescued`. If the table lacks it, there are none. The text of a cell is the canonical text of its value. Rows hold
@@ -34,87 +42,68 @@ export const columnsNamed = ({ columns }: TableState, name: string | undefined):
 export class IdColumn {
   /** SQL of the text of each of its cells in a row, NULL if it is absent. */
   readonly cells: readonly string[];
+  /** SQL of the list of these texts. */
+  readonly textsSql: string;
+  readonly keys: ColumnKeys;
   readonly #engine: Engine;
-  readonly #source: string;
-  /** The key that was given, if rows have hashes under it. */
-  readonly #hashKey: HashKey | undefined;
-  /** Check values of the keys under which rows have hashes, oldest first; null for rows with plain values. */
-  readonly #keyChecks: readonly (string | null)[];
   readonly #codecs: readonly ColumnCodec[];
   /** A relation (text) of all cells of all rows. */
   readonly #cellsOfRows: string;
-  /** Temporary table (id, text) of the texts for which `lookFor` was called. */
+  /** Temporary table (id, text) of the texts of the latest match. */
   readonly #idTexts: string;
-  /** The ids of each of these texts. */
-  readonly #idsByText = new Map<string, string[]>();
 
-  /** `name`: that in the export; undefined for a column without cells. */
+  /** `source`: its name in the export; undefined for a column without cells. */
   constructor(
     { engine, name: table, relation, state }: TableRows,
     kind: 'external' | 'unified',
-    name: string | undefined,
-    hashKey: HashKey | undefined,
+    source: string | undefined,
+    givenKey: HashKey | undefined,
   ) {
-    const columns = columnsNamed(state, name);
-    const source = columns[0]?.source ?? '';
-    const hashings = state.exportState?.hashed ?? [NOTHING_HASHED];
-    this.#keyChecks = hashings.map((hashing) => (hashing.columns.includes(source) ? hashing.key_check : null));
-    this.#hashKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.checkValue) ? hashKey : undefined;
-    this.#source = source;
-    this.#engine = engine;
+    const columns = columnsNamed(state, source);
     const zone = zoneOf(state.timezone);
     this.cells = columns.flatMap((column) => [
       codecOf(column.type, zone).textSql(identifier(column.name)),
       rescuedTextSql(column),
     ]);
+    this.textsSql = listSql([...this.cells, 'CAST(NULL AS VARCHAR)']);
+    this.keys = new ColumnKeys(columns[0]?.source ?? '', state, givenKey);
+    this.#engine = engine;
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
     this.#cellsOfRows = `(SELECT unnest(${this.textsSql}) AS text FROM ${relation})`;
     this.#idTexts = `temp.main._dfinery_${table}_${kind}_ids`;
   }
 
-  /** SQL of the list of the texts of a row's cells, with NULLs. */
-  get textsSql(): string {
-    return listSql([...this.cells, 'CAST(NULL AS VARCHAR)']);
-  }
-
-  /** SQL, TRUE for a row with a cell that holds one of the texts of `lookFor`, else FALSE. */
-  get matchSql(): string {
-    return anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN (SELECT text FROM ${this.#idTexts}), false)`));
-  }
-
-  /** The ids of texts of cells; none for a text that nobody looked for. */
-  idsOf(texts: readonly string[]): string[] {
-    return texts.flatMap((text) => this.#idsByText.get(text) ?? []);
-  }
-
   /**
-   * Has `matchSql` and `idsOf` find these texts: as they are, by value in the column's type, and by hash. `id`: whose
-   * text it is; null for the suppression list. Called once.
+   * Looks for texts: as they are, by value in the column's type, and by hash. `id`: whose text it is; null for the
+   * suppression list.
    */
-  async lookFor(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<void> {
+  async match(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<IdMatch> {
+    const { hashKey, hasPlainRows } = this.keys;
     const plain = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
-    const computed = this.#hashKey === undefined ? plain : [...plain, ...plain.map(hmacSql)];
+    const computed = hashKey === undefined ? plain : [...plain, ...plain.map(hmacSql)];
     // Only its hash tells that a plain cell holds the same id as a hashed one.
     const plainTexts = `
       UNION
       SELECT id, plain.text
       FROM (SELECT DISTINCT text FROM ${this.#cellsOfRows}) AS plain
       JOIN computed ON computed.text = ${hmacSql('plain.text')}`;
-    const isMixed = this.#hashKey !== undefined && this.#keyChecks.includes(null);
     const sql = `
       CREATE OR REPLACE TEMP TABLE ${this.#idTexts} AS
       WITH
         entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
         computed AS (SELECT entry.id AS id, unnest(${listSql(computed)}) AS text FROM entries),
-        texts AS (SELECT id, text FROM computed ${isMixed ? plainTexts : ''})
+        texts AS (SELECT id, text FROM computed ${hashKey !== undefined && hasPlainRows ? plainTexts : ''})
       SELECT DISTINCT id, text
       FROM texts
       WHERE text <> ''`;
-    await this.#engine.run(sql, { ...padsOf(this.#hashKey), texts: JSON.stringify(texts) });
-    for (const { id, text } of await this.#engine.rows(`FROM ${this.#idTexts} WHERE id IS NOT NULL`)) {
-      this.#idsByText.set(String(text), [...this.idsOf([String(text)]), String(id)]);
-    }
+    await this.#engine.run(sql, { ...padsOf(hashKey), texts: JSON.stringify(texts) });
+    const rows = await this.#engine.rows(`FROM ${this.#idTexts} WHERE id IS NOT NULL`);
+    const idsByText = groupBy(rows, ({ text }) => String(text));
+    return {
+      condition: anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN (SELECT text FROM ${this.#idTexts}), false)`)),
+      idsOf: (texts) => texts.flatMap((text) => (idsByText.get(text) ?? []).map(({ id }) => String(id))),
+    };
   }
 
   /** The texts of cells that are on the suppression list. */
@@ -131,9 +120,9 @@ export class IdColumn {
 
   /** For each of these ids: the text of a cell that differs only in its spelling, if there is one. */
   async similarIds(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    if (ids.length === 0) return new Map();
+    if (ids.length === 0 || this.cells.length === 0) return new Map();
     const folded = foldedSql('id');
-    const foldedTexts = this.#hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
+    const foldedTexts = this.keys.hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
     const sql = `
       WITH
         ids AS (SELECT unnest(from_json($ids, '["VARCHAR"]')) AS id),
@@ -148,35 +137,8 @@ export class IdColumn {
       JOIN folded_cells USING (folded)
       WHERE folded <> ''
       GROUP BY id`;
-    const rows = await this.#engine.rows(sql, { ...padsOf(this.#hashKey), ids: JSON.stringify(ids) });
+    const rows = await this.#engine.rows(sql, { ...padsOf(this.keys.hashKey), ids: JSON.stringify(ids) });
     return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
-  }
-
-  /** The check value of the key under which the text of a cell is a hash; undefined for another text. */
-  keyCheckOf(text: string): string | undefined {
-    const newestCheck = this.#keyChecks.findLast((check) => check !== null) ?? undefined;
-    return newestCheck === undefined || !isHash(text) ? undefined : (this.#hashKey?.checkValue ?? newestCheck);
-  }
-
-  /**
-   * Warns of rows with hashes under other keys than the given one. Only its key connects a hash with a plain id. Throws
-   * a configuration failure if `needsKey` and no rows are under the given key. Without need, equal hashes suffice where
-   * all rows have them.
-   */
-  keyWarnings(needsKey: boolean, place: string): string[] {
-    const hashKey = this.#hashKey;
-    if (this.#keyChecks.every((check) => check === null || check === hashKey?.checkValue)) return [];
-    if (needsKey && hashKey === undefined) {
-      throw configError(
-        `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
-          'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
-      );
-    }
-    if (!needsKey && new Set(this.#keyChecks).size === 1) return [];
-    return [
-      `${place}: some rows have ${this.#source} hashed under another key. Rows of these people may stay, or come ` +
-        'back with a sync. Run again with that key, or let profiles or a mapping name them, too.',
-    ];
   }
 }
 

@@ -15,7 +15,7 @@ export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
  * Unified ids as rows hold them, plain and hashed. The value is the check value of the key under which one is a hash;
  * undefined for a plain one.
  */
-export type UnifiedIds = ReadonlyMap<string, string | undefined>;
+export type KeyCheckByUnifiedId = ReadonlyMap<string, string | undefined>;
 
 /** The people to look for in a place: those of some ids, and everybody else on the suppression list. */
 export interface PeopleQuery {
@@ -40,9 +40,9 @@ export interface SuppressedPeople {
 
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
 export interface PeopleFound {
-  /** Those of the people, without placeholders. */
-  readonly unifiedIds: UnifiedIds;
-  /** Number of people; each counts once, whether plain, hashed or both. */
+  /** Of the people's unified ids, without placeholders. */
+  readonly keyCheckByUnifiedId: KeyCheckByUnifiedId;
+  /** Number of people. With the key, one who is there both plain and hashed counts once. */
   readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowCountById: ReadonlyMap<string, number>;
@@ -77,10 +77,8 @@ export function joinUnifiedIds(
   return new Map(Array.from(byId, ([id, unifiedIds]) => [id, [...unifiedIds]]));
 }
 
-const HASHED_VALUE = /^[0-9a-f]{64}$/;
-
 /** True for a text that may be a hash of a value. */
-export const isHash = (text: string): boolean => HASHED_VALUE.test(text);
+export const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);
 
 /** A text that is equal for a unified id and its hash, so that both count as one person. */
 export const personOf = (text: string, hashKey: HashKey | undefined): string =>

@@ -1,8 +1,8 @@
 // External ids that are probably the same, but spelt differently. They differ in blanks at the edges, capitals, leading
 // zeros or Unicode form.
 
-/** For JavaScript, and for RE2 of DuckDB. */
-const BLANK_EDGES = '^[\\s\\p{Z}\\p{Cf}]+|[\\s\\p{Z}\\p{Cf}]+$';
+/** For JavaScript, and for RE2 of DuckDB, whose `\s` lacks `\v`. */
+const BLANK_EDGES = '^[\\s\\v\\p{Z}\\p{Cf}]+|[\\s\\v\\p{Z}\\p{Cf}]+$';
 const EDGES = new RegExp(BLANK_EDGES, 'gu');
 
 const trimmed = (text: string): string => text.normalize('NFC').replace(EDGES, '');

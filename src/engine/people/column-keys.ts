@@ -1,0 +1,54 @@
+import { configError } from '../../base/errors.ts';
+import type { HashKey } from '../../cells/columns/hash-key.ts';
+import { NOTHING_HASHED } from '../../extract/export-request.ts';
+import type { TableState } from '../../table/place-state.ts';
+import { isHash } from './people.ts';
+
+/** The keys under which the rows of a table have a column hashed. No row tells which one is its own. */
+export class ColumnKeys {
+  /** The key that was given, if rows have hashes under it. */
+  readonly hashKey: HashKey | undefined;
+  readonly hasPlainRows: boolean;
+  readonly #source: string;
+  /** Check values of the keys, oldest first; null for rows with plain values. */
+  readonly #checks: readonly (string | null)[];
+
+  /** `source`: the column's name in the export. */
+  constructor(source: string, { exportState }: TableState, givenKey: HashKey | undefined) {
+    const hashings = exportState?.hashed ?? [NOTHING_HASHED];
+    this.#source = source;
+    this.#checks = hashings.map(({ columns, key_check }) => (columns.includes(source) ? key_check : null));
+    this.hasPlainRows = this.#checks.includes(null);
+    this.hashKey = givenKey !== undefined && this.#checks.includes(givenKey.checkValue) ? givenKey : undefined;
+  }
+
+  /**
+   * The check value of the key under which the text of a cell is a hash; undefined for another text. Of several keys it
+   * is the given one, else the newest.
+   */
+  checkOf(text: string): string | undefined {
+    const newestCheck = this.#checks.findLast((check) => check !== null) ?? undefined;
+    return newestCheck === undefined || !isHash(text) ? undefined : (this.hashKey?.checkValue ?? newestCheck);
+  }
+
+  /**
+   * Returns warnings of rows with hashes under other keys than the given one. Only its key connects a hash with a plain
+   * id. Throws a configuration failure if `needsKey` and no rows are under the given key. Without need, equal hashes
+   * suffice where all rows have them.
+   */
+  check({ needsKey, place }: { readonly needsKey: boolean; readonly place: string }): string[] {
+    const { hashKey } = this;
+    if (this.#checks.every((check) => check === null || check === hashKey?.checkValue)) return [];
+    if (needsKey && hashKey === undefined) {
+      throw configError(
+        `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
+          'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
+      );
+    }
+    if (!needsKey && new Set(this.#checks).size === 1) return [];
+    return [
+      `${place}: some rows have ${this.#source} hashed under another key. Rows of these people may stay, or come ` +
+        'back with a sync. Run again with that key, or let profiles or a mapping name them, too.',
+    ];
+  }
+}
