@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Time as everything here sees it: injected, so that tests never sleep for real. Milliseconds since 1970, UTC. */
 export interface Clock {
   now(): number;
-  /** Resolves after `ms`; rejects with the signal's reason when it aborts first. */
+  /** Resolves after `ms`, at most 24 days; rejects with the signal's reason when it aborts first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Calls back once after `ms` unless cancelled; never keeps the process alive by itself. */
   after(ms: number, callback: () => void): () => void;

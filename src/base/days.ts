@@ -12,7 +12,7 @@ export function isDay(text: string): boolean {
   return !Number.isNaN(ms) && new Date(ms).toISOString().slice(0, 10) === text;
 }
 
-/** The UTC day of an instant (ms), seen from a zone `offsetHours` ahead of UTC. */
+/** The day of an instant (ms, UTC) by a clock `offsetHours` ahead of UTC. */
 export function dayAt(ms: number, offsetHours = 0): Day {
   return new Date(ms + offsetHours * HOUR_MS).toISOString().slice(0, 10);
 }
@@ -32,11 +32,8 @@ export function daysBetween(from: Day, to: Day): number {
 }
 
 /** Every day of [first, last], both included; empty when last is before first. */
-export function daysOf(first: Day, last: Day): Day[] {
-  const days: Day[] = [];
-  for (let day = first; day <= last; day = addDays(day, 1)) days.push(day);
-  return days;
-}
+export const daysOf = (first: Day, last: Day): Day[] =>
+  Array.from({ length: Math.max(0, daysBetween(first, last) + 1) }, (_, index) => addDays(first, index));
 
 export const laterOf = (a: Day, b: Day): Day => (a > b ? a : b);
 export const earlierOf = (a: Day, b: Day): Day => (a < b ? a : b);
@@ -45,7 +42,7 @@ export const earlierOf = (a: Day, b: Day): Day => (a < b ? a : b);
 const NAMED_RUNS = 40;
 
 /** Formats days for a message: `2026-01-01`, `2026-01-01 to 2026-01-03`, `2026-01-01, 2026-01-04`. */
-export function nameDays(days: readonly Day[]): string {
+export function formatDays(days: readonly Day[]): string {
   const runs: string[] = [];
   for (let i = 0; i < days.length; i++) {
     const first = days[i];

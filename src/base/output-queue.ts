@@ -5,7 +5,7 @@ const CHUNK_LENGTH = 64 * 1024;
 
 /**
  * The output of a process on one stream, in the order of the calls, without blocking it. After a failure of the stream
- * every promise rejects with it, and `add` does nothing.
+ * every promise rejects with it, and `queue` does nothing.
  */
 export class OutputQueue {
   readonly #out: Writable;
@@ -33,7 +33,7 @@ export class OutputQueue {
   }
 
   /** Queues whole lines. */
-  add(lines: string): void {
+  queue(lines: string): void {
     if (this.#failure) return;
     this.#gathered += lines;
     this.#pendingBytes += Buffer.byteLength(lines);
@@ -47,7 +47,7 @@ export class OutputQueue {
   }
 
   /** Queues whole lines; resolves when the system has taken them all. */
-  write(lines: string | Uint8Array): Promise<void> {
+  queueAndDrain(lines: string | Uint8Array): Promise<void> {
     this.#flush();
     this.#pendingBytes += Buffer.byteLength(lines);
     this.#send(lines);

@@ -3,7 +3,7 @@ import { HOUR_MS } from './clock.ts';
 // Counts, sizes and lengths of time, as people read and write them.
 
 /** `1 row`, `2,516 rows`: a count with its noun in the right number, for messages. */
-export const count = (n: number, noun: string, plural = `${noun}s`): string =>
+export const formatCount = (n: number, noun: string, plural = `${noun}s`): string =>
   `${withSeparators(n)} ${n === 1 ? noun : plural}`;
 
 /** A whole number with separators: `2,516`. `toLocaleString` takes 12 ms at its first call. */

@@ -39,27 +39,27 @@ export interface Backoff {
   /** Attempts in all, the first one included. */
   readonly attempts: number;
   /** Upper bound of the first pause (ms); it doubles with each further pause. */
-  readonly baseMs: number;
+  readonly firstPauseMs: number;
   /** Upper bound of any pause (ms). */
-  readonly capMs: number;
+  readonly maxPauseMs: number;
 }
 
 /** Pauses between attempts: exponential with full jitter. */
-export function* jitteredPauses({ attempts, baseMs, capMs }: Backoff, random: Random): Generator<number> {
-  for (let index = 0; index < attempts - 1; index++) yield Math.round(random() * Math.min(capMs, baseMs * 2 ** index));
+export function* jitteredPauses({ attempts, firstPauseMs, maxPauseMs }: Backoff, random: Random): Generator<number> {
+  for (let index = 0; index < attempts - 1; index++)
+    yield Math.round(random() * Math.min(maxPauseMs, firstPauseMs * 2 ** index));
 }
 
 interface DoublingWait {
   /** All pauses together (ms). */
   readonly waitMs: number;
-  /** The first pause (ms). */
-  readonly pauseMs: number;
+  readonly firstPauseMs: number;
   readonly maxPauseMs: number;
 }
 
 /** Pauses that double until one is the longest. Pauses are counted, not clocks compared: those may jump. */
-export function* doublingPauses({ waitMs, pauseMs, maxPauseMs }: DoublingWait): Generator<number> {
-  let next = pauseMs;
+export function* doublingPauses({ waitMs, firstPauseMs, maxPauseMs }: DoublingWait): Generator<number> {
+  let next = firstPauseMs;
   for (let remaining = waitMs; remaining > 0; ) {
     const pause = Math.min(next, maxPauseMs, remaining);
     yield pause;

@@ -18,11 +18,9 @@ export function problemText({ instancePath = '', message = 'is wrong', params }:
 export interface SchemaError {
   /** Path of the faulty part of the value, such as `/hashed/0/columns`; empty for the value itself. */
   readonly instancePath: string;
-  readonly schemaPath: string;
   readonly keyword: string;
   readonly params: Readonly<Record<string, unknown>>;
   readonly message?: string;
-  readonly data?: unknown;
   /** The schema that has the keyword. */
   readonly parentSchema?: Readonly<Record<string, unknown>>;
 }

@@ -84,17 +84,17 @@ export class ProcessTerminal implements Terminal {
     this.status();
     this.#resultsQueued = this.#resultsQueued
       .then(() => this.#notesWritten())
-      .then(() => this.#results.add(`${line}\n`));
+      .then(() => this.#results.queue(`${line}\n`));
   }
 
   note(line: string, level?: LogLevel): void {
     const colour = this.#hasColours && level !== undefined ? COLOURS[level] : undefined;
     const text = colour === undefined ? line : `\u001b[${colour}m${line}\u001b[0m`;
-    this.#notes.add(this.#status.withLineAbove(text));
+    this.#notes.queue(this.#status.withLineAbove(text));
   }
 
   status(line = ''): void {
-    if (this.isInteractive) this.#notes.add(this.#status.replace(line));
+    if (this.isInteractive) this.#notes.queue(this.#status.replace(line));
   }
 
   /**

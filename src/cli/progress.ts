@@ -1,4 +1,4 @@
-import { count, formatBytes, formatDuration } from '../base/quantities.ts';
+import { formatBytes, formatCount, formatDuration } from '../base/quantities.ts';
 import type { LoadCounts } from '../targets/load.ts';
 import type { Context } from './context.ts';
 
@@ -60,11 +60,11 @@ export function progressOf(
   const daysToGo = planned - days;
   // A narrow terminal cuts the line at its end.
   const parts = [
-    `${days} of ${count(planned, 'day')} stored`,
+    `${days} of ${formatCount(planned, 'day')} stored`,
     isWaiting && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
     !isWaiting && days > 0 && daysToGo > 0 && `${formatDuration((elapsed / days) * daysToGo)} left`,
-    `${count(exports, 'export')}, ${formatBytes(bytes)}`,
-    count(stored.rows, 'row'),
+    `${formatCount(exports, 'export')}, ${formatBytes(bytes)}`,
+    formatCount(stored.rows, 'row'),
     elapsed > 0 && `${(bytes / 1e3 / elapsed).toFixed(1)} MB/s`,
   ];
   return {

@@ -1,7 +1,7 @@
-import { nameDays } from '../base/days.ts';
+import { formatDays } from '../base/days.ts';
 import { configError, EXIT, type UserError } from '../base/errors.ts';
 import { sha256OfJson } from '../base/json.ts';
-import { count, withSeparators } from '../base/quantities.ts';
+import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
 import { type IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
@@ -94,7 +94,7 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
   const days = new Set(doneBefore.flatMap(({ id }) => ledger.history.of(id)?.lastAnswer?.at.slice(0, 10) ?? []));
   return [
-    `${count(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${nameDays([...days].sort())}), and will not be requested ` +
+    `${formatCount(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
   ];
 }
@@ -105,7 +105,7 @@ function requestLimitProblem(toRequest: readonly ListedId[], ledger: Ledger, set
   const n = toRequest.filter(({ id }) => ledger.history.of(id)?.lastAnswer?.outcome !== 'rejected').length;
   if (n <= limit) return undefined;
   return (
-    `${count(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
+    `${formatCount(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
     `meant, set max_deletions_per_sync to ${n} or more.`
   );
 }

@@ -1,4 +1,4 @@
-import { count, withSeparators } from '../base/quantities.ts';
+import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, MAX_SHOWN, rowsByReason } from './id-list.ts';
 import { MAX_NAMED, type PlacePurge } from './purge.ts';
@@ -102,12 +102,12 @@ function placeLine(place: ErasureReport['places'][number]): string {
   const { rows_removed: removed, ids_without_rows: idsWithoutRows, error } = place;
   const shownRows = place.row_numbers.slice(0, MAX_SHOWN).join(', ');
   const more = idsWithoutRows > MAX_SHOWN ? ', …' : '';
-  const others = `${count(place.other_people, 'other')} of the suppression list, ${count(place.other_rows, 'row')}`;
+  const others = `${formatCount(place.other_people, 'other')} of the suppression list, ${formatCount(place.other_rows, 'row')}`;
   const parts = [
-    `${place.target} ${place.place}: ${count(place.people, 'person', 'people')}, ${count(place.rows, 'row')}`,
+    `${place.target} ${place.place}: ${formatCount(place.people, 'person', 'people')}, ${formatCount(place.rows, 'row')}`,
     place.other_rows > 0 && others,
-    removed !== null && `${count(removed, 'row')} removed`,
-    idsWithoutRows > 0 && `${count(idsWithoutRows, 'ID')} without a row there (row ${shownRows}${more})`,
+    removed !== null && `${formatCount(removed, 'row')} removed`,
+    idsWithoutRows > 0 && `${formatCount(idsWithoutRows, 'ID')} without a row there (row ${shownRows}${more})`,
     place.foreign.length > 0 && `not made here, stays: ${place.foreign.slice(0, MAX_SHOWN).join(', ')}`,
   ];
   return `${parts.filter((part) => part !== false).join('; ')}${error === null ? '' : `. ${error}`}`;

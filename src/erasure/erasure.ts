@@ -3,7 +3,7 @@
 // what happened.
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
-import { count, withSeparators } from '../base/quantities.ts';
+import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
 import type { Ledger } from './ledger/ledger.ts';
@@ -94,13 +94,13 @@ function requestFailure(
   const purgeOnlyHint = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) {
     return configError(
-      `${stoppedBy.message} ${withSeparators(done)} of ${count(to_request, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,
+      `${stoppedBy.message} ${withSeparators(done)} of ${formatCount(to_request, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,
     );
   }
   if (undecided > 0) {
     const codes = codesText(report.undecided_codes);
     return transientError(
-      `${withSeparators(done)} of ${count(to_request, 'ID')} are deleted at the service. Undecided: ${withSeparators(undecided)}` +
+      `${withSeparators(done)} of ${formatCount(to_request, 'ID')} are deleted at the service. Undecided: ${withSeparators(undecided)}` +
         `${codes && ` (${codes})`}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
     );
   }
@@ -114,7 +114,7 @@ function requestFailure(
   // Without a ledger nobody knows whether the service has confirmed an id before.
   if (isWrongField) io.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
   if (settings.onRejected === 'continue' || rejected === 0) return undefined;
-  return configError(`The service rejected ${count(rejected, 'ID')} (${codesText(report.rejected_codes)}).`, {
+  return configError(`The service rejected ${formatCount(rejected, 'ID')} (${codesText(report.rejected_codes)}).`, {
     exitCode: EXIT.guard,
   });
 }

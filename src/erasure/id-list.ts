@@ -2,7 +2,7 @@ import { createHash, hash } from 'node:crypto';
 import { HOUR_MS } from '../base/clock.ts';
 import { isDay } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
-import { count } from '../base/quantities.ts';
+import { formatCount } from '../base/quantities.ts';
 import { isBlank, isPlaceholder } from '../base/visible-text.ts';
 
 /** Reasons to refuse a row before anything is sent, as texts for people. */
@@ -140,7 +140,7 @@ export function refusedSentence({ refused, received }: ListCounts): string | und
   if (reasons.length === 0) return undefined;
   const total = reasons.reduce((sum, [, n]) => sum + n, 0);
   const shown = reasons.map(([why, n]) => `${n}: ${why}`);
-  return `Refused: ${total} of ${count(received, 'row')} (${shown.join('; ')}).`;
+  return `Refused: ${total} of ${formatCount(received, 'row')} (${shown.join('; ')}).`;
 }
 
 export const MAX_SHOWN = 10;

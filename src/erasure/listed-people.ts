@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
-import { count } from '../base/quantities.ts';
+import { formatCount } from '../base/quantities.ts';
 import type { RunContext } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import {
@@ -153,7 +153,7 @@ function missedSentences(
   const byDifference = groupBy(alikeIds, ({ id }) => differenceOf(id, similarIds.get(id) ?? ''));
   const what = missedIds.length === 1 ? 'this ID was' : 'these IDs were';
   return [
-    `${rowsText(missedIds)}: ${what} found in no way (${count(missedIds.length, 'ID')}).`,
+    `${rowsText(missedIds)}: ${what} found in no way (${formatCount(missedIds.length, 'ID')}).`,
     ...Array.from(
       byDifference,
       ([difference, ids]) =>

@@ -1,5 +1,5 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
-import { count, withSeparators } from '../base/quantities.ts';
+import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type KeyCheckByUnifiedId, type PeopleFound, personOf } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-request.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
@@ -183,7 +183,7 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
   if (personCount > limit) {
     const whose = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
-      `${count(personCount, 'person has', 'people have')} these IDs, more than ${whose} (${withSeparators(limit)}). ` +
+      `${formatCount(personCount, 'person has', 'people have')} these IDs, more than ${whose} (${withSeparators(limit)}). ` +
       `If that is meant, give --max-people ${personCount}.`
     );
   }
@@ -191,7 +191,7 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
   const withOtherIds = new Set(lookups.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
   if (withOtherIds.size === 0 || mayRemoveShared) return undefined;
   return (
-    `${count(withOtherIds.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
+    `${formatCount(withOtherIds.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
     'the ID changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'
   );
 }

@@ -9,7 +9,7 @@ import type { Ledger } from './ledger/ledger.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
 /** How often one id is requested. A repeated deletion is harmless. */
-const RETRY = { attempts: 6, baseMs: 500, capMs: 30_000 } as const satisfies Backoff;
+const RETRY = { attempts: 6, firstPauseMs: 500, maxPauseMs: 30_000 } as const satisfies Backoff;
 /** Attempts after an answer of unknown meaning, which is unlikely to change. */
 const UNCLEAR_ATTEMPTS = 2;
 /** The service counts as down after so many ids in a row without an answer, or with a passing failure. */

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { objectIn } from '../base/json.ts';
-import { count, withSeparators } from '../base/quantities.ts';
+import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import { isPlaceholder } from '../base/visible-text.ts';
 import { HashKey } from '../cells/columns/hash-key.ts';
@@ -96,7 +96,7 @@ export function olderListWarnings(
 ): string[] {
   if (stored === undefined || stored <= length) return [];
   return [
-    `${who} knew ${count(stored, 'person', 'people')} on the suppression list, and the list has ` +
+    `${who} knew ${formatCount(stored, 'person', 'people')} on the suppression list, and the list has ` +
       `${withSeparators(length)}: it is an older copy, or another one. Those who are missing return while the service exports them.`,
   ];
 }

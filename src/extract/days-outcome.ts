@@ -1,4 +1,4 @@
-import { addDays, type Day, nameDays } from '../base/days.ts';
+import { addDays, type Day, formatDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
@@ -148,7 +148,7 @@ export class DaysOutcome {
     const [clause] = this.#unprovenDays.values();
     if (clause === undefined) return undefined;
     return transientError(
-      `${nameDays([...this.#unprovenDays.keys()])}: ${clause} before the service exported any day as CSV. ` +
+      `${formatDays([...this.#unprovenDays.keys()])}: ${clause} before the service exported any day as CSV. ` +
         'So it is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }
@@ -169,14 +169,14 @@ export class DaysOutcome {
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
-    if (this.#emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${nameDays(this.#emptyDays)}.`);
+    if (this.#emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(this.#emptyDays)}.`);
     if (this.#unwantedDays.length > 0) {
-      const message = `The service no longer exports ${nameDays(this.#unwantedDays)}: reading goes on after that.`;
+      const message = `The service no longer exports ${formatDays(this.#unwantedDays)}: reading goes on after that.`;
       logger.warn('plan.shortened', message);
     }
     if (this.gaps.length > 0 && !this.#failsAtGap) {
       const when = this.#hasLoaded ? '' : ' with the next day that is loaded';
-      logger.warn('day.gap', `The service no longer exports ${nameDays(this.gaps)}: recorded as a gap${when}.`);
+      logger.warn('day.gap', `The service no longer exports ${formatDays(this.gaps)}: recorded as a gap${when}.`);
     }
     const failure = this.failure ?? this.#unprovenError();
     this.logFailures(failure);
@@ -190,8 +190,8 @@ function gapError(days: readonly Day[], mode: Plan['mode']): UserError {
   const what = `${plainCount(days.length, 'day')} can no longer be exported`;
   const { lost: exitCode } = EXIT;
   if (mode === 'named')
-    return configError(`${what}: ${nameDays(days)}. Name later days with --from and --to.`, { exitCode });
-  const isLost = `${what} and would be lost: ${nameDays(days)}.`;
+    return configError(`${what}: ${formatDays(days)}. Name later days with --from and --to.`, { exitCode });
+  const isLost = `${what} and would be lost: ${formatDays(days)}.`;
   const message =
     `${isLost} Load a CSV file of each from the provider: load … --day ${days[0]}. ` +
     'Or set on_gap to warn to record the gap and go on.';

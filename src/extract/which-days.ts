@@ -1,7 +1,7 @@
 // Which days a run reads, from its state, receipts, configuration and time.
 
 import { HOUR_MS } from '../base/clock.ts';
-import { addDays, type Day, daysOf, earlierOf, laterOf, nameDays } from '../base/days.ts';
+import { addDays, type Day, daysOf, earlierOf, formatDays, laterOf } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { Logger } from '../base/log.ts';
@@ -156,7 +156,7 @@ function refreshDays({ receipts, start, state, fingerprints }: PlanBasis, { olde
   const older = [...receipts.keys()].filter((day) => day < first).sort();
   for (const [isOther, days] of groupBy(older, (day) => hasOtherFilters(receipts.get(day), fingerprints))) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
-    const message = `Days before ${first} can no longer be exported: ${nameDays(days)} stay as they are${how}.`;
+    const message = `Days before ${first} can no longer be exported: ${formatDays(days)} stay as they are${how}.`;
     notes.push(warning('plan.older_days', message));
   }
   return { days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true), notes };
@@ -199,7 +199,7 @@ function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBa
     return {
       level: 'info',
       event: 'plan.read_again',
-      message: `Read again, since ${reason}: ${nameDays(daysOfReason)}.`,
+      message: `Read again, since ${reason}: ${formatDays(daysOfReason)}.`,
     };
   });
 }
@@ -211,7 +211,7 @@ function startWarnings({ settings, receipts, state, start }: PlanBasis, { oldest
   const unreadDays = daysOf(laterOf(startDate, oldest), addDays(start, -1)).filter((day) => !receipts.has(day));
   if (unreadDays.length === 0) return [];
   const message =
-    `start_date is before ${start}, the start of the first load, and ${nameDays(unreadDays)} can still be exported. ` +
+    `start_date is before ${start}, the start of the first load, and ${formatDays(unreadDays)} can still be exported. ` +
     `Read them with sync … --from ${unreadDays[0]} --to ${unreadDays.at(-1)}; under Airbyte, clear the stream.`;
   return [warning('plan.earlier_start', message)];
 }

@@ -54,7 +54,7 @@ export interface Lock {
 export async function acquireLock(path: string, options: LockOptions): Promise<Lock> {
   const { waitMs, what, clock } = options;
   const where = { file: path };
-  const pauses = doublingPauses({ waitMs, pauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
+  const pauses = doublingPauses({ waitMs, firstPauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
   const token = await retry({ ...options, pauses }, () => createOwnerFile(path) ?? takeFromDeadOwner(path));
   if (token === undefined) {
     const { pid, host } = readOwner(path)?.identity ?? {};

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { addDays, type Day, dayAt, isDay } from '../base/days.ts';
+import { addDays, type Day, dayAt, earlierOf, isDay } from '../base/days.ts';
 import { isObject } from '../base/json.ts';
 import { allows, cellText, type Dataset, type NameFilter, type RowQuery } from './dataset.ts';
 import { ZONE_HOURS } from './events.ts';
@@ -73,7 +73,7 @@ function readQuery(body: unknown, { clock }: SimulatedService): RowQuery {
   if (events === undefined || properties === undefined) throw invalidParameter();
   if (!isDate(from) || !isDate(to) || to < from) throw invalidParameter();
   if (from < addDays(today, -HISTORY_DAYS)) throw new BadRequest('exceed_date_range_limit');
-  return { from, to, events, properties, now };
+  return { from, to: earlierOf(to, today), events, properties, now };
 }
 
 /** The columns that the body of an export of profiles asks for. Throws a BadRequest. */

@@ -6,7 +6,7 @@
 // them. `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing
 // of it.
 
-import { type Day, nameDays } from '../base/days.ts';
+import { type Day, formatDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { columnKey } from '../cells/csv/header.ts';
 import { zoneOf } from '../cells/types/zone.ts';
@@ -70,7 +70,7 @@ export async function planBatch(
     source !== 'file' && requested_at < (storedReceipt(day)?.requested_at ?? '');
   const older = batch.filter(isOlder);
   if (older.length > 0) {
-    const what = table.isSnapshot ? table.name : nameDays(older.map(({ receipt }) => receipt.day));
+    const what = table.isSnapshot ? table.name : formatDays(older.map(({ receipt }) => receipt.day));
     const message = `another run has loaded a later download of ${what}, which stays: that of this run is left out.`;
     logger.warn('days.older', message, { days: older.length });
   }

@@ -1,6 +1,6 @@
 // What `status`, `verify` and a sync say of a place that is sound and yet not as one would expect.
 
-import { type Day, nameDays } from '../base/days.ts';
+import { type Day, formatDays } from '../base/days.ts';
 import { hasOtherFilters } from '../extract/checked-day.ts';
 import type { TableState } from './place-state.ts';
 
@@ -8,12 +8,12 @@ const syncOf = (days: readonly Day[]): string => `sync with --from ${days[0]} --
 
 /** Warning about days whose rows another program removed. */
 export const removedWarning = (days: readonly Day[]): string =>
-  `Another program removed all rows of ${nameDays(days)}: they count as pruned. To load what the service still has of ` +
+  `Another program removed all rows of ${formatDays(days)}: they count as pruned. To load what the service still has of ` +
   `them: ${syncOf(days)}.`;
 
 /** Warning about days whose file is damaged, or older than their receipt. */
 export const damagedWarning = (days: readonly Day[]): string =>
-  `the files of ${nameDays(days)} are damaged, or older than their receipts, and stay as they are. Replace them: ` +
+  `the files of ${formatDays(days)} are damaged, or older than their receipts, and stay as they are. Replace them: ` +
   `${syncOf(days)}, or load each day from a file.`;
 
 /** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
@@ -30,7 +30,7 @@ export function dayWarnings(state: TableState): string[] {
   const prunedDays = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
   const daysOfOthers = daysOfOtherFilters(state);
   return [
-    ...(prunedDays.length === 0 ? [] : [`pruned: ${nameDays(prunedDays)}.`]),
-    ...(daysOfOthers.length === 0 ? [] : [`loaded with other filters or columns: ${nameDays(daysOfOthers)}.`]),
+    ...(prunedDays.length === 0 ? [] : [`pruned: ${formatDays(prunedDays)}.`]),
+    ...(daysOfOthers.length === 0 ? [] : [`loaded with other filters or columns: ${formatDays(daysOfOthers)}.`]),
   ];
 }

@@ -8,11 +8,11 @@ const MAX_QUEUED_BYTES = 1024 * 1024;
 
 /** The one writer of stdout, in the order of the calls. Once the pipe has failed, every call rejects. */
 export class MessageWriter {
-  readonly #queue: OutputQueue;
+  readonly #output: OutputQueue;
 
   /** Calls back once, when the pipe has failed. */
   constructor(out: Writable, onClosed: (error: Error) => void = () => {}) {
-    this.#queue = new OutputQueue(out, onClosed);
+    this.#output = new OutputQueue(out, onClosed);
   }
 
   /** Queues one message; waits only if more than 1 MiB is queued. */
@@ -22,22 +22,22 @@ export class MessageWriter {
 
   /** Queues one message that is already text, without its line end. */
   writeLine(text: string): Promise<void> {
-    this.#queue.add(`${text}\n`);
-    return this.#queue.drain(MAX_QUEUED_BYTES);
+    this.#output.queue(`${text}\n`);
+    return this.#output.drain(MAX_QUEUED_BYTES);
   }
 
   /** Writes whole lines. Resolves when the system has taken them, so that the buffer may be used again. */
   writeBytes(lines: Uint8Array): Promise<void> {
-    return this.#queue.write(lines);
+    return this.#output.queueAndDrain(lines);
   }
 
   /** Writes log events as LOG messages; never waits. */
   readonly writeLog: LogSink = (event) => {
-    this.#queue.add(`${JSON.stringify(logMessage(event))}\n`);
+    this.#output.queue(`${JSON.stringify(logMessage(event))}\n`);
   };
 
   /** Resolves when everything written so far has been taken by the system. */
   drain(): Promise<void> {
-    return this.#queue.drain();
+    return this.#output.drain();
   }
 }

@@ -5,9 +5,8 @@ const CHECK_LENGTH = 16;
 const HASH_CHECK_LABEL = 'dfinery-elt hash key check v1';
 /** Size of a block of SHA-256 (bytes). */
 const BLOCK_BYTES = 64;
-/** The pads of HMAC, each joined by XOR with every byte of the key's block. */
-export const INNER_PAD = 0x36;
-export const OUTER_PAD = 0x5c;
+const INNER_PAD = 0x36;
+const OUTER_PAD = 0x5c;
 /** Maximum number of cached hashes. */
 const MAX_CACHED = 1 << 16;
 /** Maximum length of a value whose hash is cached (bytes). */
@@ -20,7 +19,7 @@ export class HashKey {
   /** Check value of the key: 16 hex digits. It gives away no more of the key than any stored hash does. */
   readonly checkValue: string;
   /** The key as a block of SHA-256, made as HMAC does. */
-  readonly block: Uint8Array = new Uint8Array(BLOCK_BYTES);
+  readonly #block: Uint8Array = new Uint8Array(BLOCK_BYTES);
   readonly #key: KeyObject;
   /** Hashes by value as Latin-1. */
   readonly #cache = new Map<string, string>();
@@ -29,7 +28,7 @@ export class HashKey {
   constructor(key: Secret, label = HASH_CHECK_LABEL) {
     const bytes = Buffer.from(key.reveal());
     this.#key = createSecretKey(bytes);
-    this.block.set(bytes.length > BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
+    this.#block.set(bytes.length > BLOCK_BYTES ? createHash('sha256').update(bytes).digest() : bytes);
     this.checkValue = this.hashOf(label).slice(0, CHECK_LENGTH);
   }
 
@@ -43,6 +42,12 @@ export class HashKey {
     const hash = this.#hash(value);
     this.#cache.set(text, hash);
     return hash;
+  }
+
+  /** The pads of HMAC in hex, by the names that `hmacSql` gives them: each gives away the key. */
+  pads(): { readonly inner_pad: string; readonly outer_pad: string } {
+    const padded = (pad: number) => Buffer.from(this.#block.map((byte) => byte ^ pad)).toString('hex');
+    return { inner_pad: padded(INNER_PAD), outer_pad: padded(OUTER_PAD) };
   }
 
   #hash(value: string | Uint8Array): string {

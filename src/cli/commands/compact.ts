@@ -1,4 +1,4 @@
-import { count, formatBytes } from '../../base/quantities.ts';
+import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
@@ -16,6 +16,6 @@ export const command = defineCommand({
     const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place.path}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
-    return { result, lines: [`${place.path}: ${count(rows, 'row')}, ${size}.`] };
+    return { result, lines: [`${place.path}: ${formatCount(rows, 'row')}, ${size}.`] };
   },
 });

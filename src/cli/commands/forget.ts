@@ -1,5 +1,5 @@
 import { configError, EXIT } from '../../base/errors.ts';
-import { count } from '../../base/quantities.ts';
+import { formatCount } from '../../base/quantities.ts';
 import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
 import { IdList } from '../../erasure/id-list.ts';
@@ -191,7 +191,7 @@ async function verify(
   const { ledgerKey } = readConfiguration(config, context);
   const verdict = await verifyLedger(openLedger(path, ledgerKey), head);
   const lines = [
-    `${verdict.file}: ${count(verdict.lines, 'line')}`,
+    `${verdict.file}: ${formatCount(verdict.lines, 'line')}`,
     ...verdict.problems,
     ...(verdict.torn_bytes > 0 ? ['A crash has cut the last line. The next run removes the rest of it.'] : []),
     verdict.ok ? `The ledger is whole. Its head is ${verdict.head}` : 'The ledger is broken.',

@@ -1,6 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
-import { count, formatBytes } from '../../base/quantities.ts';
+import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { missingColumns, nfc } from '../../cells/csv/header.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
@@ -48,7 +48,7 @@ export const command = defineCommand({
       missing_columns: missing,
       columns,
     };
-    const head = `${file}: ${count(scan.rows, 'row')}, ${count(columns.length, 'column')}, ${formatBytes(bytes)}`;
+    const head = `${file}: ${formatCount(scan.rows, 'row')}, ${formatCount(columns.length, 'column')}, ${formatBytes(bytes)}`;
     const table = tableOf(columns, scan.rows, context.terminal.columns);
     return { result, lines: [head, ...table, ...notesOn(scan)] };
   },
@@ -106,7 +106,7 @@ function notesOn({ invalidUtf8: { cells, first }, hasDuplicateOrMissingIds, fina
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
   const notes = [
     hasDuplicateOrMissingIds && 'Some rows have no id, or one that an earlier row has: all are kept.',
-    cells > 0 && `${count(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
+    cells > 0 && `${formatCount(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
     !finalNewline && 'The last row has no line end: perhaps the file was cut there.',
   ];
   return notes.filter((note) => note !== false);

@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { count } from '../../base/quantities.ts';
+import { formatCount } from '../../base/quantities.ts';
 import { requireWholeList, suppressionOf } from '../../erasure/suppression.ts';
 import { loadFileDay } from '../../extract/file-day.ts';
 import type { Sink } from '../../targets/contract.ts';
@@ -36,7 +36,7 @@ export const command = defineCommand({
     const { summary, error } = await recordedRun(sink, loading, context);
     if (error !== undefined) throw error;
     const { rows, days_changed, next_from_date: cursor } = summary;
-    const line = `${count(rows, 'row')} of ${day} are in ${path}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
+    const line = `${formatCount(rows, 'row')} of ${day} are in ${path}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
     return { result: { v: 1, target: target.name, place: path, file, day, rows, cursor, days_changed }, lines: [line] };
   },
 });

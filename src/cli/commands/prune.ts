@@ -1,5 +1,5 @@
 import { addDays, dayAt } from '../../base/days.ts';
-import { count } from '../../base/quantities.ts';
+import { formatCount } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
@@ -28,7 +28,7 @@ export const command = defineCommand({
     const options = { ...placeOptions(config, context), execute };
     const work = () => maintenance.prune(path, before, options);
     const { days, rows } = await during(`Pruning ${path}`, work, context);
-    const what = `${count(days.length, 'day')} before ${before} with ${count(rows, 'row')}`;
+    const what = `${formatCount(days.length, 'day')} before ${before} with ${formatCount(rows, 'row')}`;
     const result = { v: 1, target: target.name, place: path, before, executed: execute, days, rows };
     if (days.length === 0)
       return { result, lines: [`Nothing to remove: ${path} has no rows of days before ${before}.`] };

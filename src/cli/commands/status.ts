@@ -1,6 +1,6 @@
-import { dayAt, nameDays } from '../../base/days.ts';
+import { dayAt, formatDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
-import { count, withSeparators } from '../../base/quantities.ts';
+import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { daysLeftOf } from '../../extract/calendar.ts';
 import { implausibleDay } from '../../extract/doubtful-days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
@@ -73,10 +73,10 @@ function lastRunOf({ lastRun }: PlaceState): Status['last_run'] {
 function linesOf(status: Status): string[] {
   const { place, days, rows, first_day, last_day, cursor, days_until_loss: daysLeft, last_run: run } = status;
   const daysLine = (what: string, names: readonly string[]) =>
-    names.length === 0 ? [] : [`${what}: ${nameDays(names)}`];
+    names.length === 0 ? [] : [`${what}: ${formatDays(names)}`];
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
   return [
-    `${place}: ${count(rows, 'row')} in ${count(days, 'day')}${span}`,
+    `${place}: ${formatCount(rows, 'row')} in ${formatCount(days, 'day')}${span}`,
     ...(status.profiles === null
       ? []
       : [`User profiles: ${withSeparators(status.profiles.rows)}, as of ${timeText(status.profiles.as_of)} UTC`]),
@@ -96,6 +96,6 @@ function linesOf(status: Status): string[] {
     run === null
       ? 'Last run: none is recorded'
       : `Last run: ${timeText(run.ended)} UTC, exit ${run.exit}, ` +
-        `${count(run.rows, 'row')} in ${count(run.days, 'day')}${run.cause === null ? '' : `: ${run.cause}`}`,
+        `${formatCount(run.rows, 'row')} in ${formatCount(run.days, 'day')}${run.cause === null ? '' : `: ${run.cause}`}`,
   ];
 }

@@ -1,6 +1,6 @@
 import { addDays, type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
-import { count } from '../../base/quantities.ts';
+import { formatCount } from '../../base/quantities.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { TargetReport } from '../../targets/contract.ts';
@@ -75,8 +75,8 @@ function monthTable(month: string, days: readonly ReportedDay[]): Html {
 }
 
 function dayCell({ day, state, rows, daysLeft }: ReportedDay): Html {
-  const stateText = daysLeft === undefined ? state : `lost in ${count(daysLeft, 'day')}`;
-  const description = rows === undefined ? stateText : `${stateText}, ${count(rows, 'row')}`;
+  const stateText = daysLeft === undefined ? state : `lost in ${formatCount(daysLeft, 'day')}`;
+  const description = rows === undefined ? stateText : `${stateText}, ${formatCount(rows, 'row')}`;
   const shown = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
   return html`<td class="${classOfState(state)}" title="${day}: ${description}"
     ><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${description}</span></td>`;

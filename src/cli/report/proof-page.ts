@@ -1,4 +1,4 @@
-import { count, withSeparators } from '../../base/quantities.ts';
+import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
 import { answerText, countsSentence, removalSentence } from '../../erasure/ledger/proof-text.ts';
@@ -35,7 +35,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
   const day = (at: string) => at.slice(0, 10);
   const places = summary.places.map((place) => html`<li>${removalSentence(place)}</li>`);
   const content = html`<h1>Proof of erasure</h1>
-<p>What the erasure ledger says of ${count(ids.length, 'person', 'people')}. This page names nobody.</p>
+<p>What the erasure ledger says of ${formatCount(ids.length, 'person', 'people')}. This page names nobody.</p>
 <dl>
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
 <dt>Page made</dt><dd>${minuteText(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
@@ -77,7 +77,7 @@ function rowOf(id: Proof['ids'][number], places: Proof['summary']['places']): Ht
       );
     return html`<td>${[...new Set(texts)].join('; ') || '–'}</td>`;
   });
-  const shown = id.shown.map(({ at, rows }) => `; shown ${minuteText(at)} (${count(rows, 'row')})`).join('');
+  const shown = id.shown.map(({ at, rows }) => `; shown ${minuteText(at)} (${formatCount(rows, 'row')})`).join('');
   return html`<tr><td>${id.row}</td><td>${answerText(id, minuteText)}${shown}</td>${cells}</tr>`;
 }
 

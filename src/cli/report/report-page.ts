@@ -1,7 +1,7 @@
 // This folder: the pages that `report` and `forget --proof` write. Each is a file of HTML without script or request.
 // This page shows names of events and columns, counts and dates; it reads no other value of a row.
 
-import { count, formatBytes, withSeparators } from '../../base/quantities.ts';
+import { formatBytes, formatCount, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
 import type { TargetReport } from '../../targets/contract.ts';
@@ -43,9 +43,9 @@ function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
     'Newest event': report.lastEventAt === null ? 'none' : `${minuteText(report.lastEventAt)} ${timezone ?? ''}`,
     ...(snapshot && { 'User profiles': profileCount(snapshot.rows_stored, snapshot.requested_at) }),
     'Next run starts at': exportState?.from_date ?? 'the first day',
-    'Days loaded and over': count(daysThatAre('loaded') + daysThatAre('read again'), 'day'),
-    'Days lost': count(daysThatAre('lost'), 'day'),
-    'Soon lost, not loaded': count(daysThatAre('lost soon'), 'day'),
+    'Days loaded and over': formatCount(daysThatAre('loaded') + daysThatAre('read again'), 'day'),
+    'Days lost': formatCount(daysThatAre('lost'), 'day'),
+    'Soon lost, not loaded': formatCount(daysThatAre('lost soon'), 'day'),
     Size: formatBytes(report.sizeBytes),
     to_date: toDateText(exportState?.to_date_inclusive),
   };
@@ -64,7 +64,9 @@ function runSection({ runs }: TargetReport): Html {
   const latest = [...runs].sort((a, b) => (a.began < b.began ? 1 : -1)).slice(0, MAX_RECORDS);
   const failed = runs.filter(({ exitCode }) => exitCode !== 0).length;
   const outcome =
-    failed === 0 ? `${count(runs.length, 'run')}, none failed` : `${failed} of ${count(runs.length, 'run')} failed`;
+    failed === 0
+      ? `${formatCount(runs.length, 'run')}, none failed`
+      : `${failed} of ${formatCount(runs.length, 'run')} failed`;
   const exports = runs.reduce((sum, run) => sum + run.exports, 0);
   const runTable = htmlTable<RunRecord>(
     'Runs',
@@ -80,7 +82,7 @@ function runSection({ runs }: TargetReport): Html {
     latest,
   );
   return html`<section><h2>Runs</h2>
-<p>${outcome}; ${count(exports, 'export')} spent.</p>${runTable}</section>`;
+<p>${outcome}; ${formatCount(exports, 'export')} spent.</p>${runTable}</section>`;
 }
 
 function runOutcome({ exitCode, cause }: RunRecord): string {
@@ -118,7 +120,7 @@ function changeSection({ state }: TargetReport): Html {
     [...changes].reverse().slice(0, MAX_RECORDS),
   );
   return html`<section><h2>Changes of columns</h2>
-<p>${count(changes.length, 'change')} since the first load, the latest first.</p>${changeTable}</section>`;
+<p>${formatCount(changes.length, 'change')} since the first load, the latest first.</p>${changeTable}</section>`;
 }
 
 function typeChange(from: string | null, to: string | null): string {

@@ -1,6 +1,6 @@
-import { type Day, dayAt, nameDays } from '../../base/days.ts';
+import { type Day, dayAt, formatDays } from '../../base/days.ts';
 import { Stopped } from '../../base/process.ts';
-import { count, formatDuration } from '../../base/quantities.ts';
+import { formatCount, formatDuration } from '../../base/quantities.ts';
 import { printable } from '../../base/visible-text.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
@@ -20,16 +20,16 @@ function reasonsOf(summary: Summary, today: Day, historyDays: number): string[] 
   const reasons: string[] = [];
   if (exit !== 0) reasons.push(`The run failed (exit ${exit})${error === null ? '.' : `: ${error}`}`);
   if (columns_added.length > 0)
-    reasons.push(`${count(columns_added.length, 'new column')}: ${firstNames(columns_added)}.`);
+    reasons.push(`${formatCount(columns_added.length, 'new column')}: ${firstNames(columns_added)}.`);
   for (const { name, from, to } of columns_widened) reasons.push(`Column ${name} changed from ${from} to ${to}.`);
   if (rescued_cells > 0)
-    reasons.push(`${count(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
+    reasons.push(`${formatCount(rescued_cells, 'cell')} did not fit their columns; their text is in _rescued.`);
   if (implausible_days.length > 0)
-    reasons.push(`Far fewer rows than usual on ${nameDays(implausible_days)}: the provider may lag.`);
+    reasons.push(`Far fewer rows than usual on ${formatDays(implausible_days)}: the provider may lag.`);
   if (next_from_date === null) return reasons;
   const daysLeft = daysLeftOf(next_from_date, today, historyDays);
   if (daysLeft > SOON_DAYS) return reasons;
-  const when = daysLeft === 0 ? 'until today at the latest' : `for ${count(daysLeft, 'more day')}`;
+  const when = daysLeft === 0 ? 'until today at the latest' : `for ${formatCount(daysLeft, 'more day')}`;
   const canBe = daysLeft < 0 ? 'can no longer be exported' : `can be exported ${when}`;
   return [...reasons, `${next_from_date}, the first day not yet complete, ${canBe}.`];
 }

@@ -1,5 +1,5 @@
 import { EXIT } from '../../base/errors.ts';
-import { count, formatBytes, formatDuration, withSeparators } from '../../base/quantities.ts';
+import { formatBytes, formatCount, formatDuration, withSeparators } from '../../base/quantities.ts';
 import { cursorOf, type Plan } from '../../extract/which-days.ts';
 import type { Place } from '../../targets/contract.ts';
 import type { LoadCounts } from '../../targets/load.ts';
@@ -34,7 +34,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
 export function describeSummary(summary: Summary, place: Place): string {
   const placeText = isStdout(place) ? 'the stream' : place.path;
   const daysText = summary.days === 0 ? nothingStoredText(summary, placeText) : storedText(summary, placeText);
-  return summary.profiles === null ? daysText : `${daysText} ${count(summary.profiles, 'user profile')} stored.`;
+  return summary.profiles === null ? daysText : `${daysText} ${formatCount(summary.profiles, 'user profile')} stored.`;
 }
 
 function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summary, place: string): string {
@@ -46,13 +46,13 @@ function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summar
 
 function storedText(summary: Summary, place: string): string {
   const { rows, rows_new: added, days, days_changed: changed, next_from_date: cursor } = summary;
-  const cost = `(${formatBytes(summary.bytes)}, ${count(summary.exports, 'export')})`;
+  const cost = `(${formatBytes(summary.bytes)}, ${formatCount(summary.exports, 'export')})`;
   const duration = formatDuration(summary.seconds * 1_000);
   const what =
     changed.length === 0
-      ? `Nothing changed in ${count(days, 'day')} of ${place} ${cost}, read in ${duration}`
-      : `${count(rows, 'row')} in ${count(changed.length, 'day')} ${cost} committed to ${place} in ${duration}`;
-  const countIfAny = (n: number, noun: string, more = '') => (n > 0 ? [`${count(n, noun)}${more}`] : []);
+      ? `Nothing changed in ${formatCount(days, 'day')} of ${place} ${cost}, read in ${duration}`
+      : `${formatCount(rows, 'row')} in ${formatCount(changed.length, 'day')} ${cost} committed to ${place} in ${duration}`;
+  const countIfAny = (n: number, noun: string, more = '') => (n > 0 ? [`${formatCount(n, noun)}${more}`] : []);
   const extras = [
     ...(changed.length > 0 ? countIfAny(days - changed.length, 'day', ' unchanged') : []),
     ...(added < rows ? [`${withSeparators(added)} of them new, ${withSeparators(rows - added)} replaced`] : []),

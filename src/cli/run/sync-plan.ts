@@ -1,5 +1,5 @@
 import { HOUR_MS } from '../../base/clock.ts';
-import { count, formatDuration } from '../../base/quantities.ts';
+import { formatCount, formatDuration } from '../../base/quantities.ts';
 import { toDateOf } from '../../extract/export-request.ts';
 import { includesEndOf } from '../../extract/export-state.ts';
 import { isSnapshotDue, profileFingerprint } from '../../extract/profile-snapshot.ts';
@@ -79,12 +79,12 @@ function linesOf(plan: PlanResult, loadsProfiles: boolean, now: number): string[
       ? [...rows.slice(0, MAX_LISTED_DAYS - 1), ['…', '…', `${rows.length} in total`]]
       : rows;
   const wait = Math.max(0, Date.parse(plan.earliest_end) - now);
-  const exports = `${least === most ? '' : `${least} to `}${count(most, 'export')}`;
+  const exports = `${least === most ? '' : `${least} to `}${formatCount(most, 'export')}`;
   const profiles = loadsProfiles ? ', the user profiles included' : '';
   return [
     ...tableLines(['', 'day', ''], shown),
     '',
-    `  ${count(days.length, 'day')}, ${exports}${profiles}; ${plan.exports_startable_now} may start at once.`,
+    `  ${formatCount(days.length, 'day')}, ${exports}${profiles}; ${plan.exports_startable_now} may start at once.`,
     wait === 0
       ? '  None of them waits, unless others use the quota.'
       : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,

@@ -1,6 +1,6 @@
 import { groupBy } from '../../base/group.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
-import { type HashKey, INNER_PAD, OUTER_PAD } from '../../cells/columns/hash-key.ts';
+import type { HashKey } from '../../cells/columns/hash-key.ts';
 import { nfc } from '../../cells/csv/header.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
@@ -156,9 +156,5 @@ const canonicalSql = ({ sql, textSql }: ColumnCodec, text: string): string =>
 const hmacSql = (text: string): string =>
   `sha256(unhex($outer_pad) || unhex(sha256(unhex($inner_pad) || encode(${text}))))`;
 
-/** The pads of a key (hex): the values that `hmacSql` needs. None without a key. */
-function padsOf(key: HashKey | undefined): Record<string, string> {
-  if (key === undefined) return {};
-  const padOf = (pad: number) => Buffer.from(key.block.map((byte) => byte ^ pad)).toString('hex');
-  return { inner_pad: padOf(INNER_PAD), outer_pad: padOf(OUTER_PAD) };
-}
+/** The values that `hmacSql` needs; none without a key. */
+const padsOf = (key: HashKey | undefined): Record<string, string> => key?.pads() ?? {};

@@ -109,7 +109,11 @@ const LONGEST_RETRY_MS = 1_000;
 
 /** Attaches a file; waits for its lock for a bounded time. Returns a function that ends this process's claim to it. */
 async function attach(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
-  const pauses = doublingPauses({ waitMs: options.lockWaitMs, pauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
+  const pauses = doublingPauses({
+    waitMs: options.lockWaitMs,
+    firstPauseMs: FIRST_RETRY_MS,
+    maxPauseMs: LONGEST_RETRY_MS,
+  });
   let failure: unknown;
   const release = await retry({ ...options, pauses }, () =>
     attachOnce(connection, options).catch((error: unknown) => {

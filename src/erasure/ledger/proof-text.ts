@@ -1,4 +1,4 @@
-import { count, withSeparators } from '../../base/quantities.ts';
+import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { ID_STATES } from './history.ts';
 import type { Proof } from './proof.ts';
 
@@ -39,14 +39,14 @@ export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: 
 export function removalSentence({ place, rows, unfinished, unreached }: Proof['summary']['places'][number]): string {
   const unfinishedText = ' A purge there was not finished, and people may still be there: run the same command again.';
   const unreachedText = ' Something there could not be reached, and may hold the people: repair it, and purge again.';
-  return `${place}: ${count(rows, 'row')} removed.${unfinished ? unfinishedText : ''}${unreached ? unreachedText : ''}`;
+  return `${place}: ${formatCount(rows, 'row')} removed.${unfinished ? unfinishedText : ''}${unreached ? unreachedText : ''}`;
 }
 
 /** How many ids are in which state, as a sentence. */
 export function countsSentence({ summary }: Proof): string {
   const states = ID_STATES.filter((state) => summary[state] > 0 || ALWAYS_COUNTED.includes(state));
   const counts = states.map((state) => `${withSeparators(summary[state])} ${COUNTED[state]}`);
-  return `${count(summary.ids, 'ID')}: ${counts.join(', ')}.`;
+  return `${formatCount(summary.ids, 'ID')}: ${counts.join(', ')}.`;
 }
 
 export function summarySentences(proof: Proof): string[] {
@@ -87,12 +87,12 @@ function linesOfId(id: ProvedId): string[] {
     ...(state === 'open' || state === 'not_asked' ? [answerText(id, String)] : []),
     ...removals.map(({ at, place, rows, removed_at }) => {
       if (removed_at === null)
-        return `${at}  ${place}: ${count(rows, 'row')} found; no line says that they were removed`;
-      return `${removed_at}  ${place}: ${rows === 0 ? 'held no row of this ID' : `${count(rows, 'row')} removed`}`;
+        return `${at}  ${place}: ${formatCount(rows, 'row')} found; no line says that they were removed`;
+      return `${removed_at}  ${place}: ${rows === 0 ? 'held no row of this ID' : `${formatCount(rows, 'row')} removed`}`;
     }),
     ...shown.map(({ at, rows, ways, places }) =>
       rows > 0
-        ? `${at}  ${count(rows, 'row')} of the person were shown (person)`
+        ? `${at}  ${formatCount(rows, 'row')} of the person were shown (person)`
         : `${at}  no row was found (person), looked for by ${ways.join(' and ')} in ${places.join(', ')}`,
     ),
     ...(state === 'unknown' ? ['The ledger has no answer and no removal for it.'] : []),

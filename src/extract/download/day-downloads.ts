@@ -1,4 +1,4 @@
-import { type Day, nameDays } from '../../base/days.ts';
+import { type Day, formatDays } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { NOT_FOUND } from '../../service/export/outcomes.ts';
@@ -93,7 +93,7 @@ export class DayDownloads {
       codes.add(result.emptyAnswer.code);
     }
     if (codes.size === 1 && codes.has(NOT_FOUND))
-      throw configError(`The service knows no export under base_url (404) for ${nameDays(days)}: is base_url right?`);
+      throw configError(`The service knows no export under base_url (404) for ${formatDays(days)}: is base_url right?`);
   }
 
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */

@@ -29,7 +29,7 @@ export type DownloadResult<Output extends CheckedOutput> = (CheckedBody<Output> 
   readonly exports: number;
 };
 
-const BACKOFF: Backoff = { attempts: 5, baseMs: 1_000, capMs: 120_000 };
+const BACKOFF: Backoff = { attempts: 5, firstPauseMs: 1_000, maxPauseMs: 120_000 };
 /** The 429 after which an export fails. */
 const MAX_QUOTA_REFUSALS = 50;
 /** Answers that may mean "too large" before it is taken for that. */

@@ -14,6 +14,7 @@ describe('days', () => {
     expect(daysBetween('2026-02-27', '2026-03-02')).toBe(3);
     expect(daysOf('2026-02-27', '2026-03-01')).toEqual(['2026-02-27', '2026-02-28', '2026-03-01']);
     expect(daysOf('2026-02-02', '2026-02-01')).toEqual([]);
+    expect(daysOf('9999-12-30', '9999-12-31')).toEqual(['9999-12-30', '9999-12-31']);
   });
 
   it('are found for instants at the first and last zone', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/base/clock.ts';
 import { doublingPauses, retry } from '../../../src/base/retry.ts';
 
-const POLICY = { waitMs: 100, pauseMs: 10, maxPauseMs: 40 };
+const POLICY = { waitMs: 100, firstPauseMs: 10, maxPauseMs: 40 };
 
 /** A clock that is set back by a day with each pause, and the pauses. */
 function jumpingClock() {

@@ -1,4 +1,5 @@
-import { createHmac } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { editHeader } from '../../../src/cells/columns/column-edits.ts';
@@ -96,9 +97,14 @@ describe('a hash key', () => {
     const key = keyOf(text);
     expect(key.hashOf('한')).toBe(expected);
     expect(key.hashOf(Buffer.from('한'))).toBe(expected);
-    // HMAC pads its block with zeros: as a key, the block is the key.
-    expect(createHmac('sha256', key.block).update('한').digest('hex')).toBe(expected);
-    expect(key.block).toHaveLength(64);
+    const [inner, outer] = Object.values(key.pads()).map((pad) => Buffer.from(pad, 'hex'));
+    const sha256 = (...parts: Buffer[]) => createHash('sha256').update(Buffer.concat(parts)).digest();
+    expect(sha256(outer, sha256(inner, Buffer.from('한'))).toString('hex')).toBe(expected);
+  });
+
+  it('is in no text that is made of it', () => {
+    expect(inspect(KEY)).toBe(`HashKey { checkValue: '${KEY.checkValue}' }`);
+    expect(JSON.parse(JSON.stringify(KEY))).toEqual({ checkValue: KEY.checkValue });
   });
 
   it('has a check value that is the same for the same key', () => {

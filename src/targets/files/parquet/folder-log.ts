@@ -4,7 +4,7 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { nameDays } from '../../../base/days.ts';
+import { formatDays } from '../../../base/days.ts';
 import { plainCount } from '../../../base/quantities.ts';
 import { doublingPauses, retry } from '../../../base/retry.ts';
 import { type Difference, difference } from '../../../engine/rows/check-rows.ts';
@@ -25,7 +25,7 @@ import { dayOfPath, filePath, LOCK_FILE, PROFILES_FILE } from './folder-state.ts
 import { type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
-const LOCK_PAUSES = { pauseMs: 20, maxPauseMs: 200 };
+const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
 
 export const PARQUET: FilesFormat = {
   isUniform: true,
@@ -162,7 +162,7 @@ class FolderLog implements FilesLog {
     const { missingDays = [] } = this.version ?? {};
     const days = missingDays.length;
     if (days === 0) return;
-    const removed = `the files of ${plainCount(days, 'day')} were removed (${nameDays(missingDays)})`;
+    const removed = `the files of ${plainCount(days, 'day')} were removed (${formatDays(missingDays)})`;
     logger.warn('days.removed', `${address}: ${removed}: they count as pruned.`, { days });
   }
 }
