@@ -26,7 +26,7 @@ export class DiskStorage implements Storage {
   }
 
   async read(path: string): Promise<Buffer | undefined> {
-    return this.#guard(() => readFile(this.#fullPath(path)).catch(ifAbsent));
+    return this.#guard(() => readFile(this.#fullPath(path)).catch(undefinedIfAbsent));
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
@@ -40,7 +40,7 @@ export class DiskStorage implements Storage {
   create(path: string, text: string): Promise<boolean> {
     return this.#guard(async () => {
       try {
-        const { file, mode } = await this.#prepare(path);
+        const { file, mode } = await this.#prepareFile(path);
         return await createFile(file, text, { mode });
       } catch (error) {
         if (!hasNoLinks(error)) throw error;
@@ -54,14 +54,14 @@ export class DiskStorage implements Storage {
 
   write(path: string, text: string): Promise<void> {
     return this.#guard(async () => {
-      const { file, mode } = await this.#prepare(path);
+      const { file, mode } = await this.#prepareFile(path);
       return replaceFile(file, text, mode);
     });
   }
 
   putFile(local: string, path: string): Promise<void> {
     return this.#guard(async () => {
-      const { file, mode } = await this.#prepare(path);
+      const { file, mode } = await this.#prepareFile(path);
       setMode(local, mode);
       await replaceFileFrom(file, local);
     });
@@ -77,7 +77,7 @@ export class DiskStorage implements Storage {
       for (const path of paths) {
         const file = this.#fullPath(path);
         // Not `rm`: for a file that it may not remove, it reports the error code of removing a folder.
-        await unlink(file).catch(ifAbsent);
+        await unlink(file).catch(undefinedIfAbsent);
         folders.add(dirname(file));
       }
       for (const folder of folders) await syncFolder(folder);
@@ -102,7 +102,7 @@ export class DiskStorage implements Storage {
 
   /** The paths of the files below a folder; none of a folder that is not there, or no longer. */
   async #filesBelow(folder: string): Promise<string[]> {
-    const entries = (await readdir(this.#fullPath(folder), { withFileTypes: true }).catch(ifAbsent)) ?? [];
+    const entries = (await readdir(this.#fullPath(folder), { withFileTypes: true }).catch(undefinedIfAbsent)) ?? [];
     const paths = entries.map((entry) => {
       const path = `${folder}/${entry.name}`;
       return entry.isDirectory() ? this.#filesBelow(path) : entry.isFile() ? [path] : [];
@@ -111,7 +111,7 @@ export class DiskStorage implements Storage {
   }
 
   /** Makes the folders of a path. Gives the full path, and the mode of a new file there. */
-  async #prepare(path: string): Promise<{ readonly file: string; readonly mode: number }> {
+  async #prepareFile(path: string): Promise<{ readonly file: string; readonly mode: number }> {
     const file = this.#fullPath(path);
     await makeFolders(this.address);
     // Whoever may read the folder of the place may read its files, except those in `_dfinery`.
@@ -131,7 +131,7 @@ export class DiskStorage implements Storage {
   }
 }
 
-function ifAbsent(error: unknown): undefined {
+function undefinedIfAbsent(error: unknown): undefined {
   if (codeOf(error) === 'ENOENT') return undefined;
   throw error;
 }

@@ -10,7 +10,7 @@ import { PROBE_FOLDER, type Storage } from './storage.ts';
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
 /** Parses `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other address. */
-function bucketOf(address: string): BucketFolder | undefined {
+function bucketFolderOf(address: string): BucketFolder | undefined {
   if (schemeOf(address) !== 's3') {
     checkLocalPath(address);
     return undefined;
@@ -29,7 +29,7 @@ export async function openStorage(
   address: string,
   { env, signal }: { readonly env: Env; readonly signal?: AbortSignal | undefined },
 ): Promise<Storage> {
-  const bucketFolder = bucketOf(address);
+  const bucketFolder = bucketFolderOf(address);
   return bucketFolder === undefined ? new DiskStorage(address) : await openS3Storage(bucketFolder, env, signal);
 }
 

@@ -47,16 +47,16 @@ class S3Storage implements Storage {
   }
 
   read(path: string): Promise<Buffer | undefined> {
-    return this.#reading(async () => {
+    return this.#retryRead(async () => {
       const object = await this.#get(path);
       return object?.Body && Buffer.from(await object.Body.transformToByteArray());
     });
   }
 
   readRange(path: string, from: number, to: number): Promise<Buffer> {
-    return this.#reading(async () => {
+    return this.#retryRead(async () => {
       const object = await this.#get(path, { Range: `bytes=${from}-${to - 1}` });
-      if (object === undefined) throw this.#gone(path);
+      if (object === undefined) throw this.#goneError(path);
       const bytes = s3StatusOf(object) === S3_STATUS.partial ? await object.Body?.transformToByteArray() : undefined;
       if (bytes?.length === to - from) return Buffer.from(bytes);
       throw configError(`${this.address} does not give parts of an object (Range), which a load needs.`);
@@ -112,11 +112,11 @@ class S3Storage implements Storage {
 
   localFile(path: string, copy: string): Promise<string> {
     const { abortSignal } = this.#access.sendOptions;
-    return this.#reading(async () => {
+    return this.#retryRead(async () => {
       await rm(copy, { force: true });
       await makeFolders(dirname(copy));
       const object = await this.#get(path);
-      if (object === undefined) throw this.#gone(path);
+      if (object === undefined) throw this.#goneError(path);
       const file = createWriteStream(copy, { flags: 'wx', mode: PRIVATE_FILE_MODE });
       await pipeline(object.Body as Readable, file, abortSignal === undefined ? {} : { signal: abortSignal });
       return copy;
@@ -153,16 +153,16 @@ class S3Storage implements Storage {
     return `${this.#access.prefix}${path}`;
   }
 
-  async #put(path: string, text: string, more: { readonly IfNoneMatch?: string } = {}): Promise<void> {
+  async #put(path: string, text: string, fields: { readonly IfNoneMatch?: string } = {}): Promise<void> {
     const { client, bucket, sendOptions } = this.#access;
-    await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...more }, sendOptions);
+    await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...fields }, sendOptions);
   }
 
   /** An object whose body was not read yet; undefined if there is none. */
-  async #get(path: string, more: { readonly Range?: string } = {}): Promise<GetObjectCommandOutput | undefined> {
+  async #get(path: string, fields: { readonly Range?: string } = {}): Promise<GetObjectCommandOutput | undefined> {
     const { client, bucket, sendOptions } = this.#access;
     try {
-      return await client.getObject({ Bucket: bucket, Key: this.#key(path), ...more }, sendOptions);
+      return await client.getObject({ Bucket: bucket, Key: this.#key(path), ...fields }, sendOptions);
     } catch (error) {
       if (s3NameOf(error) === 'NoSuchKey') return undefined;
       throw error;
@@ -170,13 +170,13 @@ class S3Storage implements Storage {
   }
 
   /** Attempts a read again whose body broke, which the SDK does not do. */
-  #reading<T>(work: () => Promise<T>): Promise<T> {
+  #retryRead<T>(work: () => Promise<T>): Promise<T> {
     const isBroken = (error: unknown) =>
-      !this.#access.sendOptions.abortSignal?.aborted && isTransient(error) && !isOfTheSdk(error);
+      !this.#access.sendOptions.abortSignal?.aborted && isTransient(error) && !isRequestFailure(error);
     return this.#guard(() => retryAtOnce(S3_ATTEMPTS, isBroken, work));
   }
 
-  #gone(path: string) {
+  #goneError(path: string) {
     return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
 
@@ -192,4 +192,4 @@ class S3Storage implements Storage {
 }
 
 /** True for a failure of a request, which the SDK has already attempted again; false for one of a body. */
-const isOfTheSdk = (error: unknown): boolean => (error as { readonly $metadata?: object }).$metadata !== undefined;
+const isRequestFailure = (error: unknown) => (error as { readonly $metadata?: object }).$metadata !== undefined;

@@ -9,7 +9,7 @@ import type { Action } from './protocol/actions.ts';
 
 const PREFIX = 'dfinery.';
 const TABLE = `${PREFIX}table`;
-const DAY = `${PREFIX}day.`;
+const DAY_PREFIX = `${PREFIX}day.`;
 const FORMAT_VERSION = 3;
 
 /** The domain of what no other domain has. */
@@ -34,11 +34,11 @@ export function stateActions(before: Domains, { suppressionLength, ...state }: L
   const values: [string, unknown][] = [
     [TABLE, table],
     ...Object.entries(members).map(([name, value]): [string, unknown] => [PREFIX + name, value]),
-    ...days.map((receipt): [string, unknown] => [DAY + receipt.day, receipt]),
+    ...days.map((receipt): [string, unknown] => [DAY_PREFIX + receipt.day, receipt]),
   ];
   const domains = new Map(values.map(([domain, value]) => [domain, JSON.stringify(value)]));
   const changed = [...domains].filter(([domain, configuration]) => before.get(domain) !== configuration);
-  const removed = [...before].filter(([domain]) => domain.startsWith(DAY) && !domains.has(domain));
+  const removed = [...before].filter(([domain]) => domain.startsWith(DAY_PREFIX) && !domains.has(domain));
   const actionOf = ([domain, configuration]: [string, string], removed: boolean) => ({
     domainMetadata: { domain, configuration, removed },
   });
@@ -54,10 +54,10 @@ export function stateOf(domains: Domains, tableAddress: string): LogState {
   refuseNewer(table, FORMAT_VERSION, where);
   const [columns, cursor, changes] = ['columns', 'cursor', 'changes'].map((name) => read(PREFIX + name));
   const { timezone, suppression_length: suppressionLength } = checked<TableDomain>(validTable, table, where);
-  const days = [...domains.keys()].filter((domain) => domain.startsWith(DAY));
+  const days = [...domains.keys()].filter((domain) => domain.startsWith(DAY_PREFIX));
   const receipts = days.map((domain) => {
     const receipt = receiptOf(read(domain), `${tableAddress} (${domain})`);
-    if (DAY + receipt.day === domain) return receipt;
+    if (DAY_PREFIX + receipt.day === domain) return receipt;
     throw damagedError(`${tableAddress} (${domain})`, `it is a receipt of ${receipt.day}`);
   });
   const json = { timezone, columns, cursor, changes, days: receipts };

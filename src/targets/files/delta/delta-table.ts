@@ -15,7 +15,7 @@ import { readSnapshot, Snapshot } from './protocol/snapshot.ts';
 import {
   CHECKPOINT_EVERY,
   eraseHistory,
-  expiredFiles,
+  expiredPaths,
   renewCheckpoint,
   retentionMsOf,
   type TableNow,
@@ -101,7 +101,7 @@ export class DeltaTable {
     const dataFiles = await this.#listDataFiles();
     // A file that another run has just committed must be in the snapshot.
     await this.followLog();
-    if (this.content !== undefined) await this.#access.storage.remove(expiredFiles(dataFiles, this.#tableNow));
+    if (this.content !== undefined) await this.#access.storage.remove(expiredPaths(dataFiles, this.#tableNow));
   }
 
   #setSnapshot(snapshot: Snapshot, missing: ReadonlySet<string>): void {

@@ -23,18 +23,18 @@ const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
 
-const RETENTION = 'delta.deletedFileRetentionDuration';
+const RETENTION_SETTING = 'delta.deletedFileRetentionDuration';
 /** Default time that files which left a table stay for its readers (ms). */
 const DEFAULT_RETENTION_MS = DAY_MS;
 
 /** The configuration of a table with this retention (ms). */
 export const retentionSetting = (retentionMs: number) => ({
-  [RETENTION]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
+  [RETENTION_SETTING]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
 });
 
 /** The time that files which left a table stay for its readers (ms), as its last load set it. */
 export function retentionMsOf({ metaData }: Snapshot): number {
-  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION] ?? '')?.[1];
+  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_SETTING] ?? '')?.[1];
   return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
 }
 
@@ -66,7 +66,7 @@ export async function renewCheckpoint({ access, snapshot, now, retentionMs }: Ta
 }
 
 /** Those of the stored files that no version within the retention names. */
-export function expiredFiles(stored: readonly StoredObject[], { snapshot, now, retentionMs }: TableNow): string[] {
+export function expiredPaths(stored: readonly StoredObject[], { snapshot, now, retentionMs }: TableNow): string[] {
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;

@@ -1,18 +1,18 @@
 import { configError } from '../../../../base/errors.ts';
 import type { Protocol } from './actions.ts';
 
-const READER = 3;
-const WRITER = 7;
-const DOMAINS = 'domainMetadata';
+const READER_VERSION = 3;
+const WRITER_VERSION = 7;
+const DOMAINS_FEATURE = 'domainMetadata';
 const LOCAL_TIMES_FEATURE = 'timestampNtz';
-const KNOWN_FEATURES: ReadonlySet<string> = new Set([DOMAINS, LOCAL_TIMES_FEATURE]);
+const KNOWN_FEATURES: ReadonlySet<string> = new Set([DOMAINS_FEATURE, LOCAL_TIMES_FEATURE]);
 
 /** The protocol of a new table: the features that it uses, and no others. `asInstants`: its datetimes are instants. */
 export const protocolOf = (asInstants: boolean): Protocol => ({
-  minReaderVersion: READER,
-  minWriterVersion: WRITER,
+  minReaderVersion: READER_VERSION,
+  minWriterVersion: WRITER_VERSION,
   readerFeatures: asInstants ? [] : [LOCAL_TIMES_FEATURE],
-  writerFeatures: asInstants ? [DOMAINS] : [DOMAINS, LOCAL_TIMES_FEATURE],
+  writerFeatures: asInstants ? [DOMAINS_FEATURE] : [DOMAINS_FEATURE, LOCAL_TIMES_FEATURE],
 });
 
 /** Throws a configuration failure for a table that requires what this program does not know. */
@@ -21,7 +21,7 @@ export function checkProtocol(protocol: Protocol | undefined, tableAddress: stri
   const { minReaderVersion, minWriterVersion } = protocol;
   const features = new Set([...(protocol.readerFeatures ?? []), ...(protocol.writerFeatures ?? [])]);
   const unknownFeatures = [...features].filter((name) => !KNOWN_FEATURES.has(name)).map((name) => JSON.stringify(name));
-  if (minReaderVersion !== READER || minWriterVersion !== WRITER)
+  if (minReaderVersion !== READER_VERSION || minWriterVersion !== WRITER_VERSION)
     unknownFeatures.push(`${minReaderVersion}/${minWriterVersion}`);
   if (unknownFeatures.length === 0) return;
   throw configError(
