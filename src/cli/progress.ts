@@ -52,8 +52,8 @@ export function progressOf(
   { plannedDays, began, waitingUntil }: { plannedDays: number; began: number; waitingUntil: number | undefined },
   now: number,
 ): Progress {
-  const { stored, exports, bytes } = counts;
-  const days = stored.daysWritten.length + stored.daysUnchanged.length;
+  const { total, exports, bytes } = counts;
+  const days = total.daysWritten.length + total.daysUnchanged.length;
   const planned = Math.max(plannedDays, days);
   const isWaiting = waitingUntil !== undefined;
   const elapsed = now - began;
@@ -64,7 +64,7 @@ export function progressOf(
     isWaiting && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
     !isWaiting && days > 0 && daysToGo > 0 && `${formatDuration((elapsed / days) * daysToGo)} left`,
     `${formatCount(exports, 'export')}, ${formatBytes(bytes)}`,
-    formatCount(stored.rows, 'row'),
+    formatCount(total.rowsWritten, 'row'),
     elapsed > 0 && `${(bytes / 1e3 / elapsed).toFixed(1)} MB/s`,
   ];
   return {

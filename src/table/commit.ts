@@ -22,7 +22,9 @@ export interface Commit {
   /** The days of the batch whose rows were written. */
   readonly daysWritten: readonly Day[];
   /** Rows of these days that are stored. */
-  readonly rows: number;
+  readonly rowsWritten: number;
+  /** Number of rows more than the table had; perhaps negative. */
+  readonly rowsNew: number;
   /** The days of the batch whose rows were there already. */
   readonly daysUnchanged: readonly Day[];
   /** The days of which rows were added, replaced, widened or removed: beside those of the batch perhaps others. */
@@ -36,7 +38,8 @@ export interface Commit {
 
 export const NOTHING_STORED: Commit = {
   daysWritten: [],
-  rows: 0,
+  rowsWritten: 0,
+  rowsNew: 0,
   daysUnchanged: [],
   daysChanged: [],
   columnsAdded: [],
@@ -65,7 +68,8 @@ export function finishBatch(
   };
   const commit = {
     daysWritten: written.map(({ day }) => day),
-    rows: countStoredRows(written),
+    rowsWritten: countStoredRows(written),
+    rowsNew: countStoredRows(receipts.values()) - countStoredRows(before.receipts.values()),
     daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
     columnsAdded: changes.filter(({ change }) => change === 'added').map(({ column }) => column.name),

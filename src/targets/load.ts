@@ -11,30 +11,26 @@ import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import type { Plan } from '../extract/which-days.ts';
 import { logRescued } from '../table/column-changes.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
-import { countStoredRows } from '../table/receipts.ts';
 import { USER_PROFILES } from '../table/tables.ts';
 import type { Sink, StreamSink } from './contract.ts';
 
 /** What a load has brought into a place. */
 interface LoadResult {
   /** The sum of all commits; a column widened twice counts once, with its first type before and its last after. */
-  readonly stored: Commit;
-  /** Number of rows more than the place had; as long as it loads, perhaps negative. */
-  readonly rowsNew: number;
+  readonly total: Commit;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   readonly suppressed: number;
   /** Number of profiles that were stored; undefined if none were. */
   readonly profiles: number | undefined;
   /** The stored cursor; undefined if this load has stored none. */
-  readonly nextFromDate: Day | undefined;
+  readonly cursor: Day | undefined;
 }
 
 export const NOTHING_LOADED: LoadResult = {
-  stored: NOTHING_STORED,
-  rowsNew: 0,
+  total: NOTHING_STORED,
   suppressed: 0,
   profiles: undefined,
-  nextFromDate: undefined,
+  cursor: undefined,
 };
 
 type DayLists = Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'>;
@@ -55,16 +51,35 @@ export class Load {
   get counts(): LoadCounts {
     const { exports, bytes, includesEnd } = this.#deps.service;
     const { gaps, openDays, implausibleDays } = this.#days;
-    const rowsNew = Math.max(0, this.#loaded.rowsNew);
-    return { ...this.#loaded, rowsNew, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
+    return { ...this.#loaded, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**
-   * Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. Returns the
-   * UserError for which they were not loaded: the days are loaded all the same. Throws the signal's reason.
+   * Loads the profiles, if the place keeps them and settings of them are given, and then the days of a plan. The days
+   * are loaded also where the profiles failed. Throws UserError.
    */
-  async loadProfiles(sink: Sink, settings: ProfileSettings): Promise<UserError | undefined> {
-    const { service, clock, logger, signal } = this.#deps;
+  async loadAll(plan: Plan, sink: Sink | StreamSink, profileSettings: ProfileSettings | undefined): Promise<void> {
+    const { logger, signal } = this.#deps;
+    let profilesError: UserError | undefined;
+    try {
+      if (profileSettings !== undefined && 'commit' in sink) await this.loadProfiles(sink, profileSettings);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof UserError)) throw error;
+      profilesError = error;
+    }
+    try {
+      await this.loadDays(plan, sink);
+    } catch (error) {
+      if (profilesError) logger.error('profiles.failed', profilesError.message);
+      throw error;
+    }
+    if (profilesError) throw profilesError;
+  }
+
+  /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */
+  async loadProfiles(sink: Sink, settings: ProfileSettings): Promise<void> {
+    const { service, clock, logger } = this.#deps;
     const { isSnapshotDue, loadSnapshot, profileFingerprint, snapshotProgress } = await import(
       '../extract/profile-snapshot.ts'
     );
@@ -73,23 +88,16 @@ export class Load {
     if (!isSnapshotDue(storedReceipt, fingerprint, clock.now())) {
       // The profiles, which are not asked for, may have these columns.
       service.unseenColumns.clear();
-      return undefined;
+      return;
     }
     const store = async (snapshot: CheckedDay) => {
       const progress = snapshotProgress(snapshot, settings, clock.now());
-      const { daysWritten, rows } = await sink.commit([snapshot], progress, USER_PROFILES);
+      const { daysWritten, rowsWritten: rows } = await sink.commit([snapshot], progress, USER_PROFILES);
       if (daysWritten.length === 0) return;
       this.#loaded = { ...this.#loaded, profiles: rows };
       logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
-    try {
-      await loadSnapshot({ stored: storedReceipt, fingerprint }, this.#deps, store);
-      return undefined;
-    } catch (error) {
-      signal.throwIfAborted();
-      if (error instanceof UserError) return error;
-      throw error;
-    }
+    await loadSnapshot({ stored: storedReceipt, fingerprint }, this.#deps, store);
   }
 
   /** Executes a plan: reads its days and stores them in an open place. Throws UserError. */
@@ -121,12 +129,10 @@ export class Load {
 
   async #commit(batch: readonly CheckedDay[], progress: RunProgress, sink: Sink): Promise<void> {
     const { logger } = this.#deps;
-    const rowsBefore = rowsInPlace(sink);
     const commit = await sink.commit(batch, progress);
-    const rowsNew = this.#loaded.rowsNew + rowsInPlace(sink) - rowsBefore;
-    const nextFromDate = sink.state?.events.exportState?.from_date;
-    this.#loaded = { ...addCommit(this.#loaded, batch, commit), rowsNew, nextFromDate };
-    for (const { receipt } of inPlace(batch, commit)) {
+    const cursor = sink.state?.events.exportState?.from_date;
+    this.#loaded = { ...addCommit(this.#loaded, batch, commit), cursor };
+    for (const { receipt } of daysInPlace(batch, commit)) {
       const { day, rows, bytes } = receipt;
       const what = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
       logger.debug('day.committed', `${day} ${what}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
@@ -137,9 +143,9 @@ export class Load {
     const extraction = await this.#begin(plan);
     try {
       await sink.write(extraction.days(), (download, sent) => {
-        this.#loaded = { ...addCommit(this.#loaded, [download], sent), rowsNew: this.#loaded.rowsNew + sent.rows };
+        this.#loaded = addCommit(this.#loaded, [download], sent);
       });
-      logRescued(this.#deps.logger, this.#loaded.stored.rescuedCells);
+      logRescued(this.#deps.logger, this.#loaded.total.rescuedCells);
     } catch (error) {
       if (sink.isAllOrNothing) this.#loaded = NOTHING_LOADED;
       throw error;
@@ -147,32 +153,31 @@ export class Load {
   }
 }
 
-const rowsInPlace = ({ state }: Sink): number => countStoredRows(state?.events.receipts.values() ?? []);
-
 /** The days of a batch whose rows the place holds after its commit; others had a later download there. */
-const inPlace = (batch: readonly CheckedDay[], { daysWritten, daysUnchanged }: Commit): CheckedDay[] =>
+const daysInPlace = (batch: readonly CheckedDay[], { daysWritten, daysUnchanged }: Commit): CheckedDay[] =>
   batch.filter(({ receipt: { day } }) => daysWritten.includes(day) || daysUnchanged.includes(day));
 
 /** Adds a commit; `batch` are the days that it was given. */
 function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Commit): LoadResult {
-  const { stored, suppressed } = loaded;
-  const widened = new Map(stored.columnsWidened.map((column) => [column.name, column]));
+  const { total, suppressed } = loaded;
+  const widened = new Map(total.columnsWidened.map((column) => [column.name, column]));
   for (const column of commit.columnsWidened) {
     widened.set(column.name, { ...column, from: widened.get(column.name)?.from ?? column.from });
   }
-  const rescuedCells = new Map(stored.rescuedCells);
+  const rescuedCells = new Map(total.rescuedCells);
   for (const [column, cells] of commit.rescuedCells) rescuedCells.set(column, (rescuedCells.get(column) ?? 0) + cells);
   return {
     ...loaded,
-    stored: {
-      daysWritten: [...stored.daysWritten, ...commit.daysWritten],
-      rows: stored.rows + commit.rows,
-      daysUnchanged: [...stored.daysUnchanged, ...commit.daysUnchanged],
-      daysChanged: [...new Set([...stored.daysChanged, ...commit.daysChanged])].sort(),
-      columnsAdded: [...stored.columnsAdded, ...commit.columnsAdded],
+    total: {
+      daysWritten: [...total.daysWritten, ...commit.daysWritten],
+      rowsWritten: total.rowsWritten + commit.rowsWritten,
+      rowsNew: total.rowsNew + commit.rowsNew,
+      daysUnchanged: [...total.daysUnchanged, ...commit.daysUnchanged],
+      daysChanged: [...new Set([...total.daysChanged, ...commit.daysChanged])].sort(),
+      columnsAdded: [...total.columnsAdded, ...commit.columnsAdded],
       columnsWidened: [...widened.values()],
       rescuedCells,
     },
-    suppressed: inPlace(batch, commit).reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),
+    suppressed: daysInPlace(batch, commit).reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),
   };
 }

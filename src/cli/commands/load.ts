@@ -53,9 +53,9 @@ async function loadDay(
   requireWholeList('The place', suppressionLength, suppression?.length);
   const stored = events?.receipts.get(day);
   const fileDay = { file, day, settings: config, state: events?.exportState, stored, suppression };
-  const { rows, daysChanged } = await loadFileDay(fileDay, { clock, signal }, ({ days, progress }) =>
+  const { rowsWritten, daysChanged } = await loadFileDay(fileDay, { clock, signal }, ({ days, progress }) =>
     sink.commit(days, progress),
   );
   const next_from_date = sink.state?.events.exportState?.from_date ?? null;
-  return { summary: { ...EMPTY_SUMMARY, rows, days: 1, days_changed: daysChanged, next_from_date } };
+  return { summary: { ...EMPTY_SUMMARY, rows: rowsWritten, days: 1, days_changed: daysChanged, next_from_date } };
 }

@@ -107,17 +107,7 @@ async function loadInto(
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
   if (config.userProfiles && stateful === undefined)
     logger.warn('profiles.none', 'This target has no table of user profiles.');
-  // The days are loaded also where the profiles failed.
-  const loadAll = async () => {
-    const profilesError = config.userProfiles && stateful && (await load.loadProfiles(stateful, config));
-    try {
-      await load.loadDays(plan, sink);
-    } catch (error) {
-      if (profilesError) logger.error('profiles.failed', messageOf(profilesError));
-      throw error;
-    }
-    if (profilesError) throw profilesError;
-  };
+  const loadAll = () => load.loadAll(plan, sink, config.userProfiles ? config : undefined);
   let error: unknown;
   try {
     await withProgress(progress, loadAll, context);

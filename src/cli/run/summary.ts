@@ -7,22 +7,22 @@ import { isStdout } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
 export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
-  const { stored, exports, bytes } = counts;
+  const { total, exports, bytes } = counts;
   return {
     ...EMPTY_SUMMARY,
-    rows: stored.rows,
-    rows_new: counts.rowsNew,
-    days: stored.daysWritten.length + stored.daysUnchanged.length,
-    days_changed: stored.daysChanged,
+    rows: total.rowsWritten,
+    rows_new: Math.max(0, total.rowsNew),
+    days: total.daysWritten.length + total.daysUnchanged.length,
+    days_changed: total.daysChanged,
     exports,
     bytes,
     seconds,
     from_date: plan.days[0] ?? null,
-    next_from_date: counts.nextFromDate ?? cursorOf(plan),
+    next_from_date: counts.cursor ?? cursorOf(plan),
     to_date_inclusive: counts.includesEnd ?? null,
-    columns_added: stored.columnsAdded,
-    columns_widened: stored.columnsWidened,
-    rescued_cells: [...stored.rescuedCells.values()].reduce((sum, cells) => sum + cells, 0),
+    columns_added: total.columnsAdded,
+    columns_widened: total.columnsWidened,
+    rescued_cells: [...total.rescuedCells.values()].reduce((sum, cells) => sum + cells, 0),
     suppressed_rows: counts.suppressed,
     profiles: counts.profiles ?? null,
     gaps: counts.gaps,

@@ -156,7 +156,8 @@ async function sendDays(
         ...NOTHING_STORED,
         daysWritten: sentDays,
         daysChanged: sentDays,
-        rows,
+        rowsWritten: rows,
+        rowsNew: rows,
         rescuedCells,
         columnsAdded,
       });

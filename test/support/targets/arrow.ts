@@ -20,9 +20,10 @@ export class ArrowFixture extends Days {
     { out = this.out, ...more }: Partial<OpenOptions> & { readonly out?: string | Writable } = {},
   ): Promise<Commit> {
     let sum: Commit = NOTHING_STORED;
-    const onSent = (_: CheckedDay, { rows, daysWritten, rescuedCells }: Commit) => {
+    const onSent = (_: CheckedDay, { rowsWritten, daysWritten, rescuedCells }: Commit) => {
       const merged = new Map([...sum.rescuedCells, ...rescuedCells]);
-      sum = { ...sum, rows: sum.rows + rows, daysWritten: [...sum.daysWritten, ...daysWritten], rescuedCells: merged };
+      const days = [...sum.daysWritten, ...daysWritten];
+      sum = { ...sum, rowsWritten: sum.rowsWritten + rowsWritten, daysWritten: days, rescuedCells: merged };
     };
     const options = this.options(more);
     const sink = await (typeof out === 'string'

@@ -62,8 +62,8 @@ export class Place extends Days {
     const sink = await this.target.open(this.place, this.options({ userProfiles: true, ...more }));
     try {
       const progress = { ...this.facts(snapshot.receipt.day), rewrites: true };
-      const { daysWritten, rows } = await sink.commit([snapshot], progress, USER_PROFILES);
-      return daysWritten.length === 0 ? undefined : rows;
+      const { daysWritten, rowsWritten } = await sink.commit([snapshot], progress, USER_PROFILES);
+      return daysWritten.length === 0 ? undefined : rowsWritten;
     } finally {
       await sink.close();
     }

@@ -25,7 +25,7 @@ describe('an Arrow stream', () => {
       fixture.of(D2, []),
       fixture.of(D3, [{ id: 'c', n: '3' }]),
     ]);
-    expect(done.rows).toBe(3);
+    expect(done.rowsWritten).toBe(3);
     const table = fixture.table();
     expect(table.schema.fields.slice(0, 3).map(({ name }) => name)).toEqual(['_key', 'event_date', '_rescued']);
     expect(keys()).toEqual(['b', 'a', 'c']);
@@ -94,7 +94,7 @@ describe('an Arrow stream', () => {
   it('may end early if its reader leaves', async () => {
     const out = new PassThrough();
     out.destroy();
-    await expect(fixture.write([fixture.of(D1, [{ id: 'a' }])], { out })).resolves.toMatchObject({ rows: 0 });
+    await expect(fixture.write([fixture.of(D1, [{ id: 'a' }])], { out })).resolves.toMatchObject({ rowsWritten: 0 });
     expect(fixture.log.map(({ event }) => event)).toContain('arrow.reader_left');
   });
 

@@ -174,7 +174,7 @@ describe('a DuckDB file', () => {
   it('takes a file whose quoted rows DuckDB refuses to read in parallel', async () => {
     const day = place.ofCsv(D1, [pastedRows()]);
     const [commit] = await place.load([[day]]);
-    expect(commit.rows).toBe(day.receipt.rows);
+    expect(commit.rowsWritten).toBe(day.receipt.rows);
     expect((await place.verify()).differences).toEqual([]);
   });
 

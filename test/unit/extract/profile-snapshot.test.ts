@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/clock.ts';
+import type { UserError } from '../../../src/base/errors.ts';
 import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import type { ExportAnswer, ExportService } from '../../../src/service/export/protocol.ts';
@@ -60,7 +61,7 @@ describe('the snapshot of user profiles', () => {
     });
     const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
     try {
-      const failure = await load.loadProfiles(sink, settings);
+      const failure = await load.loadProfiles(sink, settings).catch((error: UserError) => error);
       return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: load.counts.profiles };
     } finally {
       await sink.close();

@@ -28,7 +28,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
   it('replaces a day that is read again, and only that day', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }, { id: 'b' }]), place.of(D2, [{ id: 'c' }])]]);
     const [commit] = await place.load([[place.of(D1, [{ id: 'b', x: '5' }, { id: 'd' }])]]);
-    expect(commit).toMatchObject({ daysWritten: [D1], rows: 2 });
+    expect(commit).toMatchObject({ daysWritten: [D1], rowsWritten: 2 });
     expect(await place.keys()).toEqual([`${D1} b`, `${D1} d`, `${D2} c`]);
     await agrees();
   });

@@ -47,7 +47,8 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     for (let hour = 0; hour < 24; hour++) {
       expect(await commit(again())).toMatchObject({
         daysWritten: [],
-        rows: 0,
+        rowsWritten: 0,
+        rowsNew: 0,
         daysUnchanged: [D1, D2, D3],
         daysChanged: [],
       });
@@ -69,7 +70,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
 
   it('is written beside another that changed, which alone counts as changed', async () => {
     const done = await commit([place.of(D1, ROWS), place.of(D2, [{ id: 'c' }])]);
-    expect(done).toMatchObject({ daysWritten: [D2], rows: 1, daysUnchanged: [D1], daysChanged: [D2] });
+    expect(done).toMatchObject({ daysWritten: [D2], rowsWritten: 1, daysUnchanged: [D1], daysChanged: [D2] });
     expect((await place.verify()).differences).toEqual([]);
   });
 
@@ -110,7 +111,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     expect([await traces(), await place.state()]).toEqual(before);
     if (name === 'duckdb') {
       await place.read("DELETE FROM events WHERE _key = 'x'");
-      expect(await commit([days()[0]])).toMatchObject({ daysWritten: [D1], rows: 1 });
+      expect(await commit([days()[0]])).toMatchObject({ daysWritten: [D1], rowsWritten: 1 });
     }
     expect((await place.keys()).slice(0, 3)).toEqual([`${D1} x`, `${D2} both`, `${D2} y`]);
   });
@@ -121,6 +122,14 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     expect(await commit([older])).toMatchObject({ daysWritten: [], daysUnchanged: [] });
     expect(place.log.filter(({ event }) => event === 'days.older')).toMatchObject([{ level: 'warn' }]);
     expect(await place.keys()).toContain(`${D1} new`);
+  });
+
+  it('counts as new only its own rows, and not those that another run has stored meanwhile', async () => {
+    const sink = await place.target.open(place.place, place.options());
+    await place.load([[place.of('2026-01-08', [{ id: 'x' }, { id: 'y' }])]]);
+    const batch = [place.of('2026-01-09', [{ id: 'z' }])];
+    expect(await sink.commit(batch, place.facts(D1))).toMatchObject({ rowsWritten: 1, rowsNew: 1 });
+    await sink.close();
   });
 
   it('is told by the time of its change, also if another day or a person took its rows', async () => {
