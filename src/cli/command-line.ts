@@ -3,7 +3,7 @@
 
 import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';
-import { variableOf } from '../config/environment.ts';
+import { variableNameOf } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
 import {
   type Command,
@@ -160,7 +160,7 @@ function keyHint(option: string): string | undefined {
   const key = option.slice(2).replaceAll('-', '_');
   const schema = Object.values(CONFIG_SCHEMAS).find(({ properties }) => Object.hasOwn(properties, key));
   if (schema === undefined) return undefined;
-  const name = variableOf(key);
+  const name = variableNameOf(key);
   if (!schema.properties[key].airbyte_secret) return `write ${key} into the configuration file, or set ${name}.`;
   return `other users see the command line, so set ${name}, or ${name}_FILE to the path of a file that holds it.`;
 }

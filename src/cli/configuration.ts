@@ -9,7 +9,7 @@ import {
   type ConfigSchema,
   readVariables,
   refuseUnknownNames,
-  variableOf,
+  variableNameOf,
   variablesOf,
 } from '../config/environment.ts';
 import { ERASURE, LOCAL } from '../config/local.ts';
@@ -92,7 +92,7 @@ export function requireKeys<K extends RequiredKey | (typeof PLAN_KEYS)[number]>(
 ) {
   const problems = keys.flatMap((key) => config.missingKeys.find((problem) => problem.key === key) ?? []);
   if (problems.length === 0) return config as ConfigHaving<CommandConfig, K & RequiredKey>;
-  const names = problems.map(({ key }) => `${variableOf(key)}${SECRET_KEYS.includes(key) ? ' (or …_FILE)' : ''}`);
+  const names = problems.map(({ key }) => `${variableNameOf(key)}${SECRET_KEYS.includes(key) ? ' (or …_FILE)' : ''}`);
   const isInErasure = problems.some(({ key }) => ERASURE_KEYS.includes(key));
   const file = `${isInErasure ? 'the object erasure of ' : ''}${config.shownFile}`;
   const them = problems.length === 1 ? 'it' : 'them';

@@ -19,21 +19,21 @@ export type ConfigSchema = {
   readonly properties: Readonly<Record<string, Property>>;
 };
 
-const PREFIX = 'DFINERY_';
-
-export const variableOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
-
 /** A configuration key as an environment variable, `DFINERY_` and the key in capitals. */
-interface Variable {
+export interface Variable {
   readonly name: string;
   readonly key: string;
   readonly property: Property;
 }
 
+const PREFIX = 'DFINERY_';
+
+export const variableNameOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
+
 /** The variables of some schemas, each once. */
 export const variablesOf = (...schemas: readonly ConfigSchema[]): Variable[] =>
   Object.entries<Property>(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(
-    ([key, property]) => ({ name: variableOf(key), key, property }),
+    ([key, property]) => ({ name: variableNameOf(key), key, property }),
   );
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
@@ -83,10 +83,10 @@ export const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; pa
 };
 
 /** Throws for a text that does not fit the type. */
-function typedValue(text: string, variable: string, type = 'string'): unknown {
+function typedValue(text: string, variableName: string, type = 'string'): unknown {
   const { form, parse } = VARIABLE_FORMS[type];
   const value = parse(text);
-  if (value === undefined) throw configError(`${variable} is not usable, wanted ${form}.`);
+  if (value === undefined) throw configError(`${variableName} is not usable, wanted ${form}.`);
   return value;
 }
 

@@ -22,7 +22,7 @@ export const LOCAL = {
     retentionMs: durationOf(retention),
     spoolDir: spoolDir ?? defaultSpoolDir(),
   }),
-  ruleProblems({ target, place }: ValuesOf<typeof localSchema>): Problem[] {
+  ruleProblems({ target, place }: Pick<ValuesOf<typeof localSchema>, 'target' | 'place'>): Problem[] {
     if ((target === undefined) === (place === undefined)) return [];
     const key = target === undefined ? 'target' : 'place';
     return [problemOf(key, 'is missing: target and place go together')];

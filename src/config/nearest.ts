@@ -22,11 +22,11 @@ export function nearest(name: string, candidates: readonly string[], maxEdits = 
   return ranked[0]?.candidate;
 }
 
-function likenessOf(a: string, b: string): number {
-  if (b === '') return LIKENESS.none;
-  if (sortedLetters(a) === sortedLetters(b)) return LIKENESS.sameLetters;
-  const isPart = Math.min(a.length, b.length) >= MIN_PART_LENGTH && (a.includes(b) || b.includes(a));
-  return isPart ? LIKENESS.isPart : LIKENESS.none;
+function likenessOf(candidate: string, name: string): number {
+  if (name === '') return LIKENESS.none;
+  if (sortedLetters(candidate) === sortedLetters(name)) return LIKENESS.sameLetters;
+  const isLong = Math.min(candidate.length, name.length) >= MIN_PART_LENGTH;
+  return isLong && (candidate.includes(name) || name.includes(candidate)) ? LIKENESS.isPart : LIKENESS.none;
 }
 
 const lettersAndDigits = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');

@@ -7,7 +7,7 @@ import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
 import { addressProblem, cleanBaseUrl } from './address.ts';
-import { type ConfigSchema, readVariables, variablesOf } from './environment.ts';
+import { type ConfigSchema, readVariables, type Variable, variablesOf } from './environment.ts';
 import { nearest } from './nearest.ts';
 import { type Problem, problemOf, schemaProblems, throwProblems } from './problems.ts';
 
@@ -50,8 +50,8 @@ interface ConfigPart<S extends ConfigSchema, C> {
   readonly validate: Validator;
   /** Gives values narrower types, or makes others of them. */
   configOf(values: ValuesOf<S>): C;
-  /** What is wrong with values that each fit the schema. */
-  ruleProblems?(values: ValuesOf<S>): readonly Problem[];
+  /** What is wrong with a configuration whose values each fit the schema. */
+  ruleProblems?(config: NoInfer<C>): readonly Problem[];
 }
 
 export interface ParsedConfig<C> {
@@ -72,8 +72,7 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   env: Env,
 ): ParsedConfig<ConfigHaving<C, RequiredKey>> {
   const object = requireObject(value);
-  const isSought = ({ key, property }: ReturnType<typeof variablesOf>[number]) =>
-    property.airbyte_secret === true && (object[key] ?? '') === '';
+  const isSought = ({ key, property }: Variable) => property.airbyte_secret === true && (object[key] ?? '') === '';
   const environment = readVariables(variablesOf(part.schema).filter(isSought), env);
   const refuse = (problems: readonly Problem[]) => throwProblems('the configuration is not usable', problems);
   refuse(environment.problems);
@@ -103,15 +102,18 @@ export function parseForCommand<S extends ConfigSchema, C extends object>(
   return { config, missingKeys };
 }
 
-/** A frozen configuration with every default filled in. `refuse` gets the problems of its keys, then those of rules. */
+/**
+ * A frozen configuration with every default filled in. `onProblems` gets the problems of its keys, then those of rules.
+ * It throws, but may let missing keys pass.
+ */
 function parse<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   object: object,
-  refuse: (problems: readonly Problem[]) => void,
+  onProblems: (problems: readonly Problem[]) => void,
 ): Readonly<C> {
   const rawValues = usableValues(object, schema);
   // The validation also fills in the defaults.
-  refuse(schemaProblems(validate, rawValues));
+  onProblems(schemaProblems(validate, rawValues));
   const problems: Problem[] = [];
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret, format }]) => {
     const value = rawValues[key];
@@ -120,9 +122,9 @@ function parse<S extends ConfigSchema, C extends object>(
     if (clause !== undefined) problems.push(problemOf(key, clause));
     return [camelCase(key), isSecret ? new Secret(value) : format === 'uri' ? cleanBaseUrl(value) : value];
   });
-  const values = Object.fromEntries(fields) as ValuesOf<S>;
-  refuse([...problems, ...ruleProblems(values)]);
-  return Object.freeze(configOf(values));
+  const config = configOf(Object.fromEntries(fields) as ValuesOf<S>);
+  onProblems([...problems, ...ruleProblems(config)]);
+  return Object.freeze(config);
 }
 
 /**

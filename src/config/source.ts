@@ -50,16 +50,14 @@ const NEVER_HASHED = new Set(
   [...KNOWN_COLUMNS.values()].filter(({ type }) => type === 'datetime').map(({ name }) => name),
 );
 
-function ruleProblems(values: ValuesOf<typeof schema>): Problem[] {
-  const { timezone = 'UTC', startDate = '', endDate = startDate, hashKey, suppressionFile, suppressionKey } = values;
-  const [drop, hash] = [nfcs(values.columnsDrop), nfcs(values.columnsHash)];
-  const types = Object.entries<unknown>(values.columnTypes);
-  const withoutType = types.filter(([, type]) => !isColumnType(type)).map(([name]) => name);
-  const typedOtherwise = types.filter(([, type]) => type !== 'string').map(([name]) => nfc(name));
-  const neverDropped = drop.filter((name) => NEVER_DROPPED.has(name));
-  const neverHashed = hash.filter((name) => NEVER_HASHED.has(name));
-  const hashedAndDropped = hash.filter((name) => drop.includes(name));
-  const hashedAndTyped = hash.filter((name) => typedOtherwise.includes(name));
+function ruleProblems(config: ReturnType<typeof configOf>): Problem[] {
+  const { timezone = 'UTC', startDate = '', endDate = startDate, hashKey, suppressionFile, suppressionKey } = config;
+  const { columnsDrop: dropped, columnsHash: hashed, columnTypes } = config;
+  const withoutType = [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name)));
+  const wronglyDropped = dropped.filter((name) => NEVER_DROPPED.has(name));
+  const wronglyHashed = hashed.filter((name) => NEVER_HASHED.has(name));
+  const hashedAndDropped = hashed.filter((name) => dropped.includes(name));
+  const hashedAndTyped = hashed.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string');
   const rules = [
     { key: 'timezone', isBroken: !isZoneName(timezone), clause: UNKNOWN_ZONE },
     { key: 'start_date', isBroken: startDate > endDate, clause: `${startDate} is after end_date ${endDate}` },
@@ -68,16 +66,8 @@ function ruleProblems(values: ValuesOf<typeof schema>): Problem[] {
       isBroken: withoutType.length > 0,
       clause: `gives ${namesOf(withoutType)} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
     },
-    {
-      key: 'events_condition_type',
-      isBroken: values.eventsConditionType === 'all' && values.events.length > 0,
-      clause: 'is all, under which the list events would change nothing: wanted include or exclude',
-    },
-    {
-      key: 'properties_condition_type',
-      isBroken: values.propertiesConditionType === 'all' && values.properties.length > 0,
-      clause: 'is all, under which the list properties would change nothing: wanted include or exclude',
-    },
+    conditionRule('events', config.eventsCondition, config.events),
+    conditionRule('properties', config.propertiesCondition, config.properties),
     {
       key: 'suppression_key',
       isBroken: suppressionFile !== undefined && suppressionKey === undefined,
@@ -86,15 +76,15 @@ function ruleProblems(values: ValuesOf<typeof schema>): Problem[] {
     },
     {
       key: 'columns_drop',
-      isBroken: neverDropped.length > 0,
+      isBroken: wronglyDropped.length > 0,
       clause:
-        `has ${namesOf(neverDropped)}: every export has that, and every target needs it; where it names a person, ` +
+        `has ${namesOf(wronglyDropped)}: every export has that, and every target needs it; where it names a person, ` +
         'hash it',
     },
     {
       key: 'columns_hash',
-      isBroken: neverHashed.length > 0,
-      clause: `has ${namesOf(neverHashed)}: days and the cursor come from such times, which cannot be hashed`,
+      isBroken: wronglyHashed.length > 0,
+      clause: `has ${namesOf(wronglyHashed)}: days and the cursor come from such times, which cannot be hashed`,
     },
     {
       key: 'columns_hash',
@@ -108,19 +98,23 @@ function ruleProblems(values: ValuesOf<typeof schema>): Problem[] {
     },
     {
       key: 'hash_key',
-      isBroken: hash.length > 0 && hashKey === undefined,
-      isMissing: true,
-      clause: 'is missing beside columns_hash',
-    },
-    {
-      key: 'hash_key',
-      isBroken: hash.length > 0 && hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH,
-      clause: `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`,
+      isBroken: hashed.length > 0 && (hashKey?.reveal().length ?? 0) < MIN_KEY_LENGTH,
+      isMissing: hashKey === undefined,
+      clause:
+        hashKey === undefined
+          ? 'is missing beside columns_hash'
+          : `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`,
     },
   ];
   return rules
     .filter(({ isBroken }) => isBroken)
     .map(({ key, clause, isMissing = false }) => ({ ...problemOf(key, clause), isMissing }));
 }
+
+const conditionRule = (key: 'events' | 'properties', condition: NameCondition, names: readonly string[]) => ({
+  key: `${key}_condition_type`,
+  isBroken: condition === 'all' && names.length > 0,
+  clause: `is all, under which the list ${key} would change nothing: wanted include or exclude`,
+});
 
 const namesOf = (names: readonly string[]): string => [...new Set(names)].join(', ');
