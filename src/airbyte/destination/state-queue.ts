@@ -1,7 +1,7 @@
 import type { IdList } from '../../erasure/id-list.ts';
 import type { Decision } from '../../erasure/requests.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
-import type { MessageWriter } from '../protocol/writer.ts';
+import type { MessageWriter } from '../protocol/message-writer.ts';
 
 interface QueuedRow {
   readonly kind: 'row';
@@ -23,7 +23,7 @@ interface QueuedState {
  * Memory: some 50 bytes a row and an id, and the texts of the states.
  */
 export class StateQueue {
-  readonly #list: IdList;
+  readonly #idList: IdList;
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
   readonly #steps: (QueuedRow | QueuedState)[] = [];
@@ -33,9 +33,9 @@ export class StateQueue {
   readonly #unreported = new Map<ConfiguredStream, { recordCount: number; rejectedRecordCount: number }>();
   #writing: Promise<void> = Promise.resolve();
 
-  /** `list`: the ids of the rows; complete before the first release. */
-  constructor(list: IdList, writer: MessageWriter) {
-    this.#list = list;
+  /** `idList`: the ids of the rows; complete before the first release. */
+  constructor(idList: IdList, writer: MessageWriter) {
+    this.#idList = idList;
     this.#writer = writer;
   }
 
@@ -68,7 +68,7 @@ export class StateQueue {
   /** Counts a row; false for one that is not decided. */
   #count({ stream, id }: QueuedRow): boolean {
     // The id of a row that was withdrawn later is not on the list.
-    const decision = id === undefined || !this.#list.has(id) ? 'rejected' : this.#decisions.get(id);
+    const decision = id === undefined || !this.#idList.has(id) ? 'rejected' : this.#decisions.get(id);
     if (decision === undefined || decision === 'undecided') return false;
     const counts = this.#unreported.get(stream) ?? { recordCount: 0, rejectedRecordCount: 0 };
     counts[decision === 'done' ? 'recordCount' : 'rejectedRecordCount']++;

@@ -12,7 +12,7 @@ import { readInput } from './input-messages.ts';
 import { StateQueue } from './state-queue.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the request. */
-const WITHDRAWN = '_ab_cdc_deleted_at';
+const CDC_DELETED_AT = '_ab_cdc_deleted_at';
 
 /**
  * The verb `write` of the Airbyte destination: erases the people of the rows. Echoes each state once its rows are
@@ -24,16 +24,17 @@ export const write: Verb = async (context) => {
   // A dry run begins with a warning: the platform shows the rows as synced.
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const streams = requireDeletableStreams(catalog, config);
-  const list = new IdList();
-  const states = new StateQueue(list, writer);
+  const idList = new IdList();
+  const states = new StateQueue(idList, writer);
   await readInput(context, streams, {
-    record: (stream, data, row) => states.addRow(stream, listRow(list, data, row, config)),
+    record: (stream, data, row) => states.addRow(stream, listRow(idList, data, row, config)),
     state: (stream, text) => states.addState(stream, text),
   });
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const consent = config.dryRun ? undefined : 'configured';
-    const options = { settings: config, io: { clock, random, logger, signal }, list, consent, deleter } as const;
+    const io = { clock, random, logger, signal };
+    const options = { settings: config, io, list: idList, consent, deleter } as const;
     const { report, failure } = await runErasure(options, {
       onPlanned: (plan) => logStart(plan, config, context),
       onDecided(id, decision, hasConfirmed) {
@@ -66,11 +67,11 @@ async function endRun(
 }
 
 /** Lists the person of a row for deletion, or withdraws the request. */
-function listRow(list: IdList, data: JsonObject, row: number, config: DestinationConfig) {
+function listRow(idList: IdList, data: JsonObject, row: number, config: DestinationConfig) {
   const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
-  if ((ownValue(data, WITHDRAWN) ?? null) !== null) return list.withdraw(id);
-  return list.add({ row, id, requestedAt: timeField === undefined ? undefined : ownValue(data, timeField) });
+  if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw(id);
+  return idList.add({ row, id, requestedAt: timeField === undefined ? undefined : ownValue(data, timeField) });
 }
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);

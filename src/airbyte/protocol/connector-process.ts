@@ -8,7 +8,7 @@ import { systemRandom } from '../../base/runtime.ts';
 import { openOutputStream } from '../../fs/output-stream.ts';
 import type { Connector } from './connector.ts';
 import { runConnector } from './entrypoint.ts';
-import { MessageWriter } from './writer.ts';
+import { MessageWriter } from './message-writer.ts';
 
 /** How often a pipe is checked for a reader (ms). */
 const READER_CHECK_MS = 2_000;

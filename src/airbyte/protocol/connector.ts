@@ -1,14 +1,14 @@
 // This folder: the Airbyte protocol, which both connectors share. `connector-process.ts` is the life of a process,
 // `entrypoint.ts` runs one verb in it. `catalog-and-states.ts` parses what the platform passes. `messages.ts` has what
-// `writer.ts` writes to stdout.
+// `message-writer.ts` writes to stdout.
 
 import type { Env } from '../../base/env.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { Redactor } from '../../base/secrets.ts';
 import type { ParsedConfig } from '../../config/parse.ts';
 import type { ConfiguredStream, SavedStates } from './catalog-and-states.ts';
+import type { MessageWriter } from './message-writer.ts';
 import type { Message } from './messages.ts';
-import type { MessageWriter } from './writer.ts';
 
 /** What a verb gets of the process, and of the platform. */
 export interface VerbContext extends Runtime {

@@ -11,7 +11,7 @@ export interface RecordColumn {
   /** `,"name":`. */
   readonly label: Uint8Array;
   /** The member of `_rescued`, as JSON: the column's own name. Of equal names, the second has that of its property. */
-  readonly rescuedAs: string;
+  readonly rescuedName: string;
   readonly codec: ColumnCodec;
   /** The zone of datetimes that name none. */
   readonly zone: Zone | undefined;
@@ -32,13 +32,13 @@ export function recordColumn(
   zone: Zone | undefined,
 ): RecordColumn {
   const field = JSON.stringify(name);
-  const { codec, zone: cellZone } = codecUnder(schema, zone);
+  const { codec, zone: cellZone } = codecOfSchema(schema, zone);
   // Without a zone the scan did not see the year that an instant has in UTC.
   const mayNotFit = !fits(codec, forms) || (cellZone !== undefined && zone === undefined);
   return {
     name,
     label: Buffer.from(`,${field}:`),
-    rescuedAs: column.occurrence === 1 ? JSON.stringify(column.name) : field,
+    rescuedName: column.occurrence === 1 ? JSON.stringify(column.name) : field,
     codec,
     zone: cellZone,
     mayNotFit,
@@ -48,7 +48,7 @@ export function recordColumn(
 }
 
 /** A codec that no cell fits. */
-const NEVER_FITTING: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
+const FITS_NO_CELL: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
 
 interface PropertySchema {
   readonly type?: unknown;
@@ -57,11 +57,11 @@ interface PropertySchema {
   readonly items?: unknown;
 }
 
-function codecUnder(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
+function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
   const property: PropertySchema = isObject(schema) ? schema : {};
   // No type is a time of day: a property that asks for one must not get any text.
   const [type] = property.format === 'time' ? [] : kindsOf(property).flatMap((kind) => TYPE_OF_KIND.get(kind) ?? []);
-  if (type === undefined) return { codec: NEVER_FITTING, zone: undefined };
+  if (type === undefined) return { codec: FITS_NO_CELL, zone: undefined };
   if (type !== 'datetime' || property.airbyte_type === 'timestamp_without_timezone') {
     return { codec: codecOf(type, undefined), zone: undefined };
   }

@@ -26,7 +26,7 @@ const KEY_LABEL = Buffer.from(',"_key":');
 const LOG_ID_LABEL = Buffer.from(',"df_event_log_id":');
 const POSITION_LABEL = Buffer.from(',"item_position":');
 const NULL_JSON = Buffer.from('null');
-const END = Buffer.from('}}}\n');
+const LINE_END = Buffer.from('}}}\n');
 /** Size that the array of lines has at first, and to which it returns after a large row (bytes). */
 const LINES_BYTES = 1 << 20;
 
@@ -34,32 +34,32 @@ const LINES_BYTES = 1 << 20;
 export class LineBuffer {
   bytes = new Uint8Array(LINES_BYTES);
   /** Index of the next byte. */
-  at = 0;
+  end = 0;
 
-  /** Makes room for `more` bytes behind `at`. */
+  /** Makes room for `more` bytes behind `end`. */
   reserve(more: number): void {
-    if (this.at + more <= this.bytes.length) return;
-    const larger = new Uint8Array(Math.max(this.at + more, 2 * this.bytes.length));
-    larger.set(this.bytes.subarray(0, this.at));
+    if (this.end + more <= this.bytes.length) return;
+    const larger = new Uint8Array(Math.max(this.end + more, 2 * this.bytes.length));
+    larger.set(this.bytes.subarray(0, this.end));
     this.bytes = larger;
   }
 
   append(bytes: Uint8Array): void {
-    this.bytes.set(bytes, this.at);
-    this.at += bytes.length;
+    this.bytes.set(bytes, this.end);
+    this.end += bytes.length;
   }
 
   /** Returns the lines, which the next ones replace. */
   take(): Uint8Array {
-    const lines = this.bytes.subarray(0, this.at);
+    const lines = this.bytes.subarray(0, this.end);
     if (this.bytes.length > 16 * LINES_BYTES) this.bytes = new Uint8Array(LINES_BYTES);
-    this.at = 0;
+    this.end = 0;
     return lines;
   }
 }
 
 /** What was written of one stream. */
-export interface WrittenStream {
+export interface StreamStats {
   recordCount: number;
   /** Columns that the stream would have but that its catalog lacks. */
   readonly unsentColumns: Set<string>;
@@ -80,14 +80,14 @@ export class RecordEncoder {
   readonly #hasPosition: boolean;
   /** Whether `df_event_log_id` is the key of a row that names no event: it is an event of its own. */
   readonly #hasKeyAsLogId: boolean;
-  readonly #head: Uint8Array;
+  readonly #lineStart: Uint8Array;
   /** Room (bytes) for a row beside its cells. */
   #room: number;
   /** The cells of the row that do not fit. */
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #time = new CivilTime();
-  readonly #written: WrittenStream;
+  readonly #stats: StreamStats;
   readonly #lines: LineBuffer;
 
   /** `zone`: that of datetimes that name none. `lines` get the records. */
@@ -96,28 +96,28 @@ export class RecordEncoder {
     { columns }: Pick<SpoolFile, 'columns'>,
     { zone, emittedAt }: { readonly zone: Zone | undefined; readonly emittedAt: number },
     lines: LineBuffer,
-    written: WrittenStream,
+    stats: StreamStats,
   ) {
     const { selection, ownProperties } = STREAMS[name];
     this.selection = selection;
     this.#lines = lines;
-    this.#written = written;
+    this.#stats = stats;
     this.#hasKey = Object.hasOwn(ownProperties, KEY) && schemas.has(KEY);
     this.#hasRescued = schemas.has(RESCUED);
     this.#hasPosition = Object.hasOwn(ownProperties, ITEM_POSITION) && schemas.has(ITEM_POSITION);
     this.#hasKeyAsLogId = selection === 'row_per_event' && schemas.has(LOG_ID);
-    this.#head = Buffer.from(`{"type":"RECORD","record":{"stream":"${name}","emitted_at":${emittedAt},"data":`);
-    this.#room = this.#head.length + FRAME_ROOM;
+    this.#lineStart = Buffer.from(`{"type":"RECORD","record":{"stream":"${name}","emitted_at":${emittedAt},"data":`);
+    this.#room = this.#lineStart.length + FRAME_ROOM;
     this.#columns = columns.map(() => undefined);
     for (const property of configuredProperties(name, columns, (form) => schemas.has(form))) {
       if (!schemas.has(property.name)) {
-        written.unsentColumns.add(property.name);
+        stats.unsentColumns.add(property.name);
         continue;
       }
       const column = recordColumn(property, schemas.get(property.name), columns[property.index].forms, zone);
       this.#columns[property.index] = column;
       // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-      this.#room += 2 * column.label.length + Buffer.byteLength(column.rescuedAs);
+      this.#room += 2 * column.label.length + Buffer.byteLength(column.rescuedName);
     }
   }
 
@@ -127,21 +127,21 @@ export class RecordEncoder {
     const lines = this.#lines;
     const length = filled === 0 ? 0 : contentEnd - row.starts[0];
     lines.reserve(this.#room + filled * CELL_ROOM + length * BYTE_ROOM);
-    lines.append(this.#head);
-    const dataStart = lines.at;
+    lines.append(this.#lineStart);
+    const dataStart = lines.end;
     if (this.#hasKey) this.#writeKey(KEY_LABEL, key);
     for (let k = 0; k < filled; k++) this.#writeCell(row, k);
     if (this.#hasKeyAsLogId && key.logId === undefined) this.#writeKey(LOG_ID_LABEL, key);
     if (this.#hasPosition && key.positionEnd > key.positionStart) {
       lines.append(POSITION_LABEL);
-      lines.at = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, lines.bytes, lines.at);
+      lines.end = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, lines.bytes, lines.end);
     }
     // The brace replaces the comma of the first label, if there is any.
     lines.bytes[dataStart] = OPEN_BRACE;
-    lines.at = Math.max(lines.at, dataStart + 1);
+    lines.end = Math.max(lines.end, dataStart + 1);
     if (this.#misfits.length > 0) this.#writeMisfits(row);
-    else lines.append(END);
-    this.#written.recordCount++;
+    else lines.append(LINE_END);
+    this.#stats.recordCount++;
   }
 
   /** Writes a label and its cell; nothing if the column is not sent or the cell is absent. */
@@ -154,7 +154,7 @@ export class RecordEncoder {
     if (column.mayBeAbsent && isNull(bytes, start, end)) return;
     lines.append(column.label);
     if (!column.mayNotFit || fits(column.codec, formsOf(bytes, start, end, column.zone, this.#time))) {
-      lines.at = column.codec.writeJson(bytes, start, end, lines.bytes, lines.at);
+      lines.end = column.codec.writeJson(bytes, start, end, lines.bytes, lines.end);
     } else {
       this.#misfits.push({ column, k });
       lines.append(NULL_JSON);
@@ -165,28 +165,28 @@ export class RecordEncoder {
   #writeKey(label: Uint8Array, { id, occurrence }: RowKey): void {
     const lines = this.#lines;
     lines.append(label);
-    lines.at = writeString(id.bytes, id.start, id.end, lines.bytes, lines.at);
+    lines.end = writeString(id.bytes, id.start, id.end, lines.bytes, lines.end);
     if (occurrence === 1) return;
-    lines.bytes[lines.at - 1] = NUMBER_SIGN;
+    lines.bytes[lines.end - 1] = NUMBER_SIGN;
     lines.append(Buffer.from(`${occurrence}`));
-    lines.bytes[lines.at++] = QUOTE;
+    lines.bytes[lines.end++] = QUOTE;
   }
 
   /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
   #writeMisfits(row: CsvRow): void {
     const lines = this.#lines;
-    const { rescuedCells } = this.#written;
+    const { rescuedCells } = this.#stats;
     const changes: string[] = [];
     let separator = ',"_rescued":{';
     for (const { column, k } of this.#misfits.splice(0)) {
-      const { name, rescuedAs } = column;
+      const { name, rescuedName } = column;
       rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + 1);
       changes.push(`{"field":${JSON.stringify(name)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`);
       if (!this.#hasRescued) continue;
-      lines.append(Buffer.from(`${separator}${rescuedAs}:`));
+      lines.append(Buffer.from(`${separator}${rescuedName}:`));
       this.#text.read(row, k);
       const { bytes, start, end } = this.#text;
-      lines.at = writeString(bytes, start, end, lines.bytes, lines.at);
+      lines.end = writeString(bytes, start, end, lines.bytes, lines.end);
       separator = ',';
     }
     const end = separator === ',' ? '}' : '';

@@ -11,7 +11,7 @@ import { RowReader } from '../../cells/csv/row-reader.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
-import { LineBuffer, RecordEncoder, type WrittenStream } from './record-encoder.ts';
+import { LineBuffer, RecordEncoder, type StreamStats } from './record-encoder.ts';
 import { RowKey } from './row-key.ts';
 import { type RecordStream, STREAMS } from './streams.ts';
 
@@ -35,9 +35,9 @@ export async function writeRecords(
   streams: readonly RecordStream[],
   write: (lines: Uint8Array) => Promise<void>,
   { timezone, emittedAt, signal }: RecordOptions,
-): Promise<readonly WrittenStream[]> {
-  const written = streams.map(() => ({ recordCount: 0, unsentColumns: new Set<string>(), rescuedCells: new Map() }));
-  if (streams.length === 0) return written;
+): Promise<readonly StreamStats[]> {
+  const stats = streams.map(() => ({ recordCount: 0, unsentColumns: new Set<string>(), rescuedCells: new Map() }));
+  if (streams.length === 0) return stats;
   const zone = zoneOf(timezone);
   const { idColumn } = STREAMS[streams[0].name];
   const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
@@ -48,9 +48,7 @@ export async function writeRecords(
   for (const file of day.files) {
     const key = new RowKey(file.columns, idColumn, rowsById);
     const isItemColumn = file.columns.map(({ group }) => isItemGroup(group));
-    const encoders = streams.map(
-      (stream, i) => new RecordEncoder(stream, file, { zone, emittedAt }, lines, written[i]),
-    );
+    const encoders = streams.map((stream, i) => new RecordEncoder(stream, file, { zone, emittedAt }, lines, stats[i]));
     for await (const reader of piecesOf(file, signal)) {
       for (; reader.next(); row++) {
         key.read(reader.row);
@@ -64,7 +62,7 @@ export async function writeRecords(
       await write(lines.take());
     }
   }
-  return written;
+  return stats;
 }
 
 /** Reads a file piece by piece. After each, `next` of the reader goes to the rows behind the header that are whole. */

@@ -44,14 +44,14 @@ export class EventStream {
     return this.plan.name;
   }
 
-  wants(day: Day): boolean {
+  needs(day: Day): boolean {
     return this.output.isRunning && this.plan.days.includes(day);
   }
 
-  /** Takes the result of a day; true if its records are to be written. It may end the stream with a failure. */
-  async take(result: DayResult): Promise<boolean> {
+  /** Accepts the result of a day; true if its records are to be written. It may end the stream with a failure. */
+  async accept(result: DayResult): Promise<boolean> {
     const download = await this.output.attempt(() => {
-      if (result.kind === 'downloaded' && this.plan.keepsRepetition) this.#requireEndDay();
+      if (result.kind === 'downloaded' && this.plan.keepsDuplicates) this.#requireEndDay();
       const checkedDay = this.#outcome.add(result);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
       const { failure } = this.#outcome;

@@ -11,7 +11,7 @@ import { logNotes } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
 import { openConfig, type Verb } from '../protocol/connector.ts';
-import type { MessageWriter } from '../protocol/writer.ts';
+import type { MessageWriter } from '../protocol/message-writer.ts';
 import { writeRecords } from '../records/record-writer.ts';
 import { PROFILE_STREAM } from '../records/streams.ts';
 import { EventStream } from './event-stream.ts';
@@ -89,38 +89,38 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   }
   for (const stream of streams) await stream.start();
   for (const { plan } of streams) logNotes(plan, logger);
-  const running = () => streams.filter(({ output }) => output.isRunning);
-  if (running().length === 0) return;
+  const runningStreams = () => streams.filter(({ output }) => output.isRunning);
+  if (runningStreams().length === 0) return;
   try {
     const plans = streams.map(({ plan }) => plan);
     const downloads = await DayDownloads.open(plans, deps);
     try {
       const results = downloads.results();
-      while (running().length > 0) {
+      while (runningStreams().length > 0) {
         const { value: result, done } = await deps.heartbeat.beatWhile(results.next());
         if (done === true) break;
-        await takeDay(result, streams, deps);
+        await deliverDay(result, streams, deps);
       }
     } finally {
       await downloads.close();
     }
   } catch (error) {
-    for (const { output } of running()) await output.fail(error);
+    for (const { output } of runningStreams()) await output.fail(error);
   }
 }
 
 /** Gives a day to the streams that want it: its records in one pass, and a state for each. */
-async function takeDay(result: DayResult, streams: readonly EventStream[], deps: ReadDeps): Promise<void> {
+async function deliverDay(result: DayResult, streams: readonly EventStream[], deps: ReadDeps): Promise<void> {
   const { day } = result;
-  const takers: EventStream[] = [];
-  for (const stream of streams) if (stream.wants(day) && (await stream.take(result))) takers.push(stream);
+  const recipients: EventStream[] = [];
+  for (const stream of streams) if (stream.needs(day) && (await stream.accept(result))) recipients.push(stream);
   if (result.kind === 'downloaded') {
     const { checkedDay } = result;
-    const recordCounts = await writeDay(checkedDay, takers, deps);
-    for (const [i, stream] of takers.entries()) await stream.writeState(checkedDay.receipt, recordCounts[i]);
+    const recordCounts = await writeDay(checkedDay, recipients, deps);
+    for (const [i, stream] of recipients.entries()) await stream.writeState(checkedDay.receipt, recordCounts[i]);
     await removeFiles(checkedDay.files);
   }
-  for (const stream of streams) if (stream.wants(day)) await stream.completeAfter(day);
+  for (const stream of streams) if (stream.needs(day)) await stream.completeAfter(day);
 }
 
 /** Writes the records of a day. Returns how many each stream got. */
@@ -129,14 +129,14 @@ async function writeDay(
   streams: readonly Pick<EventStream, 'name' | 'output'>[],
   { config, writer, clock, signal }: ReadDeps,
 ): Promise<readonly number[]> {
-  const written = await writeRecords(
+  const stats = await writeRecords(
     { files },
     streams.map(({ name, output: { schemas } }) => ({ name, schemas })),
     (lines) => writer.writeBytes(lines),
     { timezone: config.timezone, emittedAt: clock.now(), signal },
   );
-  for (const [i, { output }] of streams.entries()) output.logWritten(receipt.day, written[i]);
-  return written.map(({ recordCount }) => recordCount);
+  for (const [i, { output }] of streams.entries()) output.logStats(receipt.day, stats[i]);
+  return stats.map(({ recordCount }) => recordCount);
 }
 
 /** Streams that read the same days warn of the same things: a logger that gives each message on once. */

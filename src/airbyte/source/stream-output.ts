@@ -3,7 +3,7 @@ import { UserError } from '../../base/errors.ts';
 import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
-import type { WrittenStream } from '../records/record-encoder.ts';
+import type { StreamStats } from '../records/record-encoder.ts';
 import { RESCUED } from '../records/streams.ts';
 
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
@@ -57,7 +57,7 @@ export class StreamOutput {
   }
 
   /** Logs the cells of a day that did not fit, and the columns that are not sent, once each. */
-  logWritten(day: Day, { rescuedCells, unsentColumns }: WrittenStream): void {
+  logStats(day: Day, { rescuedCells, unsentColumns }: StreamStats): void {
     const { logger } = this.#context;
     if (rescuedCells.size > 0) {
       const counts = [...rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');

@@ -19,7 +19,7 @@ export interface StreamPlan extends Plan {
   /** Undefined for an incremental stream. */
   readonly refresh: RefreshKeys | undefined;
   /** True if the destination keeps a record that one sync sends twice. */
-  readonly keepsRepetition: boolean;
+  readonly keepsDuplicates: boolean;
 }
 
 /** The part of a plan's input that does not depend on the saved state. */
@@ -33,12 +33,12 @@ export function planStream(
   now: number,
 ): StreamPlan {
   const name = streamName(stream);
-  const { appends, keepsRepetition } = repetitionsIn(stream);
+  const { appends, keepsDuplicates } = duplicatesKept(stream);
   const input: StatelessInput = { settings, appends, now };
   const state = withoutTransientKeys(saved);
   const isRefresh = stream.syncMode === 'full_refresh';
   const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
-  return { ...plan, name, keepsRepetition, refresh: isRefresh ? { sync_id: stream.syncId } : undefined };
+  return { ...plan, name, keepsDuplicates, refresh: isRefresh ? { sync_id: stream.syncId } : undefined };
 }
 
 function streamName({ descriptor, syncMode }: ConfiguredStream): StreamName {
@@ -61,19 +61,19 @@ function streamName({ descriptor, syncMode }: ConfiguredStream): StreamName {
  * incremental streams, too, and merges them by key.
  *
  *                                               in a later sync   in the same sync
- *   destination mode                            (`appends`)       (`keepsRepetition`)
+ *   destination mode                            (`appends`)       (`keepsDuplicates`)
  *   append                                      kept              kept
  *   append of a full refresh that empties       replaced          kept
  *   overwrite of a full refresh                 replaced          kept
  *   any other                                   merged by key     merged by key
  */
-function repetitionsIn({ syncMode, destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream) {
+function duplicatesKept({ syncMode, destinationSyncMode, generationId = 0, minimumGenerationId }: ConfiguredStream) {
   const isRefresh = syncMode === 'full_refresh';
   const empties = isRefresh && generationId > 0 && minimumGenerationId === generationId;
   const isAppend = destinationSyncMode === 'append';
   return {
     appends: isAppend && !empties,
-    keepsRepetition: isAppend || (isRefresh && destinationSyncMode === 'overwrite'),
+    keepsDuplicates: isAppend || (isRefresh && destinationSyncMode === 'overwrite'),
   };
 }
 

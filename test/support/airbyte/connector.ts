@@ -6,7 +6,7 @@ import { Readable, Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import type { Connector } from '../../../src/airbyte/protocol/connector.ts';
 import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
-import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
+import { MessageWriter } from '../../../src/airbyte/protocol/message-writer.ts';
 import type { Clock } from '../../../src/base/clock.ts';
 import { systemEnv } from '../../../src/base/env.ts';
 

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { WrittenStream } from '../../../src/airbyte/records/record-encoder.ts';
+import type { StreamStats } from '../../../src/airbyte/records/record-encoder.ts';
 import { writeRecords } from '../../../src/airbyte/records/record-writer.ts';
 import type { RecordStream, StreamName } from '../../../src/airbyte/records/streams.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
@@ -26,7 +26,7 @@ interface RecordLine {
 
 interface Written {
   /** In the order in which the streams were passed. */
-  readonly streams: readonly WrittenStream[];
+  readonly streams: readonly StreamStats[];
   readonly text: string;
   readonly lines: RecordLine[];
   /** The data of one stream's records. */

@@ -1,7 +1,7 @@
 import { Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
+import { MessageWriter } from '../../../src/airbyte/protocol/message-writer.ts';
 import { errorTrace } from '../../../src/airbyte/protocol/messages.ts';
-import { MessageWriter } from '../../../src/airbyte/protocol/writer.ts';
 import { configError } from '../../../src/base/errors.ts';
 
 /** Takes a chunk only when told to. */
