@@ -42,10 +42,10 @@ export class RateLimiter {
   }
 
   /** Learns from an answer: nothing is sent before the reset once the limit is used up. */
-  observe({ kind, limits }: DeletionAnswer): void {
-    if (kind !== 'wait' && limits.remaining !== 0) return;
+  observe({ kind, quotaReport }: DeletionAnswer): void {
+    if (kind !== 'wait' && quotaReport.remaining !== 0) return;
     const now = this.#clock.now();
-    const from = Math.max(limits.resetAt ?? 0, limits.retryAt ?? 0);
+    const from = Math.max(quotaReport.resetAt ?? 0, quotaReport.retryAt ?? 0);
     const isKnown = from > now && from - now <= MAX_RESET_MS;
     this.#pausedUntil = Math.max(this.#pausedUntil, isKnown ? from : now + MINUTE_MS);
   }

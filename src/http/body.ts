@@ -47,7 +47,7 @@ async function* gunzip(raw: Bytes): Bytes {
   }
 }
 
-/** No answer that is not data is longer. */
+/** The most that is read of an answer that is not data. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
 /**

@@ -22,11 +22,11 @@ export class WrongBody extends Error {
 }
 
 /** The fault of a body that could not be read to its end, and a clause that can follow "because". */
-export function bodyProblem(error: unknown, host: string): { readonly code: BodyFault; readonly clause: string } {
+export function bodyProblem(error: unknown, host: string): { readonly fault: BodyFault; readonly clause: string } {
   if (error instanceof TimeLimitReached)
-    return { code: 'stall', clause: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
-  if (error instanceof WrongBody) return { code: error.fault, clause: `${host} ${error.message}` };
-  return { code: 'reset', clause: networkProblem(error, host).clause };
+    return { fault: 'stall', clause: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
+  if (error instanceof WrongBody) return { fault: error.fault, clause: `${host} ${error.message}` };
+  return { fault: 'reset', clause: networkProblem(error, host).clause };
 }
 
 interface NetworkProblem {
@@ -37,7 +37,7 @@ interface NetworkProblem {
   readonly clause: string;
 }
 
-interface NetworkFailure {
+interface FailureRow {
   readonly codesOfNode: RegExp;
   readonly code: string;
   readonly clause: (host: string) => string;
@@ -46,7 +46,7 @@ interface NetworkFailure {
 }
 
 /** Failures whose cause may pass. The first row that matches applies. */
-const NETWORK_FAILURES: readonly NetworkFailure[] = [
+const NETWORK_FAILURES: readonly FailureRow[] = [
   { codesOfNode: /^(ENOTFOUND|EAI_)/, code: 'dns', clause: (host) => `the name of ${host} could not be looked up` },
   { codesOfNode: /^ECONNREFUSED$/, code: 'refused', clause: (host) => `${host} refused the connection` },
   {
@@ -77,16 +77,18 @@ const NETWORK_FAILURES: readonly NetworkFailure[] = [
     clause: (host) => `the connection to ${host} broke`,
     asksForAddress: false,
   },
-  { codesOfNode: /^/, code: 'network', clause: (host) => `the request to ${host} failed`, asksForAddress: false },
 ];
+
+const UNKNOWN_FAILURE: Omit<FailureRow, 'codesOfNode'> = {
+  code: 'network',
+  clause: (host) => `the request to ${host} failed`,
+  asksForAddress: false,
+};
 
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
 
-/**
- * Why no answer, or no complete one, came over the network. An unknown error counts as temporary. `setting`: the key
- * that holds the address.
- */
+/** Why no answer, or no complete one, came over the network. `setting`: the key that holds the address. */
 export function networkProblem(error: unknown, host: string, setting?: string): NetworkProblem {
   if (error instanceof ProxyFailed) return proxyProblem(error);
   // A connection that stood may time out, too.
@@ -98,8 +100,8 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections';
     return { isConfig: true, code: 'certificate', clause };
   }
-  const isMatch = ({ codesOfNode }: NetworkFailure) => codesOfNode.test(codeOfNode);
-  const failure = NETWORK_FAILURES.find(isMatch) ?? NETWORK_FAILURES[NETWORK_FAILURES.length - 1];
+  const isMatch = ({ codesOfNode }: FailureRow) => codesOfNode.test(codeOfNode);
+  const failure = NETWORK_FAILURES.find(isMatch) ?? UNKNOWN_FAILURE;
   const { code, asksForAddress = true } = failure;
   const question = asksForAddress && setting !== undefined ? `; is ${setting} right?` : '';
   return { isConfig: false, code, clause: `${failure.clause(host)} (${codeOfNode || 'no code'}${question})` };

@@ -79,10 +79,9 @@ export class ProxyAgent extends Agent {
     const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${options.port ?? 443}`;
     const proxy = proxyFor(`https://${authority}`, this.#env);
     if (proxy === undefined) return super.createConnection(options, callback) as Duplex;
-    tunnelTo(proxy, authority).then(
-      (socket) => callback(null, tlsConnect({ ...options, socket })),
-      (error: Error) => callback(error),
-    );
+    tunnelTo(proxy, authority)
+      .then((tunnel) => tlsConnect({ ...options, socket: tunnel }))
+      .then((socket) => callback(null, socket), callback);
     return undefined;
   }
 }

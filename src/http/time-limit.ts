@@ -13,22 +13,22 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` after a caller has waited for `ms`. It also aborts when `caller` does. In
+ * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. It aborts when `outer` does. In
  * Node 20 an `AbortSignal.timeout` within an `AbortSignal.any` is collected as garbage, and then never fires.
  */
-export class TimeLimit {
+export class WaitLimit {
   readonly signal: AbortSignal;
   readonly #clock: Clock;
   readonly #ms: number;
   readonly #controller = new AbortController();
-  /** Stops listening to the caller. */
-  readonly end: () => void;
+  /** Stops listening to the outer signal. */
+  readonly release: () => void;
 
-  constructor(clock: Clock, ms: number, caller: AbortSignal) {
+  constructor(clock: Clock, ms: number, outer: AbortSignal) {
     this.#clock = clock;
     this.#ms = ms;
     this.signal = this.#controller.signal;
-    this.end = onAbort(caller, () => this.#controller.abort(caller.reason));
+    this.release = onAbort(outer, () => this.#controller.abort(outer.reason));
   }
 
   /** Rejects with the signal's reason when it aborts, even if nothing arrives. */
@@ -50,10 +50,10 @@ export async function withinTime<T>(
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const timeout = new TimeLimit(clock, ms, signal);
+  const waitLimit = new WaitLimit(clock, ms, signal);
   try {
-    return await timeout.waitFor(work(timeout.signal));
+    return await waitLimit.waitFor(work(waitLimit.signal));
   } finally {
-    timeout.end();
+    waitLimit.release();
   }
 }

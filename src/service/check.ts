@@ -6,7 +6,7 @@ import { sentenceOf } from '../base/visible-text.ts';
 import { missingColumns } from '../cells/csv/header.ts';
 import { MalformedCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';
-import { type LimitHeaders, NO_LIMITS } from '../http/limit-headers.ts';
+import { NO_QUOTA_REPORT, type QuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/header.ts';
@@ -18,11 +18,11 @@ import { afterAnswer, UNKNOWN_QUOTA } from './export/quota-rules.ts';
 export interface CheckVerdict {
   /** `usable`: no answer indicates a wrong configuration. `config`: the user must act. `later`: neither is known. */
   readonly kind: 'usable' | 'config' | 'later';
-  /** The code of the answer in the table of outcomes; `ok` for an export. */
+  /** The code of the answer, as in logs; `ok` for an export, `slow` for none in time. */
   readonly code: string;
   /** A sentence: what was found, and what to do. */
   readonly message: string;
-  readonly limits: LimitHeaders;
+  readonly quotaReport: QuotaReport;
 }
 
 type Service = Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>;
@@ -48,7 +48,7 @@ export async function checkService(
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       const refusal = answer.kind === 'data' ? await refusalInBody(answer.bytes, host) : answer;
-      return { refusal, limits: answer.limits };
+      return { refusal, quotaReport: answer.quotaReport };
     });
   logger.info('check.cost', COST);
   try {
@@ -56,27 +56,33 @@ export async function checkService(
     return await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, async (timedSignal) => {
       // Yesterday in UTC has begun everywhere, and is not too old for any service.
       const day = addDays(dayAt(clock.now()), -1);
-      const noFilter = { properties: [], propertiesCondition: 'all' } as const;
-      const oneDay = { ...noFilter, from: day, to: day, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
-      let { refusal, limits } = await ask(oneDay, timedSignal);
+      const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
+      const filtered = {
+        ...noFilter,
+        from: day,
+        to: day,
+        events: [MISSING_EVENT],
+        eventsCondition: 'include',
+      } as const;
+      let { refusal, quotaReport } = await ask(filtered, timedSignal);
       if (mayBeDueToEvent(refusal)) {
         logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
         // If this is refused too, neither the event nor the range of one day was the reason.
-        const twoDays = { ...noFilter, from: addDays(day, -1), to: day, events: [], eventsCondition: 'all' } as const;
-        ({ refusal, limits } = await ask(twoDays, timedSignal));
+        const unfiltered = { ...noFilter, from: addDays(day, -1), to: day };
+        ({ refusal, quotaReport } = await ask(unfiltered, timedSignal));
       }
-      return { ...verdictOn(refusal, { host, serviceId, limits, now: clock.now() }), limits };
+      return { ...verdictOn(refusal, { host, serviceId, quotaReport, now: clock.now() }), quotaReport };
     });
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof UserError) {
-      const { kind: code, message } = error;
-      return { kind: code === 'config' ? 'config' : 'later', code, message, limits: NO_LIMITS };
+      const { kind, message } = error;
+      return { kind: kind === 'config' ? 'config' : 'later', code: kind, message, quotaReport: NO_QUOTA_REPORT };
     }
     if (!(error instanceof TimeLimitReached)) throw error;
     const time = formatDuration(CHECK_TIMEOUT_MS);
     const message = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
-    return { kind: 'usable', code: 'slow', message, limits: NO_LIMITS };
+    return { kind: 'usable', code: 'slow', message, quotaReport: NO_QUOTA_REPORT };
   } finally {
     await client.close();
   }
@@ -103,7 +109,6 @@ async function refusalInBody(bytes: ExportBody['bytes'], host: string): Promise<
     if (error instanceof InterruptedBody) return error.refusal;
     if (!(error instanceof MalformedCsv)) throw error;
     const { reason: code, clause } = error;
-    if (code === 'empty_body') return { kind: 'empty', code, clause: `${host} answered with no byte`, status: 200 };
     return notAnExport(code, clause);
   }
 }
@@ -111,7 +116,7 @@ async function refusalInBody(bytes: ExportBody['bytes'], host: string): Promise<
 interface AskedService {
   readonly host: string;
   readonly serviceId: string;
-  readonly limits: LimitHeaders;
+  readonly quotaReport: QuotaReport;
   /** The instant of the answer (ms since 1970). */
   readonly now: number;
 }
@@ -119,8 +124,8 @@ interface AskedService {
 /** What a refusal says, or an export of events. */
 function verdictOn(
   refusal: ExportRefusal | undefined,
-  { host, serviceId, limits, now }: AskedService,
-): Omit<CheckVerdict, 'limits'> {
+  { host, serviceId, quotaReport, now }: AskedService,
+): Omit<CheckVerdict, 'quotaReport'> {
   if (refusal === undefined)
     return { kind: 'usable', code: 'ok', message: `${host} accepts token and service, and exports events.` };
   const { kind, code, clause } = refusal;
@@ -143,7 +148,7 @@ function verdictOn(
     case 'gone':
       return verdict('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
     case 'wait': {
-      const { refusedUntil } = afterAnswer(UNKNOWN_QUOTA, { status: 429, isLimited: true, limits }, now);
+      const { refusedUntil } = afterAnswer(UNKNOWN_QUOTA, { status: 429, isLimited: true, quotaReport }, now);
       const until = `${new Date(refusedUntil).toISOString()}, in ${formatDuration(refusedUntil - now)}`;
       const message = `The service answers, but its limit of exports is reached. A run waits by itself, and asks again at ${until}.`;
       return verdict('usable', message);

@@ -5,7 +5,7 @@ import { sentenceOf } from '../base/visible-text.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { firstBytes } from '../http/body.ts';
 import { networkProblem, WrongBody } from '../http/failures.ts';
-import { type LimitHeaders, NO_LIMITS, readLimits } from '../http/limit-headers.ts';
+import { NO_QUOTA_REPORT, type QuotaReport, readQuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { type OutgoingRequest, Transport } from '../http/transport.ts';
 import { DELETION_OUTCOMES, type DeletionKind, deletionTraits, MAYBE_DELETED } from './deletion-outcomes.ts';
@@ -19,7 +19,7 @@ export interface DeletionAnswer {
   /** HTTP status; undefined if no whole answer came. */
   readonly status: number | undefined;
   readonly message: string;
-  readonly limits: LimitHeaders;
+  readonly quotaReport: QuotaReport;
 }
 
 interface DeletionClientOptions
@@ -71,19 +71,19 @@ export class DeletionClient {
       { access_token: importToken.reveal() },
       { identity: { external_id: externalId }, request_datetime: new Date(clock.now()).toISOString() },
     );
-    try {
-      const { status, headers, body } = await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
-        this.#exchange(request, timedSignal),
-      );
-      const about = { host: this.#transport.host, isAddressProven: isAddressProven() };
-      const traits = deletionTraits(status, body, about);
-      const { kind, code = traits.code ?? `http_${status}`, text } = firstMatch(DELETION_OUTCOMES, traits);
-      return { kind, code, status, message: text, limits: readLimits(headers, clock.now()) };
-    } catch (error) {
+    const answer = await withinTime(DELETION_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
+      this.#exchange(request, timedSignal),
+    ).catch((error: unknown) => {
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
       return networkAnswer(error, this.#transport.host);
-    }
+    });
+    if ('kind' in answer) return answer;
+    const { status, headers, body } = answer;
+    const about = { host: this.#transport.host, isAddressProven: isAddressProven() };
+    const traits = deletionTraits(status, body, about);
+    const { kind, code = traits.code ?? `http_${status}`, text: message } = firstMatch(DELETION_OUTCOMES, traits);
+    return { kind, code, status, message, quotaReport: readQuotaReport(headers, clock.now()) };
   }
 
   async #exchange(request: OutgoingRequest, signal: AbortSignal) {
@@ -104,7 +104,7 @@ const answerWithoutStatus = (kind: DeletionKind, code: string, message: string):
   code,
   status: undefined,
   message,
-  limits: NO_LIMITS,
+  quotaReport: NO_QUOTA_REPORT,
 });
 
 /** True for an id that JSON carries unchanged. Any other would name somebody else at the service, or nobody. */

@@ -15,9 +15,9 @@ export const command = defineCommand({
   docsPage: 'configuration.md',
   async run({ config: path }, context) {
     const config = requireKeys(readConfiguration(path, context), ...EXPORT_KEYS);
-    const { kind, code, message: text, limits } = await checkService(config, context);
+    const { kind, code, message: text, quotaReport } = await checkService(config, context);
     const message = context.redactor.mask(text);
-    const { remaining = null, resetAt } = limits;
+    const { remaining = null, resetAt } = quotaReport;
     const reset_at = resetAt === undefined ? null : new Date(resetAt).toISOString();
     const result = { v: 1, usable: kind === 'usable', code, message, remaining, reset_at };
     return { result, lines: [message], exit: EXIT_OF_VERDICT[kind] };

@@ -6,11 +6,12 @@ import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { SourceConfig } from '../../config/source.ts';
+import { HttpAnswer } from '../../http/answer.ts';
 import { firstBytes } from '../../http/body.ts';
 import { bodyProblem, networkProblem } from '../../http/failures.ts';
-import { NO_LIMITS, readLimits } from '../../http/limit-headers.ts';
-import { TimeLimit, TimeLimitReached } from '../../http/time-limit.ts';
-import { HttpAnswer, Transport } from '../../http/transport.ts';
+import { NO_QUOTA_REPORT, readQuotaReport } from '../../http/quota-report.ts';
+import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
+import { Transport } from '../../http/transport.ts';
 import { firstMatch, serviceRequest } from '../operation.ts';
 import { peekBody, readRefusalBody, redirectOrigin } from './content.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES, KIND_OF_FAULT } from './outcomes.ts';
@@ -67,64 +68,60 @@ export class ExportClient implements ExportService {
   async export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     const { clock, quota = UNLIMITED } = this.#options;
     return quota.run(signal, async (recordAnswer) => {
-      const timeLimit = new TimeLimit(clock, STALL_MS, signal);
+      const waitLimit = new WaitLimit(clock, STALL_MS, signal);
+      let answer: HttpAnswer | ExportRefusal | undefined;
       try {
-        const answer = await this.#send(request, timeLimit, signal);
-        if (!(answer instanceof HttpAnswer)) return await use({ ...answer, limits: NO_LIMITS, serverTime: undefined });
+        answer = await this.#send(request, waitLimit, signal);
+        if (!(answer instanceof HttpAnswer))
+          return await use({ ...answer, quotaReport: NO_QUOTA_REPORT, serverTime: undefined });
+        const outcome = await this.#outcome(answer, waitLimit, signal);
         const { status, headers } = answer;
+        const quotaReport = readQuotaReport(headers, clock.now());
+        recordAnswer({ status, isLimited: outcome.kind === 'wait', quotaReport });
+        signal.throwIfAborted();
         const date = Date.parse(headers.date ?? '');
-        try {
-          const outcome = await this.#outcome(answer, timeLimit, signal);
-          const limits = readLimits(headers, clock.now());
-          recordAnswer({ status, isLimited: outcome.kind === 'wait', limits });
-          signal.throwIfAborted();
-          return await use({ ...outcome, limits, serverTime: Number.isNaN(date) ? undefined : date });
-        } finally {
-          answer.close();
-        }
+        return await use({ ...outcome, quotaReport, serverTime: Number.isNaN(date) ? undefined : date });
       } finally {
-        timeLimit.end();
+        if (answer instanceof HttpAnswer) answer.close();
+        waitLimit.release();
       }
     });
   }
 
   /** Sends a request; gives the answer, or why none came. */
-  async #send(request: ExportRequest, timeLimit: TimeLimit, signal: AbortSignal): Promise<HttpAnswer | ExportRefusal> {
+  async #send(request: ExportRequest, waitLimit: WaitLimit, signal: AbortSignal): Promise<HttpAnswer | ExportRefusal> {
     const { serviceId, exportToken } = this.#options;
     const headers = { Authorization: `Bearer ${exportToken.reveal()}`, 'Accept-Encoding': 'gzip' };
     const [path, body] = operationOf(request);
     try {
       const outgoing = serviceRequest(path, serviceId, headers, body);
-      return await timeLimit.waitFor(this.#transport.send(outgoing, timeLimit.signal));
+      return await waitLimit.waitFor(this.#transport.send(outgoing, waitLimit.signal));
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      if (error instanceof TimeLimitReached) return this.#brokenBody(error);
+      if (error instanceof TimeLimitReached) return this.#refusalFor(error);
       const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
       return { kind: isConfig ? 'config' : 'retry', code, clause };
     }
   }
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
-  async #outcome(answer: HttpAnswer, timeLimit: TimeLimit, signal: AbortSignal): Promise<ExportBody | ExportRefusal> {
-    let bytes: AsyncIterable<Uint8Array> = answer.bytes(timeLimit);
+  async #outcome(answer: HttpAnswer, waitLimit: WaitLimit, signal: AbortSignal): Promise<ExportBody | ExportRefusal> {
+    let bytes: AsyncIterable<Uint8Array> = answer.bytes(waitLimit);
+    let refusalBody: Buffer;
     try {
       if (answer.status === 200) {
         const body = await peekBody(bytes);
-        if (body.content === 'other' || body.content === 'empty')
-          return { kind: 'data', bytes: this.#data(body.bytes, signal) };
+        if (body.content === 'other') return { kind: 'data', bytes: this.#data(body.bytes, signal) };
         bytes = body.bytes;
       }
       // What came before a failure may name its reason.
-      return this.#classify(answer, await firstBytes(bytes, { keepsPart: true }));
+      refusalBody = await firstBytes(bytes, { keepsPart: true });
     } catch (error) {
-      return this.#brokenBody(error, answer.status);
+      return this.#refusalFor(error, answer.status);
     }
-  }
-
-  #classify(answer: HttpAnswer, body: Buffer): ExportRefusal {
     const { exportToken, baseUrl } = this.#options;
-    const { content, reason } = readRefusalBody(body, exportToken.reveal());
+    const { content, reason } = readRefusalBody(refusalBody, exportToken.reveal());
     const traits: AnswerTraits = {
       status: answer.status,
       content,
@@ -132,8 +129,8 @@ export class ExportClient implements ExportService {
       host: this.#transport.host,
       location: redirectOrigin(answer.headers.location, baseUrl),
     };
-    const { kind, code = reason ?? 'no_reason', text } = firstMatch(EXPORT_OUTCOMES, traits);
-    return { kind, code, clause: text, status: answer.status };
+    const { kind, code = reason ?? 'no_reason', text: clause } = firstMatch(EXPORT_OUTCOMES, traits);
+    return { kind, code, clause, status: answer.status };
   }
 
   /** The bytes of a body, whose errors become an InterruptedBody. */
@@ -142,13 +139,13 @@ export class ExportClient implements ExportService {
       yield* bytes;
     } catch (error) {
       signal.throwIfAborted();
-      throw new InterruptedBody(this.#brokenBody(error), error);
+      throw new InterruptedBody(this.#refusalFor(error), error);
     }
   }
 
-  #brokenBody(error: unknown, status?: number): ExportRefusal {
-    const { code, clause } = bodyProblem(error, this.#transport.host);
-    return { kind: KIND_OF_FAULT[code], code, clause, status };
+  #refusalFor(error: unknown, status?: number): ExportRefusal {
+    const { fault, clause } = bodyProblem(error, this.#transport.host);
+    return { kind: KIND_OF_FAULT[fault], code: fault, clause, status };
   }
 }
 

@@ -68,7 +68,7 @@ export async function peekBody(
     if (next.done !== true) start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
     content = contentOf(start, { isAll: next.done === true });
   }
-  return { content: content ?? 'other', bytes: rejoined(content === 'empty' ? new Uint8Array(0) : start, chunks) };
+  return { content: content ?? 'other', bytes: rejoined(start, chunks) };
 }
 
 async function* rejoined(

@@ -94,7 +94,8 @@ class Download<Output extends CheckedOutput> {
         return finalRefusal(answer, `${label}: ${answer.clause}. Asked ${MAX_QUOTA_REFUSALS} times`);
       case 'retry':
       case 'retry_or_split': {
-        const failure = this.#failureAfter(answer);
+        const failure = this.#finalFailure(answer);
+        this.#refusals.push(answer);
         if (failure === undefined && pause !== undefined) this.#logRetry(answer, number, pause);
         return failure;
       }
@@ -104,17 +105,15 @@ class Download<Output extends CheckedOutput> {
   }
 
   /** Why another attempt would fail as well; undefined if it may succeed. */
-  #failureAfter(refusal: ExportRefusal): ExportRefusal | undefined {
+  #finalFailure(refusal: ExportRefusal): ExportRefusal | undefined {
     const { kind, code, clause, where } = refusal;
     const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && this.#refusals.some(isSame)) {
       const broken = `the export of ${this.#request.label} is broken, and would be again`;
       return finalRefusal(refusal, `${broken}: ${clause}. Nothing of it was stored`);
     }
-    this.#refusals.push(refusal);
-    const maybeTooLarge = this.#refusals.filter((before) => before.kind === 'retry_or_split').length;
-    const isTooLarge = kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER;
-    return isTooLarge ? refusal : undefined;
+    const maybeTooLarge = [...this.#refusals, refusal].filter((each) => each.kind === 'retry_or_split').length;
+    return kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER ? refusal : undefined;
   }
 
   /** `pause` in ms. */
@@ -135,7 +134,7 @@ class Download<Output extends CheckedOutput> {
     logger.warn('export.invalid_utf8', message, { cells, ...first });
   }
 
-  /** Sends the request once and checks its body. A body that is broken or has no byte is a refusal. */
+  /** Sends the request once and checks its body. A body that is broken is a refusal. */
   async #ask(): Promise<CheckedBody<Output> | ExportRefusal> {
     const { service, request, open, signal } = this.#request;
     signal.throwIfAborted();
@@ -178,7 +177,6 @@ const finalRefusal = (last: ExportRefusal, clause: string): ExportRefusal => ({ 
 function refusalOf(error: unknown): ExportRefusal {
   if (error instanceof MalformedCsv) {
     const { reason: code, where, clause } = error;
-    if (code === 'empty_body') return { kind: 'empty', code, clause: 'the service answered with no byte' };
     return { kind: 'retry', code, clause, where };
   }
   if (error instanceof UnusableCsv) {

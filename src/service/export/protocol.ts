@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { type Coordinates, UserError } from '../../base/errors.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { LimitHeaders } from '../../http/limit-headers.ts';
+import type { QuotaReport } from '../../http/quota-report.ts';
 
 /** A body could not be read to its end. Another request may get a whole one. */
 export class InterruptedBody extends UserError {
@@ -17,7 +17,7 @@ export class InterruptedBody extends UserError {
   }
 }
 
-/** A 200 whose body may be CSV, or has no byte. It is data only when it was read to its end and verified. */
+/** A 200 whose body may be CSV. It is data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
   /** The CSV after content decoding. Throws an InterruptedBody. Only the rows show an early end without an error. */
@@ -44,7 +44,7 @@ export interface ExportRefusal {
 }
 
 export type ExportAnswer = (ExportBody | ExportRefusal) & {
-  readonly limits: LimitHeaders;
+  readonly quotaReport: QuotaReport;
   /** The service's `Date` header in ms; undefined if it had none. */
   readonly serverTime: number | undefined;
 };

@@ -1,7 +1,7 @@
 // The rules of the quota, pure functions: whether an export may be sent now, and what an answer changes.
 
 import { HOUR_MS } from '../../base/clock.ts';
-import type { LimitHeaders } from '../../http/limit-headers.ts';
+import type { QuotaReport } from '../../http/quota-report.ts';
 
 /** The pause after a refusal without `Retry-After`. It doubles with each refusal before it in a row. */
 const PAUSE_MS = 60_000;
@@ -22,12 +22,12 @@ export interface QuotaState {
 /** Before the first answer. */
 export const UNKNOWN_QUOTA: QuotaState = { remaining: undefined, resetAt: undefined, refusedUntil: 0, refusals: 0 };
 
-/** The head of an answer. */
-export interface AnswerHead {
+/** What an answer says about the quota. */
+export interface QuotaAnswer {
   readonly status: number;
   /** True if the answer says that the limit is reached, under whatever status. */
   readonly isLimited: boolean;
-  readonly limits: LimitHeaders;
+  readonly quotaReport: QuotaReport;
 }
 
 /** Undefined if an export may be sent at `now`; else the instant from which one may be. */
@@ -54,16 +54,18 @@ export function afterSending(state: QuotaState, now: number): QuotaState {
  * further one. They wait no longer than to the reset that it names. Its Remaining does not count: the limit of exports
  * at once may have been reached, with many exports left.
  */
-export function afterAnswer(state: QuotaState, { status, isLimited, limits }: AnswerHead, now: number): QuotaState {
+export function afterAnswer(state: QuotaState, answer: QuotaAnswer, now: number): QuotaState {
+  const { status, isLimited, quotaReport } = answer;
   if (!isLimited) {
-    const reported = withReport(withoutPastReport(state, now), limits, now);
+    const reported = withReport(withoutPastReport(state, now), quotaReport, now);
     return status === 200 ? { ...reported, refusals: 0 } : reported;
   }
+  const { retryAt, resetAt = Number.POSITIVE_INFINITY } = quotaReport;
   // Exports that ran at once and are refused together count as one refusal.
   const isFirst = state.refusedUntil <= now;
-  const pause = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.refusedUntil;
-  const until = Math.min(limits.retryAt ?? pause, limits.resetAt ?? Number.POSITIVE_INFINITY, now + HOUR_MS);
-  const margin = until === pause ? 0 : RESET_MARGIN_MS;
+  const pauseEnd = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.refusedUntil;
+  const until = Math.min(retryAt ?? pauseEnd, resetAt, now + HOUR_MS);
+  const margin = until === pauseEnd ? 0 : RESET_MARGIN_MS;
   return {
     ...withoutPastReport(state, now),
     refusals: state.refusals + (isFirst ? 1 : 0),
@@ -72,7 +74,7 @@ export function afterAnswer(state: QuotaState, { status, isLimited, limits }: An
 }
 
 /** Within one span of the quota the lowest report holds: answers may arrive in another order than requests. */
-function withReport(state: QuotaState, { remaining, resetAt }: LimitHeaders, now: number): QuotaState {
+function withReport(state: QuotaState, { remaining, resetAt }: QuotaReport, now: number): QuotaState {
   if (remaining === undefined) return state;
   // A report without a reset blocks nothing: it only says that an older one no longer holds.
   if (resetAt === undefined) return { ...state, remaining, resetAt };

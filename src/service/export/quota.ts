@@ -6,10 +6,10 @@ import { transientError } from '../../base/errors.ts';
 import type { Logger } from '../../base/log.ts';
 import { formatDuration } from '../../base/quantities.ts';
 import {
-  type AnswerHead,
   afterAnswer,
   afterSending,
   nextAllowedAt,
+  type QuotaAnswer,
   type QuotaState,
   UNKNOWN_QUOTA,
 } from './quota-rules.ts';
@@ -42,18 +42,18 @@ export class ExportQuota {
 
   /**
    * Calls `send` when an export may be sent, in the order of the calls, and counts it as running until that settles.
-   * `send` records the head of the answer. Rejects as `send` does, with the signal's reason, or with a transient
+   * `send` records the answer. Rejects as `send` does, with the signal's reason, or with a transient
    * UserError that names the wait if it is longer than allowed.
    */
-  run<T>(signal: AbortSignal, send: (recordAnswer: (head: AnswerHead) => void) => Promise<T>): Promise<T> {
+  run<T>(signal: AbortSignal, send: (recordAnswer: (answer: QuotaAnswer) => void) => Promise<T>): Promise<T> {
     const { clock } = this.#options;
     return this.#slots(async () => {
       await this.#queue(async () => {
         await this.#waitUntilAllowed(signal);
         this.#state = afterSending(this.#state, clock.now());
       });
-      return send((head) => {
-        this.#state = afterAnswer(this.#state, head, clock.now());
+      return send((answer) => {
+        this.#state = afterAnswer(this.#state, answer, clock.now());
       });
     });
   }

@@ -128,7 +128,7 @@ describe('the verdict on one minimal export', () => {
   it('names the reset of an exhausted quota, and requests the minimal export', async () => {
     const verdict = await probe(() => json(429, fail('x'), { 'X-Rate-Limit-Reset': NOW + 60_000 }));
     expect(verdict.message).toContain('2026-01-20T03:01:00.000Z, in 1 min');
-    expect(verdict.limits.resetAt).toBe(NOW + 60_000);
+    expect(verdict.quotaReport.resetAt).toBe(NOW + 60_000);
     expect(JSON.parse(server?.requests[0].body ?? '')).toMatchObject({
       events_condition_type: 'include',
       from_date: '2026-01-19',

@@ -49,6 +49,16 @@ async function remove(script: Script, options = {}) {
   }
 }
 
+it('a defect while an answer is classified is thrown, and is no failure of the network', async () => {
+  server = await startFaultyServer(() => json(200, OK));
+  const service = serviceAt(server.url);
+  const isAddressProven = () => {
+    throw new TypeError('a defect');
+  };
+  await expect(service.deleteProfile(ID, SIGNAL, isAddressProven)).rejects.toThrow(new TypeError('a defect'));
+  await service.close();
+});
+
 describe('network faults during a deletion', () => {
   it.each([
     ['reset', () => [{ reset: true }], 'retry', 'reset'],
@@ -133,12 +143,12 @@ describe('network faults during a deletion', () => {
     const reset = Date.now() + 30_000;
     const headers = { 'X-Rate-Limit-Remaining': 0, 'X-Rate-Limit-Reset': reset, 'Retry-After': 50 };
     const waiting = await remove(() => json(429, { status: false, code: '40401', message: 'x' }, headers));
-    expect(waiting).toMatchObject({ kind: 'wait', code: '40401', status: 429, limits: { remaining: 0 } });
-    expect(waiting.limits.resetAt).toBe(reset);
-    expect(waiting.limits.retryAt).toBeGreaterThan(reset + 10_000);
+    expect(waiting).toMatchObject({ kind: 'wait', code: '40401', status: 429, quotaReport: { remaining: 0 } });
+    expect(waiting.quotaReport.resetAt).toBe(reset);
+    expect(waiting.quotaReport.retryAt).toBeGreaterThan(reset + 10_000);
     await server?.close();
     const done = await remove(() => json(200, OK, headers));
-    expect(done).toMatchObject({ kind: 'done', limits: { remaining: 0, resetAt: reset } });
+    expect(done).toMatchObject({ kind: 'done', quotaReport: { remaining: 0, resetAt: reset } });
   });
 });
 

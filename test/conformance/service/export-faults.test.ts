@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { Secret } from '../../../src/base/secrets.ts';
 import {
   ask,
   CSV,
@@ -12,7 +13,7 @@ import {
 } from '../../support/service/faulty-export.ts';
 import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { answerOf, bodyOf, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
+import { answerOf, bodyOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
 const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
 
@@ -54,9 +55,6 @@ describe('complete bodies', () => {
       text: CSV.slice(0, 200),
     },
     'with a BOM': { steps: whole(200, `\uFEFF${CSV}`, CSV_HEAD), text: `\uFEFF${CSV}` },
-    'with no byte': { steps: whole(200, '', CSV_HEAD), text: '' },
-    'with a BOM and a line end alone': { steps: whole(200, '\uFEFF\r\n', CSV_HEAD), text: '' },
-    'with no byte, though gzip was announced': { steps: whole(200, '', GZIP_HEAD), text: '' },
     'the header alone': { steps: whole(200, 'a,b\n', CSV_HEAD), text: 'a,b\n' },
   };
 
@@ -66,6 +64,27 @@ describe('complete bodies', () => {
     expect(await bodyOf(answer)).toBe(text);
     expect(quota).toMatchObject({ entered: 1, released: 1 });
   });
+});
+
+it.each([
+  ['no byte', whole(200, '', CSV_HEAD)],
+  ['a BOM and a line end alone', whole(200, '\uFEFF\r\n', CSV_HEAD)],
+  ['no byte, though gzip was announced', whole(200, '', GZIP_HEAD)],
+])('a body with %s is empty', async (_content, steps) => {
+  const { answer } = await ask(steps);
+  expect(answer).toMatchObject({ kind: 'empty', code: 'empty_body', status: 200 });
+});
+
+it('a defect while an answer is classified is thrown, and is no failure of the network', async () => {
+  const { url } = await serve(() => whole(500, 'no'));
+  const reveal = vi
+    .fn()
+    .mockReturnValueOnce(CANARY)
+    .mockImplementation(() => {
+      throw new TypeError('a defect');
+    });
+  const { service } = exportService(url, { exportToken: Object.assign(new Secret(CANARY), { reveal }) });
+  await expect(answerOf(service)).rejects.toThrow(new TypeError('a defect'));
 });
 
 describe('incomplete bodies', () => {

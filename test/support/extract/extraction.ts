@@ -13,7 +13,7 @@ import { type DayBatch, Extraction } from '../../../src/extract/extract.ts';
 import type { ExtractDeps } from '../../../src/extract/extract-deps.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
-import { type LimitHeaders, NO_LIMITS } from '../../../src/http/limit-headers.ts';
+import { NO_QUOTA_REPORT, type QuotaReport } from '../../../src/http/quota-report.ts';
 import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';
 import type { EventRequest, ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { LeapingClock } from '../clock.ts';
@@ -63,7 +63,7 @@ export type Fault =
       /** By default the kind, and 400. */
       readonly code?: string;
       readonly status?: number;
-      readonly limits?: Partial<LimitHeaders>;
+      readonly quotaReport?: Partial<QuotaReport>;
     }
   | { readonly body: (csv: string) => string | Uint8Array }
   /** What the body throws behind its first bytes. */
@@ -129,7 +129,7 @@ export class FakeService implements ExportService {
     await this.settings.until(request);
     const refused = fault !== undefined && 'refuse' in fault ? fault : undefined;
     const kind = refused?.refuse ?? this.#refusal(request);
-    const common = { limits: { ...NO_LIMITS, ...refused?.limits }, serverTime: this.#now() };
+    const common = { quotaReport: { ...NO_QUOTA_REPORT, ...refused?.quotaReport }, serverTime: this.#now() };
     if (kind !== undefined)
       return {
         ...common,
@@ -140,9 +140,8 @@ export class FakeService implements ExportService {
       };
     const isEmpty = this.selected(request).length === 0;
     const { noRows } = this.settings;
-    if (fault === undefined && isEmpty && noRows !== 'header' && noRows !== 'no byte')
-      return { ...common, ...emptyAnswer(noRows) };
-    const csv = isEmpty && noRows === 'no byte' ? '' : this.#csv(request);
+    if (fault === undefined && isEmpty && noRows !== 'header') return { ...common, ...emptyAnswer(noRows) };
+    const csv = this.#csv(request);
     const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
     const end = fault !== undefined && 'breaks' in fault ? fault : undefined;
     return { ...common, kind: 'data', bytes: chunks(text, end) };
@@ -191,7 +190,7 @@ export class FakeService implements ExportService {
   }
 }
 
-const emptyAnswer = (noRows: '204' | '404' | 'an empty list') => ({
+const emptyAnswer = (noRows: '204' | '404' | 'no byte' | 'an empty list') => ({
   kind: 'empty' as const,
   code: noRows === '404' ? NOT_FOUND : noRows,
   clause: `the fake answered with ${noRows}`,

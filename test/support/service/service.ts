@@ -4,7 +4,7 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient, type ExportClientOptions } from '../../../src/service/export/client.ts';
 import type { EventRequest, ExportAnswer, ExportService } from '../../../src/service/export/protocol.ts';
 import type { ExportQuota } from '../../../src/service/export/quota.ts';
-import type { AnswerHead } from '../../../src/service/export/quota-rules.ts';
+import type { QuotaAnswer } from '../../../src/service/export/quota-rules.ts';
 
 export const CANARY = 'canary-token-5e1f';
 
@@ -21,9 +21,9 @@ export const EXPORT_REQUEST: EventRequest = {
 class OpenQuota implements Pick<ExportQuota, 'run'> {
   entered = 0;
   released = 0;
-  readonly heads: AnswerHead[] = [];
+  readonly heads: QuotaAnswer[] = [];
 
-  run<T>(_signal: AbortSignal, send: (recordAnswer: (head: AnswerHead) => void) => Promise<T>): Promise<T> {
+  run<T>(_signal: AbortSignal, send: (recordAnswer: (head: QuotaAnswer) => void) => Promise<T>): Promise<T> {
     this.entered++;
     return send((head) => this.heads.push(head)).finally(() => this.released++);
   }

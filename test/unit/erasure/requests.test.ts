@@ -13,7 +13,7 @@ const answerOf = (kind: Kind, more: Partial<DeletionAnswer> = {}, remaining?: nu
   code: kind,
   status: 200,
   message: `answer ${kind}`,
-  limits: { remaining, resetAt, retryAt: undefined },
+  quotaReport: { remaining, resetAt, retryAt: undefined },
   ...more,
 });
 

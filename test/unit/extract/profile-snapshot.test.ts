@@ -10,8 +10,8 @@ import { Place } from '../../support/targets/place.ts';
 const NOW = Date.parse('2026-01-20T00:00:00Z');
 const CSV = 'df_unified_id,df_external_id,plan\nu1,m1,gold\nu2,m2,\nu3,m3,basic\nu4,m4,basic\n';
 const SETTINGS = { serviceId: 's', columnsDrop: [], columnsHash: [], hashKey: undefined };
-const NO_LIMITS = {
-  limits: { limit: undefined, remaining: undefined, resetAt: undefined, retryAt: undefined },
+const NO_HEADERS = {
+  quotaReport: { limit: undefined, remaining: undefined, resetAt: undefined, retryAt: undefined },
   serverTime: undefined,
 };
 
@@ -21,14 +21,14 @@ const data = (csv: string): ExportAnswer => ({
   bytes: (async function* () {
     yield Buffer.from(csv);
   })(),
-  ...NO_LIMITS,
+  ...NO_HEADERS,
 });
 const refusal = (kind: 'retry' | 'config' | 'invalid', status: number): ExportAnswer => ({
   kind,
   code: 'some_code',
   clause: 'the service says no',
   status,
-  ...NO_LIMITS,
+  ...NO_HEADERS,
 });
 
 describe('the snapshot of user profiles', () => {

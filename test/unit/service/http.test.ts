@@ -3,8 +3,8 @@ import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/http/failures.ts';
-import { readLimits } from '../../../src/http/limit-headers.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
+import { readQuotaReport } from '../../../src/http/quota-report.ts';
 import { Transport } from '../../../src/http/transport.ts';
 import { readRefusalBody, redirectOrigin } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
@@ -42,7 +42,7 @@ describe('limit headers', () => {
       NOW + MINUTE,
     ],
   ])('are read: %s', (_title, headers, remaining, resetAt, retryAt) => {
-    expect(readLimits(headers, NOW)).toEqual({ remaining, resetAt, retryAt });
+    expect(readQuotaReport(headers, NOW)).toEqual({ remaining, resetAt, retryAt });
   });
 });
 

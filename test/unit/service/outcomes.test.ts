@@ -29,6 +29,7 @@ describe('the answer to an export', () => {
     [200, 'query_error', 'json', 'retry_or_split'],
     [200, 'something_new', 'json', 'retry', 'json_200'],
     [200, undefined, 'empty_list', 'empty', 'empty_list'],
+    [200, undefined, 'empty', 'empty', 'empty_body'],
     [200, undefined, 'html', 'retry', 'html_200'],
     [204, undefined, 'empty', 'empty', 'no_content'],
     [206, undefined, 'other', 'retry', 'odd_status'],

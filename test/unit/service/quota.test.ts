@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ExportQuota, type ExportQuotaOptions } from '../../../src/service/export/quota.ts';
-import type { AnswerHead } from '../../../src/service/export/quota-rules.ts';
+import type { QuotaAnswer } from '../../../src/service/export/quota-rules.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { recorder } from '../../support/service/service.ts';
 
@@ -8,10 +8,10 @@ const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
 const NEVER = new AbortController().signal;
 
-const answer = (status: number, remaining?: number, resetAt?: number, retryAt?: number): AnswerHead => ({
+const answer = (status: number, remaining?: number, resetAt?: number, retryAt?: number): QuotaAnswer => ({
   status,
   isLimited: status === 429,
-  limits: { remaining, resetAt, retryAt },
+  quotaReport: { remaining, resetAt, retryAt },
 });
 
 function open(more: Partial<ExportQuotaOptions> = {}) {
@@ -25,7 +25,7 @@ function open(more: Partial<ExportQuotaOptions> = {}) {
 
 /** An export under way, which ends with an answer or without one. */
 interface RunningExport {
-  end(head?: AnswerHead): void;
+  end(head?: QuotaAnswer): void;
 }
 
 /** Begins so many exports; those under way and the failures come when they do. */
@@ -35,7 +35,7 @@ async function begin(quota: ExportQuota, count: number) {
   for (let i = 0; i < count; i++) {
     const exporting = quota.run(NEVER, (recordAnswer) => {
       return new Promise<void>((resolve) => {
-        const end = (head?: AnswerHead) => {
+        const end = (head?: QuotaAnswer) => {
           if (head !== undefined) recordAnswer(head);
           resolve();
         };
@@ -49,7 +49,7 @@ async function begin(quota: ExportQuota, count: number) {
 }
 
 /** One export from its request to its end. */
-const exportWith = (quota: ExportQuota, head: AnswerHead) =>
+const exportWith = (quota: ExportQuota, head: QuotaAnswer) =>
   quota.run(NEVER, async (recordAnswer) => recordAnswer(head));
 
 /** Milliseconds until the next export may be sent. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
 /** The quota in the headers of an answer; instants in ms since 1970. What is unusable or over counts as absent. */
-export interface LimitHeaders {
+export interface QuotaReport {
   readonly remaining: number | undefined;
   readonly resetAt: number | undefined;
   /** The instant that `Retry-After` names. */
@@ -9,18 +9,18 @@ export interface LimitHeaders {
 }
 
 /** The quota of a failure without an answer. */
-export const NO_LIMITS: LimitHeaders = { remaining: undefined, resetAt: undefined, retryAt: undefined };
+export const NO_QUOTA_REPORT: QuotaReport = { remaining: undefined, resetAt: undefined, retryAt: undefined };
 
 const PREFIXES = ['x-rate-limit-', 'x-ratelimit-'] as const;
 /** Seconds reach this number in the year 5138. Milliseconds have been above it since 1973. */
 const FIRST_MS = 100_000_000_000;
 
 /** Reads both spellings, in seconds or milliseconds. */
-export function readLimits(headers: IncomingHttpHeaders, now: number): LimitHeaders {
+export function readQuotaReport(headers: IncomingHttpHeaders, now: number): QuotaReport {
   return {
     remaining: firstSpelling(headers, 'remaining', readCount),
-    resetAt: firstSpelling(headers, 'reset', (text) => laterThan(now, readReset(text))),
-    retryAt: laterThan(now, readRetryAfter(headers['retry-after'], now)),
+    resetAt: firstSpelling(headers, 'reset', (text) => ifAfter(now, readReset(text))),
+    retryAt: ifAfter(now, readRetryAfter(headers['retry-after'], now)),
   };
 }
 
@@ -46,5 +46,5 @@ function readRetryAfter(text: string | undefined, now: number): number | undefin
   return Date.parse(text);
 }
 
-const laterThan = (now: number, at: number | undefined): number | undefined =>
+const ifAfter = (now: number, at: number | undefined): number | undefined =>
   at !== undefined && at > now ? at : undefined;

@@ -1,0 +1,85 @@
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { nextTurn } from '../base/clock.ts';
+import { codeOf } from '../base/errors.ts';
+import { decodedBody } from './body.ts';
+import { ConnectionClosed, WrongBody } from './failures.ts';
+import type { WaitLimit } from './time-limit.ts';
+
+/** Turns of the event loop until Node has reported what follows the declared bytes of a body. */
+const TURNS_TO_END = 3;
+
+/** An answer: its head has come, its body is read once. */
+export class HttpAnswer {
+  readonly status: number;
+  /** By names in lower case. */
+  readonly headers: IncomingHttpHeaders;
+  readonly #stream: IncomingMessage;
+  /** The first error of the connection. */
+  #failure: Error | undefined;
+
+  constructor(request: ClientRequest, stream: IncomingMessage) {
+    this.status = stream.statusCode ?? 0;
+    this.headers = stream.headers;
+    this.#stream = stream;
+    request.on('error', (error) => {
+      this.#failure ??= error;
+    });
+    // The reader of the body receives this error.
+    stream.on('error', () => {});
+  }
+
+  /** Stops the body. A connection that is kept stays open if the whole answer has come. */
+  close(): void {
+    this.#stream.destroy();
+  }
+
+  /**
+   * The decoded bytes of the body. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the caller's
+   * reason; `bodyProblem` classifies it.
+   */
+  bytes(waitLimit?: WaitLimit): AsyncGenerator<Uint8Array, void, undefined> {
+    return decodedBody(this.#received(waitLimit), this.headers);
+  }
+
+  /** The bytes as sent. Throws unless they end where the body is whole. */
+  async *#received(waitLimit: WaitLimit | undefined): AsyncGenerator<Uint8Array, void, undefined> {
+    const stream = this.#stream;
+    const chunks: AsyncIterator<Uint8Array> = stream[Symbol.asyncIterator]();
+    const next = () => (waitLimit === undefined ? chunks.next() : waitLimit.waitFor(chunks.next()));
+    let received = 0;
+    let isCut = false;
+    try {
+      for (let chunk = await next(); chunk.done !== true; chunk = await next()) {
+        received += chunk.value.length;
+        yield chunk.value;
+      }
+    } catch (error) {
+      // A whole answer on a sound connection has no error of its own: this one is its reader's.
+      const isReadersError = this.#failure === undefined && stream.complete;
+      if (waitLimit?.signal.aborted || isReadersError) throw error;
+      isCut = true;
+    } finally {
+      await chunks.return?.();
+    }
+    await this.#checkEnd(received, isCut || !stream.complete);
+  }
+
+  /** Throws unless a body of so many bytes is whole. `isCut`: it ended before Node saw its end. */
+  async #checkEnd(received: number, isCut: boolean): Promise<void> {
+    const { 'content-length': length, 'transfer-encoding': encoding } = this.headers;
+    if (length === undefined) {
+      // Node takes a body that ends with its connection for complete, even if a reset was its end.
+      const isReset = encoding === undefined && this.#failure !== undefined;
+      if (isCut || isReset) throw this.#failure ?? new ConnectionClosed('the connection was closed early');
+      return;
+    }
+    const declared = Number(length);
+    for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#failure === undefined; turn++)
+      await nextTurn();
+    const error = this.#failure;
+    if (error !== undefined && isCut) throw error;
+    // Node's parser fails where bytes follow behind a declared length.
+    const sent = codeOf(error)?.startsWith('HPE_') ? 'more' : received;
+    if (sent !== declared) throw new WrongBody('length', `declared ${declared} bytes of an answer and sent ${sent}`);
+  }
+}
