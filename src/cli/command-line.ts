@@ -73,18 +73,21 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   if (command === undefined && words.length > 0) problems.push(noCommand(words[0]));
   const keys = argumentKeys(table, words.length);
   const argumentWords = Object.fromEntries(keys.map((key, i) => [key, words[i]]));
-  const read: Record<string, unknown> = {};
+  const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
-    const { value, problem } = readOption(option, optionName(key, option), argumentWords[key] ?? options[key]);
-    read[key] = value;
-    problems.push(problem);
+    try {
+      values[key] = readOption(option, optionName(key, option), argumentWords[key] ?? options[key]);
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      problems.push(error);
+    }
   }
   // It may be an id or a secret, so that no log may show it.
   if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
   const problem = problems.find((failure) => failure !== undefined);
   const helpWords = ['dfinery-elt', ...(name === undefined ? [] : [name]), '--help'].join(' ');
-  const values = read as CommandLine['values'];
-  return { name, command, values, problem: problem?.withMessage(`${problem.message} See ${helpWords}.`) };
+  const sentence = `${problem?.message} See ${helpWords}.`;
+  return { name, command, values: values as CommandLine['values'], problem: problem?.withMessage(sentence) };
 }
 
 const noCommand = (word: string): UserError =>
@@ -122,27 +125,18 @@ function missingWord(writtenName: string, table: OptionTable): UserError {
   return configError(`--${kebabCase(key)} ${option?.wordCount === 2 ? 'takes two words: TARGET PLACE' : 'is empty'}.`);
 }
 
-/** The value of an option, or the failure of one that is given in a wrong way. */
-function readOption(option: Option<unknown>, name: string, raw: unknown) {
-  const { wordCount, isList, isRequired, isExternalId, fallback } = option;
+/** The value of an option. Throws a UserError for one that is given in a wrong way. */
+function readOption(option: Option<unknown>, name: string, raw: unknown): unknown {
+  const { wordCount, isRequired, isExternalId, fallback } = option;
   const words = (raw === undefined ? [] : [raw].flat()).map(String);
   // Messages, logs and notifications repeat addresses.
-  if (isExternalId !== true && words.some(hasCredentials))
-    return { value: undefined, problem: addressWithCredentials(name) };
-  const filledWords = words.filter((word) => word !== '');
-  // Of words that were given twice, which is a failure, the first is read; of a flag the last.
-  const wordsRead = wordCount === 0 ? filledWords.slice(-1) : isList === true ? filledWords : filledWords.slice(0, 1);
-  const wrong = (what: string) => configError(`${name} ${what}.`);
-  try {
-    const value = option.read(wordsRead.length === 0 && fallback !== undefined ? [fallback] : wordsRead, name);
-    if (filledWords.length < words.length) return { value, problem: wrong('is empty') };
-    if (wordCount > 0 && isList !== true && words.length > 1)
-      return { value, problem: wrong('is given more than once') };
-    return { value, problem: isRequired && words.length === 0 ? wrong('is missing') : undefined };
-  } catch (error) {
-    if (!(error instanceof UserError)) throw error;
-    return { value: undefined, problem: error };
-  }
+  if (isExternalId !== true && words.some(hasCredentials)) throw addressWithCredentials(name);
+  if (words.includes('')) throw configError(`${name} is empty.`);
+  if (wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
+  if (isRequired && words.length === 0) throw configError(`${name} is missing.`);
+  if (words.length === 0 && fallback !== undefined) return option.read([fallback], name);
+  // Of a flag that is given twice the last one counts.
+  return option.read(wordCount === 0 ? words.slice(-1) : words, name);
 }
 
 /** The failure of the first option that the table does not have, with the one that was probably meant. */

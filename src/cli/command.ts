@@ -16,9 +16,7 @@ export interface Command<O extends OptionTable = OptionTable> {
   run(values: OptionValues<O & typeof GLOBAL_OPTIONS>, context: Context): Promise<CommandResult>;
 }
 
-/**
- * What a command found: one JSON object for scripts, lines for people.
- */
+/** What a command found: one JSON object for scripts, lines for people. */
 export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];
@@ -37,9 +35,8 @@ export interface Option<T> {
   readonly describe: string;
   /** The heading in the help below which it stands. */
   readonly heading?: string;
-  /** Number of words that follow its name; 0 for a flag. */
+  /** Number of words that follow its name: 0 for a flag. Of two words there may be several pairs. */
   readonly wordCount: 0 | 1 | 2;
-  readonly isList?: boolean;
   /** The words that it takes, where they are known; of two words the first. */
   readonly choices?: readonly string[];
   /** Its short name: `o` for `-o`. */
@@ -129,7 +126,6 @@ export const places = (
 ): Option<readonly { readonly target: string; readonly place: string }[]> => ({
   describe,
   wordCount: 2,
-  isList: true,
   choices: targets,
   read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [{ target: word, place: words[i + 1] }] : [])),
 });

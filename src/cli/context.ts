@@ -13,13 +13,16 @@ export interface System extends Omit<Runtime, 'logger' | 'random'> {
 }
 
 export interface Context extends System, Runtime {
+  /** The command that runs, for messages that say what to write; empty outside of one. */
+  readonly commandName: string;
   readonly redactor: Redactor;
 }
 
-export function contextOf(system: System, logLevel: LogLevel, logFormat: LogFormat): Context {
+export function contextOf(system: System, logLevel: LogLevel, logFormat: LogFormat, commandName = ''): Context {
   const redactor = new Redactor();
   const sink = terminalLog(system.terminal, logFormat, () => system.clock.now());
-  return { ...system, random: systemRandom, redactor, logger: createLogger(sink, logLevel, redactor.mask) };
+  const logger = createLogger(sink, logLevel, redactor.mask);
+  return { ...system, commandName, random: systemRandom, redactor, logger };
 }
 
 export type Stream = 'stdout' | 'stderr';

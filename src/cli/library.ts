@@ -6,8 +6,8 @@ import { Redactor } from '../base/secrets.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
-import { readConfiguration } from './configuration.ts';
-import { placeOf } from './place-arguments.ts';
+import type { Context } from './context.ts';
+import { configuredPlace } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
 import { planSync } from './run/sync-plan.ts';
@@ -91,34 +91,42 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
  * the reason of a signal that aborts.
  */
 export async function sync(options: SyncOptions): Promise<Summary> {
-  const { config, context } = open(options);
-  const place = placeOf(options, TARGETS, config);
-  const { summary, error } = await runSync({ place, config, days: options, maxWaitMs: options.maxWaitMs }, context);
+  const context = contextFor('sync', options);
+  const { config, place } = configuredPlace(options, TARGETS, context);
+  const { maxWaitMs } = options;
+  const { summary, error } = await runSync({ place, config, daySelection: options, maxWaitMs }, context);
   if (error !== undefined) throw error;
   return summary;
 }
 
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
-  const { config, context } = open(options);
-  return (await planSync(placeOf(options, TARGETS, config), options, config, context)).result;
+  const context = contextFor('plan', options);
+  const { config, place } = configuredPlace(options, TARGETS, context);
+  return (await planSync(place, options, config, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */
 export async function status(options: StoredPlaceOptions): Promise<Status> {
-  const { config, context } = open(options);
-  return readStatus(placeOf(options, STATEFUL_TARGETS, config), config, context);
+  const context = contextFor('status', options);
+  const { config, place } = configuredPlace(options, STATEFUL_TARGETS, context);
+  return readStatus(place, config, context);
 }
 
 /** Compares a place with its receipts, as `dfinery-elt verify` does. */
 export async function verify(options: StoredPlaceOptions): Promise<Verification> {
-  const { config, context } = open(options);
-  return verifyPlace(placeOf(options, STATEFUL_TARGETS, config), config, context);
+  const context = contextFor('verify', options);
+  const { config, place } = configuredPlace(options, STATEFUL_TARGETS, context);
+  return verifyPlace(place, config, context);
 }
 
-function open({ config: keys, log = () => {}, signal = new AbortController().signal }: LibraryOptions<object>) {
+function contextFor(
+  commandName: string,
+  { log = () => {}, signal = new AbortController().signal }: LibraryOptions<object>,
+): Context {
   const redactor = new Redactor();
-  const context = {
+  return {
+    commandName,
     clock: systemClock,
     env: systemEnv,
     random: systemRandom,
@@ -127,5 +135,4 @@ function open({ config: keys, log = () => {}, signal = new AbortController().sig
     terminal: { result() {}, note() {}, status() {}, isInteractive: false, columns: Number.POSITIVE_INFINITY },
     logger: createLogger(log, 'debug', redactor.mask),
   };
-  return { config: readConfiguration(keys, context), context };
 }

@@ -9,7 +9,7 @@ import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text, underHeading } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, placeOptions, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
-import { placeFrom } from './place-arguments.ts';
+import { checkedPlace } from './place-arguments.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
@@ -38,7 +38,7 @@ type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 /** The places of the options, else of the configuration. */
 function placesOf({ in: named }: Pick<PeopleValues, 'in'>, config: CommandConfig): Place<StatefulTarget>[] {
   const places = (named.length > 0 ? named : config.places).map(({ target, place }) =>
-    placeFrom(target, place, STATEFUL_TARGETS),
+    checkedPlace(target, place, STATEFUL_TARGETS, '--in'),
   );
   const names = places.map(placeName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);

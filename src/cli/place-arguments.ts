@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import type { Place, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { argument, type OptionValues, text, unknownName } from './command.ts';
-import { type CommandConfig, readConfiguration } from './configuration.ts';
+import { readConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
@@ -22,28 +22,32 @@ export const placeUsage = (targets: readonly Target[]): string =>
 
 /** What most commands begin with: the configuration, and the place that its arguments or the configuration name. */
 export function configuredPlace<T extends Target>(
-  values: PlaceValues & { readonly config: string | undefined },
+  values: PlaceValues & { readonly config: string | object | undefined },
   targets: readonly T[],
-  context: Context,
+  context: Pick<Context, 'commandName' | 'env' | 'redactor'>,
 ) {
+  const { commandName } = context;
   const config = readConfiguration(values.config, context);
-  return { config, place: placeOf(values, targets, config) };
-}
-
-/** The place of a command. Throws a configuration failure where nothing names it. */
-export function placeOf<T extends Target>(values: PlaceValues, targets: readonly T[], config: CommandConfig): Place<T> {
-  const { target, place } = values.target === undefined ? config : values;
-  if (target !== undefined && place !== undefined) return placeFrom(target, place, targets);
-  // A word alone may be the place, and no known target.
-  const forms = placeUsage(targets);
+  const { target: word, place } = values.target === undefined ? config : values;
+  if (word !== undefined && place !== undefined)
+    return { config, place: checkedPlace(word, place, targets, commandName) };
+  // A word alone may be the place. It may also be a secret: it is shown only if a target knows it.
+  const target = targets.find(({ isAt, name }) => word !== undefined && (isAt?.(word) || word.endsWith(`.${name}`)));
+  if (target !== undefined) throw configError(`TARGET is missing: write ${commandName} ${target.name} ${word}.`);
+  const forms = `${commandName} ${placeUsage(targets)}`;
   throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.shownFile}.`);
 }
 
 /**
- * The place that TARGET PLACE names. Throws a configuration failure if another target has loaded it. The word may be an
- * id or a secret, so that it is only shown if a target is near.
+ * The place that TARGET PLACE names, after `usage`: a command, `--in` or nothing. Throws a configuration failure if
+ * another target has loaded it. The word may be an id or a secret, so that it is only shown if a target is near.
  */
-export function placeFrom<T extends Target>(word: string, path: string, targets: readonly T[]): Place<T> {
+export function checkedPlace<T extends Target>(
+  word: string,
+  path: string,
+  targets: readonly T[],
+  usage: string,
+): Place<T> {
   const target = targets.find(({ name }) => name === word);
   if (target === undefined && TARGETS.some(({ name }) => name === word))
     throw configError(`${word} is not possible here: write ${placeUsage(targets)}.`);
@@ -51,5 +55,5 @@ export function placeFrom<T extends Target>(word: string, path: string, targets:
   if (target === undefined) throw unknownName('target', word, names);
   const { name: actual = word } = TARGETS.find(({ isAt }) => isAt?.(path)) ?? {};
   if (actual === word) return { target, path };
-  throw configError(`${path} is a place of ${actual}: write ${actual} ${path}.`);
+  throw configError(`${path} is a place of ${actual}: write ${`${usage} ${actual} ${path}`.trim()}.`);
 }

@@ -36,18 +36,18 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     newParser().showCompletionScript();
     return EXIT.done;
   }
-  const line = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
-  const { name, problem, values } = line;
+  const commandLine = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
+  const { name, problem, values } = commandLine;
   if (values.version === true) return print([VERSION]);
   if (name !== undefined && values.help === true) return print(await commandHelp(name, terminal.columns));
   if (name === undefined && problem === undefined) return print(await programHelp(terminal.columns));
-  return await runCommand(line, { ...system, terminal });
+  return await runCommand(commandLine, { ...system, terminal });
 }
 
-async function runCommand({ command, values, problem }: CommandLine, system: System): Promise<ExitCode> {
+async function runCommand({ name, command, values, problem }: CommandLine, system: System): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
   const terminal = quiet === true ? { ...system.terminal, isInteractive: false, status() {} } : system.terminal;
-  const context = contextOf({ ...system, terminal }, logLevel, logFormat);
+  const context = contextOf({ ...system, terminal }, logLevel, logFormat, name);
   let outcome: CommandResult;
   try {
     if (command === undefined || problem !== undefined) throw problem;

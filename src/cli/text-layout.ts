@@ -75,3 +75,7 @@ export function wrapped(text: string, width: number, indent = ''): string[] {
   }
   return [...lines, line];
 }
+
+/** A path as a word of a command line; quoted if a shell would split or expand it. */
+export const shellWord = (path: string): string =>
+  /^[\p{L}\p{N}_@%+=:,./\\-]+$/u.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;

@@ -1,4 +1,6 @@
+import { existsSync } from 'node:fs';
 import { addDays, dayAt } from '../../base/days.ts';
+import { configError } from '../../base/errors.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import type { Place, PlaceOptions } from '../../targets/contract.ts';
@@ -9,7 +11,7 @@ import type { Context } from '../context.ts';
 import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
-import { tableLines, wrapped } from '../text-layout.ts';
+import { shellWord, tableLines, wrapped } from '../text-layout.ts';
 import { readReport } from './report.ts';
 
 const DAYS = 14;
@@ -65,13 +67,16 @@ export const command = defineCommand({
   examples: ['demo', 'demo mine.duckdb'],
   docsPage: 'getting-started.md',
   async run({ file }, context) {
+    const output = `${file.replace(/\.duckdb$/, '')}.html`;
+    if (existsSync(output) && !existsSync(file)) {
+      throw configError(`${output} is there already, and the demo writes its page there: name another file.`);
+    }
     const { columns, result: say } = context.terminal;
     const intro = `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`;
     for (const line of [...wrapped(intro, columns), '']) say(line);
     const place = { target: duckdb, path: file };
     const summary = await loadDemo(place, context);
     const config = readConfiguration({}, context);
-    const output = `${file.replace(/\.duckdb$/, '')}.html`;
     await writeNamedFile(output, await readReport(place, config, context), `the report ${output}`);
     const lines = [
       ...wrapped(describeSummary(summary, place), columns),
@@ -98,7 +103,10 @@ async function loadDemo(place: Place, context: Context): Promise<Summary> {
       on_gap: 'warn',
       user_profiles: true,
     };
-    const { summary, error } = await runSync({ place, config: readConfiguration(keys, context), days: {} }, context);
+    const { summary, error } = await runSync(
+      { place, config: readConfiguration(keys, context), daySelection: {} },
+      context,
+    );
     if (error !== undefined) throw error;
     return summary;
   } finally {
@@ -125,8 +133,8 @@ async function queryLines(file: string, options: PlaceOptions, columns: number):
 function nextSteps(file: string): string[] {
   return [
     'How to go on',
-    `  npx dfinery-elt demo${file === DEFAULT_FILE ? '' : ` ${file}`}   # again: only what is new`,
-    `  npx dfinery-elt verify duckdb ${file}   # rows against receipts`,
+    `  npx dfinery-elt demo${file === DEFAULT_FILE ? '' : ` ${shellWord(file)}`}   # again: only what is new`,
+    `  npx dfinery-elt verify duckdb ${shellWord(file)}   # rows against receipts`,
     '  npx dfinery-elt simulate   # the embedded service',
     '  npx dfinery-elt init   # your own service',
   ];

@@ -43,7 +43,7 @@ const OPTIONS = {
   }),
   ...underHeading(WHERE_HEADING, {
     purgeOnly: flag('Send no request to the service: purge the places alone'),
-    maxPeople: wholeNumber('Most people that a place may lose; default three for each ID, ten at least'),
+    maxPeople: wholeNumber('Most people that all places may lose; default three for each ID, ten at least'),
     allowShared: flag('Purge people whose rows or profile also carry other IDs'),
   }),
   ...underHeading('Plan and execution', {
@@ -77,12 +77,12 @@ export const command = defineCommand({
   docsPage: 'erasure.md',
   async run(values, context) {
     const keys = (Object.keys(OPTIONS) as Key[]).filter((key) => isGiven(values[key]));
-    const [subject, second] = keys.filter((key) => key in TASKS);
-    const task = TASKS[subject];
+    const [taskKey, second] = keys.filter((key) => key in TASKS);
+    const task = TASKS[taskKey];
     if (task === undefined || second !== undefined)
       throw configError(`It takes exactly one of ${Object.keys(TASKS).map(nameOf).join(', ')}.`);
-    const misplacedKey = keys.find((key) => key !== subject && !task.options.includes(key));
-    if (misplacedKey !== undefined) throw configError(`${nameOf(misplacedKey)} does not go with ${nameOf(subject)}.`);
+    const misplacedKey = keys.find((key) => key !== taskKey && !task.options.includes(key));
+    if (misplacedKey !== undefined) throw configError(`${nameOf(misplacedKey)} does not go with ${nameOf(taskKey)}.`);
     return await task.run(values, context);
   },
 });
@@ -120,10 +120,10 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     throw configError('--execute and --confirm HASH go together: run without both first, and look at the plan.');
   const isPurgeOnly = purgeOnly || suppressed;
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
-  const { importToken } = isPurgeOnly ? { importToken: undefined } : requireKeys(config, 'import_token');
+  const importToken = isPurgeOnly ? undefined : requireKeys(config, 'import_token').importToken;
   const settings = { ...config, onRejected: 'continue' as const, reason };
   return await withPeopleSearch(values, config, context, async (search) => {
-    const purgeSettings = purgeOf(values, search, config);
+    const purgeSettings = purgeSettingsOf(values, search, config);
     if (purgeSettings === undefined && isPurgeOnly)
       throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
@@ -141,7 +141,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
   });
 }
 
-function purgeOf(values: ForgetValues, search: PeopleSearch, config: CommandConfig): PurgeSettings | undefined {
+function purgeSettingsOf(values: ForgetValues, search: PeopleSearch, config: CommandConfig): PurgeSettings | undefined {
   if (search.places.length === 0) return undefined;
   const { suppressed, newList, maxPeople, allowShared } = values;
   const suppression = suppressionFileOf(requireKeys(config, 'suppression_key'));
@@ -164,13 +164,15 @@ function purgeOf(values: ForgetValues, search: PeopleSearch, config: CommandConf
 const NO_PLACES = 'The erasure has no places: rows that were loaded stay where they are.';
 
 function erasureResult(
-  { report: plan, failure }: ErasureResult,
+  erased: ErasureResult,
   purgeSettings: PurgeSettings | undefined,
   context: Context,
 ): CommandResult {
   const { logger } = context;
-  const report = { ...plan, warnings: [...(purgeSettings === undefined ? [NO_PLACES] : []), ...plan.warnings] };
-  for (const warning of report.warnings) logger.warn('forget.plan', warning);
+  const { failure } = erased;
+  const warnings = [...(purgeSettings === undefined ? [NO_PLACES] : []), ...erased.report.warnings];
+  const report = { ...erased.report, warnings };
+  for (const warning of warnings) logger.warn('forget.plan', warning);
   const isPlan = report.mode === 'plan';
   const lines = [...reportLines(report), ...(isPlan ? [`hash: ${report.hash}`] : [])];
   if (failure !== undefined) {
@@ -178,8 +180,10 @@ function erasureResult(
     log();
     return { result: { ...report, exit, error }, lines, exit };
   }
-  const sentence = `Nothing was deleted. To do exactly this, repeat the command with --execute --confirm ${report.hash}`;
-  if (isPlan) logger.warn('forget.confirm', sentence);
+  if (isPlan) {
+    const way = `repeat the command with --execute --confirm ${report.hash}`;
+    logger.warn('forget.confirm', `Nothing was deleted. To do exactly this, ${way}`);
+  }
   return { result: { ...report, exit: EXIT.done, error: null }, lines };
 }
 

@@ -19,8 +19,9 @@ import {
   requireKeys,
 } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { placeFrom, placeUsage } from '../place-arguments.ts';
+import { checkedPlace, placeUsage } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
+import { shellWord } from '../text-layout.ts';
 
 export const command = defineCommand({
   options: {},
@@ -98,7 +99,7 @@ function placeProblem(answer: string): string | undefined {
   if (place === '') return `wanted ${placeUsage(TARGETS)}`;
   if (hasCredentials(place)) return addressWithCredentials('the address').message;
   try {
-    placeFrom(target, place, TARGETS);
+    checkedPlace(target, place, TARGETS, '');
     return undefined;
   } catch (error) {
     return messageOf(error);
@@ -113,7 +114,7 @@ async function askErasure(prompts: Prompts) {
 }
 
 function nextSteps(path: string, isErasing: boolean): string[] {
-  const configOption = path === CONFIG_FILE ? '' : ` --config ${path}`;
+  const configOption = path === CONFIG_FILE ? '' : ` --config ${shellWord(path)}`;
   return [
     `${path} has all but the secrets. Each run takes those from its environment:`,
     '  export DFINERY_EXPORT_TOKEN=…   # or DFINERY_EXPORT_TOKEN_FILE=FILE',

@@ -1,4 +1,4 @@
-import { addDays, dayAt } from '../../base/days.ts';
+import { addDays, type Day, dayAt, startOf } from '../../base/days.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
@@ -6,24 +6,27 @@ import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { during } from '../progress.ts';
 
-const daysOfAge = wordOption(
-  'Age of the days that go, such as 760d',
-  'an age such as 760d, of 9999d at most',
-  (word) => (/^[1-9]\d{0,3}d$/.test(word) ? Number.parseInt(word, 10) : undefined),
+const age = wordOption(
+  'Age of the days that go: 25mo, 8w or 90d',
+  'an age such as 25mo, 8w or 90d, of four digits at most',
+  (word) => {
+    const [, amount, unit = ''] = /^([1-9]\d{0,3})(mo|w|d)$/.exec(word) ?? [];
+    return amount === undefined ? undefined : { amount: Number(amount), unit };
+  },
 );
 
 export const command = defineCommand({
   options: {
     ...placeArguments(STATEFUL_TARGETS),
-    olderThan: required(daysOfAge),
+    olderThan: required(age),
     execute: flag('Remove them; without it the plan is shown'),
   },
-  examples: ['prune duckdb events.duckdb --older-than 760d', 'prune delta events --older-than 760d --execute'],
+  examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   docsPage: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
     const { target, path } = place;
-    const before = addDays(dayAt(context.clock.now()), -olderThan);
+    const before = dayBefore(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance();
     const options = { ...placeOptions(config, context), execute };
     const work = () => maintenance.prune(path, before, options);
@@ -36,3 +39,12 @@ export const command = defineCommand({
     return { result, lines: [execute ? `Removed ${what} from ${path}.` : plan] };
   },
 });
+
+/** The day so many months (`mo`), weeks (`w`) or days before another; of a month that is too short its last day. */
+export function dayBefore(day: Day, { amount, unit }: { amount: number; unit: string }): Day {
+  if (unit !== 'mo') return addDays(day, -amount * (unit === 'w' ? 7 : 1));
+  const date = new Date(startOf(day));
+  date.setUTCMonth(date.getUTCMonth() - amount);
+  if (date.getUTCDate() !== Number(day.slice(8))) date.setUTCDate(0);
+  return dayAt(date.getTime());
+}

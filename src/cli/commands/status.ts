@@ -71,31 +71,24 @@ function lastRunOf({ lastRun }: PlaceState): Status['last_run'] {
 }
 
 function linesOf(status: Status): string[] {
-  const { place, days, rows, first_day, last_day, cursor, days_until_loss: daysLeft, last_run: run } = status;
-  const daysLine = (what: string, names: readonly string[]) =>
-    names.length === 0 ? [] : [`${what}: ${formatDays(names)}`];
+  const { place, days, rows, first_day, last_day, profiles, cursor, days_until_loss: daysLeft, last_run: run } = status;
   const span = first_day === null ? '' : ` from ${first_day} to ${last_day}`;
-  return [
+  const daysText = (what: string, names: readonly string[]) => names.length > 0 && `${what}: ${formatDays(names)}`;
+  const lines = [
     `${place}: ${formatCount(rows, 'row')} in ${formatCount(days, 'day')}${span}`,
-    ...(status.profiles === null
-      ? []
-      : [`User profiles: ${withSeparators(status.profiles.rows)}, as of ${timeText(status.profiles.as_of)} UTC`]),
+    profiles && `User profiles: ${withSeparators(profiles.rows)}, as of ${timeText(profiles.as_of)} UTC`,
     `Next sync begins at: ${cursor ?? 'the first day'}`,
-    ...(daysLeft === null
-      ? []
-      : [
-          daysLeft < 0
-            ? 'The service no longer exports that day'
-            : `Days until the service drops that day: ${daysLeft}`,
-        ]),
-    ...daysLine('Not over yet, read again', status.open_days),
-    ...daysLine('Lost at the service', status.gaps),
-    ...daysLine('Removed from the place', status.pruned_days),
-    ...daysLine('Loaded with other filters or columns', status.other_filters_days),
-    ...daysLine('Far fewer rows than usual', status.implausible_days),
+    daysLeft !== null && daysLeft < 0 && 'The service no longer exports that day',
+    daysLeft !== null && daysLeft >= 0 && `Days until the service drops that day: ${daysLeft}`,
+    daysText('Not over yet, read again', status.open_days),
+    daysText('Lost at the service', status.gaps),
+    daysText('Removed from the place', status.pruned_days),
+    daysText('Loaded with other filters or columns', status.other_filters_days),
+    daysText('Far fewer rows than usual', status.implausible_days),
     run === null
       ? 'Last run: none is recorded'
       : `Last run: ${timeText(run.ended)} UTC, exit ${run.exit}, ` +
         `${formatCount(run.rows, 'row')} in ${formatCount(run.days, 'day')}${run.cause === null ? '' : `: ${run.cause}`}`,
   ];
+  return lines.filter((line) => line !== false && line !== null);
 }

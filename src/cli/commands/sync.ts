@@ -20,7 +20,7 @@ export const command = defineCommand({
   async run(values, context) {
     const { config, place } = configuredPlace(values, TARGETS, context);
     if (values.dryRun) return await planSync(place, values, config, context);
-    const run = { place, config, days: values, maxWaitMs: values.maxWait, schemaFile: values.schema };
+    const run = { place, config, daySelection: values, maxWaitMs: values.maxWait, schemaFile: values.schema };
     const { summary, error } = await runSync(run, context);
     if (error === undefined || summary.days > 0) context.logger.info('run.summary', describeSummary(summary, place));
     if (error !== undefined) failureOf(error, context).log();

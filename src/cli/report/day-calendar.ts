@@ -75,7 +75,8 @@ function monthTable(month: string, days: readonly ReportedDay[]): Html {
 }
 
 function dayCell({ day, state, rows, daysLeft }: ReportedDay): Html {
-  const stateText = daysLeft === undefined ? state : `lost in ${formatCount(daysLeft, 'day')}`;
+  const lossText = daysLeft === 0 ? 'lost after today' : `lost in ${formatCount(daysLeft ?? 0, 'day')}`;
+  const stateText = daysLeft === undefined ? state : lossText;
   const description = rows === undefined ? stateText : `${stateText}, ${formatCount(rows, 'row')}`;
   const shown = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
   return html`<td class="${classOfState(state)}" title="${day}: ${description}"

@@ -21,7 +21,7 @@ export interface SyncRun {
   readonly place: Place;
   readonly config: CommandConfig;
   /** The days given on the command line, which take precedence over the configuration. */
-  readonly days: Pick<PlanInput, 'from' | 'to' | 'fullRefresh'>;
+  readonly daySelection: Pick<PlanInput, 'from' | 'to' | 'fullRefresh'>;
   readonly maxWaitMs?: number | undefined;
   /** File with a pinned schema. */
   readonly schemaFile?: string | undefined;
@@ -86,7 +86,7 @@ async function outcomeOf(work: () => Promise<RunOutcome>, context: Context): Pro
 /** Does the work of a run. */
 async function loadInto(
   sink: Sink | StreamSink,
-  { days, maxWaitMs }: SyncRun,
+  { daySelection, maxWaitMs }: SyncRun,
   config: CommandConfig & SourceConfig,
   context: Context,
 ): Promise<RunOutcome> {
@@ -97,7 +97,7 @@ async function loadInto(
   const suppression = suppressionOf(config);
   requireWholeList('The place', stateful?.state?.suppressionLength, suppression?.length);
   const { exportState, receipts } = stateful?.state?.events ?? {};
-  const plan = planRun({ ...days, settings: config, state: exportState, receipts, now: began });
+  const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
   let waitingUntil: number | undefined;
   const onWait = (until: number | undefined) => {
     waitingUntil = until;

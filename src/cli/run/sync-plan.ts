@@ -16,14 +16,19 @@ const MAX_LISTED_DAYS = 40;
 /** The documented limit of exports in an hour. */
 const EXPORTS_PER_HOUR = 100;
 
-/** Shows what a sync would do, without any call. A target that stores nothing is planned as a first run. */
-export async function planSync(place: Place, days: SyncRun['days'], configuration: CommandConfig, context: Context) {
+/** Shows what a sync would do, without a call to the service. A target that stores nothing is planned as a first run. */
+export async function planSync(
+  place: Place,
+  daySelection: SyncRun['daySelection'],
+  configuration: CommandConfig,
+  context: Context,
+) {
   const config = requireKeys(configuration, ...PLAN_KEYS);
   const target = STATEFUL_TARGETS.find((stateful) => stateful === place.target);
   const state = target && (await (await target.maintenance()).readState(place.path, placeOptions(config, context)));
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
-  const planned = planRun({ ...days, settings: config, state: exportState, receipts, now });
+  const planned = planRun({ ...daySelection, settings: config, state: exportState, receipts, now });
   const [snapshot] = state?.user_profiles?.receipts.values() ?? [];
   const loadsProfiles =
     config.userProfiles && target !== undefined && isSnapshotDue(snapshot, profileFingerprint(config), now);

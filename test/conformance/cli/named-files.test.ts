@@ -37,7 +37,7 @@ afterAll(async () => {
 const REPLACED = /events\.duckdb is a DuckDB database, which is not replaced: give another path, or remove it\.$/m;
 it.each([
   ['the page of a report', () => ['report', 'duckdb', database, '--output', database], REPLACED],
-  ['an Arrow stream', () => ['sync', 'arrow', database], /events\.duckdb is a place of duckdb: write duckdb /],
+  ['an Arrow stream', () => ['sync', 'arrow', database], /events\.duckdb is a place of duckdb: write sync duckdb /],
   ['an Arrow stream below it', () => ['sync', 'arrow', `${database}/`], /cannot be written \(ENOTDIR\)/],
 ] as const)('%s does not replace a database', async (_what, args, message) => {
   const { code, stderr } = await run(...args());

@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { dayBefore } from '../../../src/cli/commands/prune.ts';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
 
 let fixture: CliFixture;
@@ -50,10 +51,19 @@ describe('a place over its life', () => {
     const { stdout } = await fixture.run(['status', 'duckdb', fixture.file]);
     expect(stdout).toContain(`Removed from the place: ${daysBack(7)} to ${daysBack(6)}\n`);
     expect((await fixture.run(prune)).stdout).toMatch(/^Nothing to remove: /);
-    const ancient = await fixture.run(['prune', 'duckdb', fixture.file, '--older-than', '99999d']);
-    expect(ancient).toMatchObject({ code: 2, stderr: expect.stringContaining('wanted an age such as 760d') });
+    const ancient = await fixture.run(['prune', 'duckdb', fixture.file, '--older-than', '99999mo']);
+    expect(ancient).toMatchObject({ code: 2, stderr: expect.stringContaining('four digits at most') });
     expect((await fixture.run(['verify', 'duckdb', fixture.file])).code).toBe(0);
   });
+});
+
+it.each([
+  ['2026-03-31', 1, 'mo', '2026-02-28'],
+  ['2026-01-15', 25, 'mo', '2023-12-15'],
+  ['2026-03-01', 2, 'w', '2026-02-15'],
+  ['2026-03-01', 1, 'd', '2026-02-28'],
+] as const)('the day %s less %i %s is %s', (today, amount, unit, day) => {
+  expect(dayBefore(today, { amount, unit })).toBe(day);
 });
 
 it('a first run that fails leaves no file', async () => {

@@ -48,11 +48,11 @@ describe('a place of another target', () => {
       const { code, stderr } = await runHere([command, other, place, ...more], { env });
       expect([code, stderr]).toEqual([
         2,
-        expect.stringContaining(`${place} is a place of ${name}: write ${name} ${place}.`),
+        expect.stringContaining(`${place} is a place of ${name}: write ${command} ${name} ${place}.`),
       ]);
     }
     const forget = ['forget', '--id', 'x', '--in', other, place, '--by-column', 'x', '--purge-only'];
-    expect((await runHere(forget, { env })).stderr).toContain(`write ${name} ${place}.`);
+    expect((await runHere(forget, { env })).stderr).toContain(`write --in ${name} ${place}.`);
   });
 });
 
@@ -77,4 +77,12 @@ describe('a location that does not exist or is of another kind', () => {
     expect(stderr).toContain(` ${file} cannot be written (ENOTDIR): a part of its path is no folder, give another`);
     expect(readFileSync(file, 'utf8')).toBe('notes');
   });
+});
+
+it('demo replaces no page that it did not write', async () => {
+  const path = join(folder, 'mine.html');
+  writeFileSync(path, 'mine');
+  const { code, stderr } = await runHere(['demo', join(folder, 'mine.duckdb')]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining('mine.html is there already')]);
+  expect([readFileSync(path, 'utf8'), existsSync(join(folder, 'mine.duckdb'))]).toEqual(['mine', false]);
 });

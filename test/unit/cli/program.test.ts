@@ -18,9 +18,10 @@ describe('the command line', () => {
     ['models parquet x', 'parquet is not possible here: write duckdb FILE.'],
     [
       'sync',
-      'TARGET PLACE is missing: write duckdb FILE or parquet DIR or delta DIR or delta s3://BUCKET/PREFIX or arrow FILE or arrow -, or set',
+      'TARGET PLACE is missing: write sync duckdb FILE or parquet DIR or delta DIR or delta s3://BUCKET/PREFIX or arrow FILE or arrow -, or set',
     ],
-    ['sync t0ken', 'TARGET PLACE is missing: write duckdb FILE or'],
+    ['sync t0ken', 'TARGET PLACE is missing: write sync duckdb FILE or'],
+    ['sync events.duckdb', 'TARGET is missing: write sync duckdb events.duckdb.'],
     ['verify duckdb x t0ken', 'there is a word too many. See dfinery-elt verify --help.'],
     ['sync duckdb x --form 2026-01-01', 'there is no option --form: did you mean --from?'],
     ['sync duckdb x --colour', 'there is no option --colour. See dfinery-elt sync --help.'],

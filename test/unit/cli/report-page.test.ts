@@ -37,6 +37,11 @@ describe('the page of a target', () => {
     expect(stateOf('2026-02-09')).toEqual(['not-there-yet', 'not there yet']);
   });
 
+  it('says of a day that today can be exported for the last time that it is lost after today', async () => {
+    const page = await reportPage(exampleReport(), { ...OPTIONS, historyDays: OPTIONS.historyDays - 4 });
+    expect(page).toContain('class="lost-soon" title="2026-01-15: lost after today"');
+  });
+
   it('shows a day that is not over as read so far, each day under its weekday, each state in a colour', async () => {
     const report = exampleReport();
     const open = { ...receiptOf('2026-02-10'), is_over: false };

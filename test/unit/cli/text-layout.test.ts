@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { tableLines, widthOf, wrapped } from '../../../src/cli/text-layout.ts';
+import { shellWord, tableLines, widthOf, wrapped } from '../../../src/cli/text-layout.ts';
 
 describe('tables in a terminal', () => {
   it('counts the columns of a character as a terminal does', () => {
@@ -27,4 +27,9 @@ describe('tables in a terminal', () => {
     expect(tableLines(['x'], [['a\nb']])[2]).toBe('  a\\u000ab');
     expect(tableLines(['x'], [['a'.repeat(41)]])[2]).toBe(`  ${'a'.repeat(39)}…`);
   });
+});
+
+it('quotes a path that a shell would split or expand', () => {
+  const words = ['한글/dfinery.json', 'my place.duckdb', "it's", '$HOME', ''].map(shellWord);
+  expect(words).toEqual(['한글/dfinery.json', "'my place.duckdb'", "'it'\\''s'", "'$HOME'", "''"]);
 });
