@@ -45,7 +45,7 @@ function filesTarget(
 
 const parquet = filesTarget(
   { name: 'parquet', placeForms: ['DIR'], isAt: (path) => existsSync(join(path, STATE_FILE)) },
-  async () => (await import('./files/parquet/folder-log.ts')).PARQUET,
+  async () => (await import('./files/parquet/folder-manifest.ts')).PARQUET,
 );
 const delta = filesTarget(
   {

@@ -25,7 +25,7 @@ export class BatchFiles {
     this.#place = place;
     this.#planned = planned;
     this.#changedAt = changedAt;
-    const stored = place.log.version?.files.filter(({ table }) => table === planned.table.name) ?? [];
+    const stored = place.manifest.version?.files.filter(({ table }) => table === planned.table.name) ?? [];
     this.#storedFiles = new Map(stored.map((file) => [file.day, file]));
   }
 
@@ -51,7 +51,7 @@ export class BatchFiles {
   /** Writes the file of one day; undefined if it has no row. */
   async #writeDay(plannedDay: PlannedDay): Promise<NewFile | undefined> {
     const { engine, localFiles } = this.#place;
-    const { isUniform, columnsOf } = localFiles.layout;
+    const { hasAllColumns, columnsOf } = localFiles.layout;
     const { columns, table, timezone = null } = this.#planned;
     const receipt = this.#receiptOf(plannedDay, downloadedRows([plannedDay]));
     // The file of a snapshot says all of its table: it may be newer than what the place says.
@@ -61,7 +61,7 @@ export class BatchFiles {
     let file: NewFile | undefined;
     await withTypedRows(engine, { ...this.#planned, days: [plannedDay] }, async (typed) => {
       const filled = new Set(typed.columns.map(({ name }) => name));
-      const isInFile = ({ name, group }: PlannedColumn) => isUniform || group === 'system' || filled.has(name);
+      const isInFile = ({ name, group }: PlannedColumn) => hasAllColumns || group === 'system' || filled.has(name);
       const ownColumns = [...columnsOf({ columns: [], timezone })].map(([name, type]) => ({ name, type }));
       const query = selectRowsSql(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
       file = await localFiles.write(table.name, { query, receipt, snapshot });

@@ -16,7 +16,7 @@ export type ColumnTypes = ReadonlyMap<string, DuckDbType>;
 /** Where the files of a format are, and which columns they have. */
 export interface FileLayout {
   /** True if all files have all columns, in the same order; else a file lacks columns without a value. */
-  readonly isUniform: boolean;
+  readonly hasAllColumns: boolean;
   /** The path of a new file, from the root of the storage. */
   newPath(day: Day, table: Table['name']): string;
   /** All columns that a file can have, in their order, with their types. */

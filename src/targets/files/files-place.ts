@@ -12,7 +12,7 @@ import { RunFolder } from '../../fs/run-folder.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
 import { PARTITION_COLUMN } from './file-layout.ts';
-import type { FilesFormat, FilesLog, FilesOptions, OpenMode } from './format.ts';
+import type { FilesFormat, FilesOptions, Manifest, OpenMode } from './format.ts';
 import { LocalFiles } from './local-files.ts';
 import type { LiveFile, PlaceVersion, PlannedCommit } from './place-version.ts';
 import { countRowsOfFile, readParquetSql } from './read-parquet.ts';
@@ -23,25 +23,25 @@ const COPY_CONCURRENCY = 4;
 const READ_PAUSES = [0, 0, 0, 0];
 
 /** The column with the path of a row's file. */
-const FILE = '_dfinery_file';
+const FILE_COLUMN = '_dfinery_file';
 
-/** An open place: its log, its files, and what can be read from these. */
+/** An open place: its manifest, its files, and what can be read from these. */
 export class FilesPlace {
   readonly localFiles: LocalFiles;
-  readonly log: FilesLog;
+  readonly manifest: Manifest;
   readonly #options: FilesOptions;
   readonly #run: RunFolder;
 
-  private constructor(options: FilesOptions, localFiles: LocalFiles, log: FilesLog, run: RunFolder) {
+  private constructor(options: FilesOptions, localFiles: LocalFiles, manifest: Manifest, run: RunFolder) {
     this.localFiles = localFiles;
-    this.log = log;
+    this.manifest = manifest;
     this.#options = options;
     this.#run = run;
   }
 
   /** Opens a place, and reads its latest version. Throws UserError. */
   static async open(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<FilesPlace> {
-    const storage = await format.storageOf(options);
+    const storage = await format.openStorage(options);
     const { workFolder } = storage;
     let run: RunFolder | undefined;
     let engine: Engine | undefined;
@@ -59,9 +59,9 @@ export class FilesPlace {
       // Files are replaced under their names.
       await engine.run('SET enable_external_file_cache = false');
       const localFiles = new LocalFiles(format, storage, engine, run.path);
-      const log = format.logOf(localFiles, options, mode);
-      await log.read();
-      return new FilesPlace(options, localFiles, log, run);
+      const manifest = format.manifestOf(localFiles, options, mode);
+      await manifest.read();
+      return new FilesPlace(options, localFiles, manifest, run);
     } catch (error) {
       await engine?.close();
       storage.close();
@@ -86,14 +86,14 @@ export class FilesPlace {
 
   /** The latest version. Throws UserError if nothing was loaded yet. */
   get version(): PlaceVersion {
-    const { version } = this.log;
+    const { version } = this.manifest;
     if (version === undefined) throw noTableError(this.address);
     return version;
   }
 
   /** Names the damaged files of the version. */
   warnOfDamage(): void {
-    for (const message of this.log.damageWarnings) {
+    for (const message of this.manifest.damageWarnings) {
       this.#options.logger.warn('files.damaged', `${this.address}: ${message}`);
     }
   }
@@ -114,8 +114,8 @@ export class FilesPlace {
       return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
     });
     // Not as a Hive partition: a folder above may be named like one, too.
-    const day = `CAST(regexp_extract(${FILE}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
-    const from = readParquetSql(paths, `hive_partitioning = false, filename = ${literal(FILE)}`);
+    const day = `CAST(regexp_extract(${FILE_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
+    const from = readParquetSql(paths, `hive_partitioning = false, filename = ${literal(FILE_COLUMN)}`);
     return `(SELECT ${[...(table === 'events' ? [day] : []), ...values].join(', ')} FROM ${from})`;
   }
 
@@ -129,9 +129,9 @@ export class FilesPlace {
     return counted;
   }
 
-  /** As `commit` of the log; it fails once another run took this one for dead. */
+  /** As `commit` of the manifest; it fails once another run took this one for dead. */
   commit<T>(plan: () => Promise<PlannedCommit<T>>): Promise<T> {
-    return this.log.commit(async () => {
+    return this.manifest.commit(async () => {
       const planned = await plan();
       this.#run.checkHeld();
       return planned;
@@ -183,8 +183,8 @@ export function readPlace<T>(
       const [outcome] = await Promise.allSettled([work(place)]);
       signal?.throwIfAborted();
       const isDone = outcome.status === 'fulfilled' && isConsistent(outcome.value);
-      if (isDone && !place.log.hasReplacedFiles?.()) return outcome;
-      const isChanged = await place.log.read();
+      if (isDone && !place.manifest.hasReplacedFiles?.()) return outcome;
+      const isChanged = await place.manifest.read();
       return isChanged ? undefined : outcome;
     });
     if (read?.status === 'fulfilled') return read.value;

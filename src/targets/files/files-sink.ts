@@ -19,7 +19,7 @@ type SinkOptions = OpenOptions & { readonly address: string };
 export function openFilesSink(format: FilesFormat, options: SinkOptions): Promise<Sink> {
   return withUserErrors(options, async () => {
     const place = await FilesPlace.open(format, options, 'load');
-    const stored = place.log.version?.state.events;
+    const stored = place.manifest.version?.state.events;
     if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
       return new FilesSink(place, { ...options, columnName: format.columnName });
     }
@@ -43,7 +43,7 @@ class FilesSink implements Sink {
   }
 
   get state(): PlaceState | undefined {
-    return this.#place.log.version?.state;
+    return this.#place.manifest.version?.state;
   }
 
   async commit(batch: readonly CheckedDay[], progress: RunProgress, table: Table = EVENTS): Promise<Commit> {
@@ -59,7 +59,7 @@ class FilesSink implements Sink {
   recordRun(run: RunRecord): Promise<void> {
     // A run that a signal has ended is recorded, too.
     this.#place.engine.ignoreAborts();
-    return withUserErrors(this.#options, () => this.#place.log.recordRun(run));
+    return withUserErrors(this.#options, () => this.#place.manifest.recordRun(run));
   }
 
   async close(): Promise<void> {
@@ -67,7 +67,7 @@ class FilesSink implements Sink {
     try {
       if (this.state !== undefined && !signal.aborted) {
         this.#place.warnOfDamage();
-        await this.#place.log.tidy?.();
+        await this.#place.manifest.tidy?.();
       }
     } catch (error) {
       const message = `${address}: old files could not be removed; the next run tries again.`;

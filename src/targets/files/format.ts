@@ -1,5 +1,5 @@
 // This folder: the targets `parquet` and `delta`: a table `events` of one Parquet file a day, over a storage. A format
-// adds how a place is opened, and a log. The log says which files are live, and makes changes visible. `files-place.ts`
+// adds how a storage is opened, and a manifest. This says which files are live, and makes changes visible. `files-place.ts`
 // is an open place; `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it, for both formats.
 
 import { configError, type UserError } from '../../base/errors.ts';
@@ -13,7 +13,7 @@ import type { LocalFiles } from './local-files.ts';
 import type { PlaceVersion, PlannedCommit } from './place-version.ts';
 
 /** Which files are live, and how a change becomes visible. All methods throw UserError. */
-export interface FilesLog {
+export interface Manifest {
   /** The version that was read or committed last; undefined before the first commit. */
   readonly version: PlaceVersion | undefined;
   /** Of the version: a sentence about each table with files that are damaged, or older than their receipts. */
@@ -50,12 +50,12 @@ export interface FilesLog {
 
 /** One kind of place with Parquet files. */
 export interface FilesFormat extends FileLayout {
-  storageOf(options: FilesOptions): Promise<Storage>;
+  openStorage(options: FilesOptions): Promise<Storage>;
   /** True if the place may have been loaded. */
   isLoaded(storage: Storage): Promise<boolean>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeign(storage: Storage): Promise<void>;
-  logOf(localFiles: LocalFiles, options: FilesOptions, mode: OpenMode): FilesLog;
+  manifestOf(localFiles: LocalFiles, options: FilesOptions, mode: OpenMode): Manifest;
   /** Derives the name of a column from that in the export. */
   columnName(source: string): string;
 }

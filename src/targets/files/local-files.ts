@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { identifier } from '../../base/sql.ts';
 import type { DuckDbType } from '../../cells/types/codec.ts';
@@ -6,6 +7,7 @@ import { COLUMN_TYPES, type ColumnType, codecOf, widenSql } from '../../cells/ty
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { castToColumnSql } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
@@ -17,8 +19,13 @@ import {
   type TableColumns,
 } from './file-layout.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
-import { fetchColumns, readParquetSql } from './read-parquet.ts';
+import { columnRanges, readParquetSql } from './read-parquet.ts';
 import { type FileContent, writeParquet } from './write-parquet.ts';
+
+/** Bytes of the end of a file that are read first. They hold most footers, and a small file as a whole. */
+const TAIL_BYTES = 64 * 1024;
+/** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
+const MARK_BYTES = 8;
 
 /** The files of a place on this machine: fetched, and written for a commit. */
 export class LocalFiles {
@@ -46,9 +53,42 @@ export class LocalFiles {
     return local;
   }
 
-  /** A local file of which only `columns` may be read: `fetchColumns`. */
-  async fetchColumns(file: LiveFile, columns: readonly string[]): Promise<string> {
-    return this.#copies.get(file.path) ?? fetchColumns(this, file, columns, this.#freePath());
+  /**
+   * A local file of which only `columns` may be read. On a disk it is the stored file itself. From a bucket it is a copy
+   * of the same size. Only the footer and the bytes from the first of these columns to the last are downloaded; the rest
+   * is empty.
+   */
+  async fetchColumns({ path, bytes }: LiveFile, columns: readonly string[]): Promise<string> {
+    const { storage, engine } = this;
+    const fetched = this.#copies.get(path);
+    if (fetched !== undefined) return fetched;
+    const copy = this.#freePath();
+    if (storage.readRange === undefined) return storage.localFile(path, copy);
+    const readRange = storage.readRange.bind(storage);
+    const file = await open(copy, 'wx', PRIVATE_FILE_MODE);
+    const read = async (from: number, to: number): Promise<Buffer> => {
+      const part = await readRange(path, from, to);
+      // A disk that is nearly full takes a part of a write and reports no error.
+      for (let done = 0; done < part.length; ) {
+        done += (await file.write(part, done, part.length - done, from + done)).bytesWritten;
+      }
+      return part;
+    };
+    try {
+      await file.truncate(bytes);
+      const tailFrom = Math.max(0, bytes - TAIL_BYTES);
+      const tail = await read(tailFrom, bytes);
+      // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
+      const footerBytes = tail.length < MARK_BYTES ? 0 : tail.readUInt32LE(tail.length - MARK_BYTES);
+      const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
+      if (footerFrom < tailFrom) await read(footerFrom, tailFrom);
+      for (const { from, until } of await columnRanges(engine, copy, columns)) {
+        if (from < tailFrom) await read(from, Math.min(until, tailFrom));
+      }
+      return copy;
+    } finally {
+      await file.close();
+    }
   }
 
   /** Writes a query into a local file, which the next commit may store. */
@@ -68,12 +108,12 @@ export class LocalFiles {
     if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
     if (receipt.rows_stored === 0) return undefined;
     const local = await this.fetch(file);
-    const { isUniform, columnsOf } = this.layout;
-    const columns = [...columnsOf(table).keys()].filter((name) => isUniform || file.columns.has(name));
+    const { hasAllColumns, columnsOf } = this.layout;
+    const columns = [...columnsOf(table).keys()].filter((name) => hasAllColumns || file.columns.has(name));
     // The condition may be about a column that the file lacks.
-    const conformed = conformedSql(local, file.columns, table);
+    const rowsSql = tableRowsSql(local, file.columns, table);
     const names = columns.map(identifier).join(', ');
-    const query = `SELECT ${names} FROM (${conformed}) WHERE NOT ${leavingSql}`;
+    const query = `SELECT ${names} FROM (${rowsSql}) WHERE NOT ${leavingSql}`;
     const snapshot = file.table === USER_PROFILES.name ? table : undefined;
     const written = await this.write(file.table, { query, receipt, snapshot });
     if (written.rows === receipt.rows_stored) return written;
@@ -81,13 +121,16 @@ export class LocalFiles {
   }
 
   /** Writes those files of days anew, one after the other, that have other columns after a change, or other types. */
-  async *conform(files: readonly LiveFile[], { state, files: changes }: PlaceChange): AsyncGenerator<FileChange> {
+  async *rewriteOutdated(
+    files: readonly LiveFile[],
+    { state, files: changes }: PlaceChange,
+  ): AsyncGenerator<FileChange> {
     const types = this.layout.columnsOf(state.events);
     for (const file of files) {
       const { table, day, columns } = file;
       const isReplaced = changes.some((change) => change.table === table && change.day === day);
       if (isReplaced || table !== EVENTS.name) continue;
-      const isComplete = !this.layout.isUniform || columns.size === types.size;
+      const isComplete = !this.layout.hasAllColumns || columns.size === types.size;
       if (isComplete && [...columns].every(([name, type]) => types.get(name) === type)) continue;
       yield { table, day, file: await this.rewrite(file, state) };
     }
@@ -101,12 +144,12 @@ export class LocalFiles {
 
 /**
  * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier type.
- * A column that the file lacks is NULL. `inFile`: the columns in the file.
+ * A column that the file lacks is NULL. `fileColumns`: the columns in the file.
  */
-function conformedSql(path: string, inFile: ColumnTypes, { columns, timezone }: TableColumns): string {
+function tableRowsSql(path: string, fileColumns: ColumnTypes, { columns, timezone }: TableColumns): string {
   const zone = zoneOf(timezone);
   const ownColumns = parquetColumns({ columns: [], timezone }).keys();
-  const stored = new Map([...inFile].map(([name, type]) => [name, columnTypeOf(type, zone)]));
+  const stored = new Map([...fileColumns].map(([name, type]) => [name, columnTypeOf(type, zone)]));
   const values = typedColumns(columns).map(({ name, type }) => {
     const before = stored.get(name);
     const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
@@ -116,5 +159,5 @@ function conformedSql(path: string, inFile: ColumnTypes, { columns, timezone }: 
 }
 
 /** The type of a column by its type in a file. */
-const columnTypeOf = (inFile: DuckDbType, zone: Zone | undefined): ColumnType | undefined =>
-  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdb === inFile);
+const columnTypeOf = (fileType: DuckDbType, zone: Zone | undefined): ColumnType | undefined =>
+  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdb === fileType);

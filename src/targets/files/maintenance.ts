@@ -13,7 +13,8 @@ import { bytesIn, type LiveFile, type PlaceChange } from './place-version.ts';
 import { hashFile } from './read-parquet.ts';
 
 export const maintenanceOf = (format: FilesFormat): Maintenance => ({
-  readState: (address, options) => readPlace(format, { ...options, address }, async ({ log }) => log.version?.state),
+  readState: (address, options) =>
+    readPlace(format, { ...options, address }, async ({ manifest }) => manifest.version?.state),
   verify: (address, options) =>
     readPlace(
       format,
@@ -25,11 +26,11 @@ export const maintenanceOf = (format: FilesFormat): Maintenance => ({
   prune: (address, before, options) => prune(format, { ...options, address }, before, options.execute),
 });
 
-/** Compares every file with the log. If all are whole, it compares the rows with the receipts. */
+/** Compares every file with the manifest. If all are whole, it compares the rows with the receipts. */
 async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<VerifyResult> {
   const { engine, version } = place;
   const { state } = version;
-  const differences = (await place.log.check?.()) ?? [];
+  const differences = (await place.manifest.check?.()) ?? [];
   for (const file of version.files) {
     signal?.throwIfAborted();
     differences.push(...(await checkFile(place, file)));

@@ -57,7 +57,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const { people } = await place.engine.transaction(() => findRemoval(place, query));
-    return { people, foreign: await place.log.foreignFiles() };
+    return { people, foreign: await place.manifest.foreignFiles() };
   });
 }
 
@@ -81,7 +81,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
     const rowsRemoved = people.rowCount + people.suppressedOthers.rowCount;
     const unerased = await eraseBytes(place, options.signal);
     const { inUse, unswept } = await sweepRuns(place);
-    const damaged = place.log.damageWarnings.map((message) => `They may hold the people: ${message}`);
+    const damaged = place.manifest.damageWarnings.map((message) => `They may hold the people: ${message}`);
     const unreached = [...unerased, ...damaged, ...unswept];
     return { suppressionLength, rowsRemoved, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
   });
@@ -90,7 +90,7 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
 async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
   try {
-    await place.log.erase?.();
+    await place.manifest.erase?.();
     return [];
   } catch (thrown) {
     signal?.throwIfAborted();

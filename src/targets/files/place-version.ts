@@ -21,10 +21,10 @@ export interface LiveFile {
 /** DuckDB's statistics of a column of a file that it wrote. */
 export interface ColumnStatistics {
   /** Rows without a value. */
-  readonly nulls: number;
-  /** The least value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null if it is not known. */
-  readonly least: string | null;
-  readonly greatest: string | null;
+  readonly nullCount: number;
+  /** The smallest value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null if it is not known. */
+  readonly min: string | null;
+  readonly max: string | null;
 }
 
 /** A file that is completely written on this machine, and not part of the table yet. */

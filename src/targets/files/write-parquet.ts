@@ -47,8 +47,8 @@ export async function writeParquet(
   ];
   const [row] = await engine.rows(`COPY (${query}) TO ${literal(path)} (${options.join(', ')})`);
   const { statistics, lists } = statisticsOf(row);
-  for (const [name, nulls] of await countAbsent(engine, path, lists)) {
-    statistics.set(name, { nulls, least: null, greatest: null });
+  for (const [name, nullCount] of await countNullLists(engine, path, lists)) {
+    statistics.set(name, { nullCount, min: null, max: null });
   }
   const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
   const columns = await readColumnTypes(engine, path);
@@ -56,7 +56,7 @@ export async function writeParquet(
 }
 
 /** A column in DuckDB's statistics: its name in double quotes, and for a list the name of its elements. */
-const COLUMN = /^"((?:[^"]|"")*)"(\."element")?$/;
+const COLUMN_KEY = /^"((?:[^"]|"")*)"(\."element")?$/;
 
 type Entries<V> = readonly { readonly key: string; readonly value: V }[];
 
@@ -64,21 +64,21 @@ function statisticsOf(row: ResultRow) {
   const statistics = new Map<string, ColumnStatistics>();
   const lists: string[] = [];
   for (const { key, value } of row.column_statistics as Entries<Entries<string>>) {
-    const [, quoted = '', element] = COLUMN.exec(key) ?? [];
+    const [, quoted = '', element] = COLUMN_KEY.exec(key) ?? [];
     const name = quoted.replaceAll('""', '"');
     const values = new Map(value.map((entry) => [entry.key, entry.value]));
     if (element !== undefined) lists.push(name);
     statistics.set(name, {
-      nulls: Number(values.get('null_count')),
-      least: values.get('min') ?? null,
-      greatest: values.get('max') ?? null,
+      nullCount: Number(values.get('null_count')),
+      min: values.get('min') ?? null,
+      max: values.get('max') ?? null,
     });
   }
   return { statistics, lists };
 }
 
 /** Counts rows without a list: of a list, DuckDB's statistics are those of its elements. */
-async function countAbsent(engine: Engine, path: string, lists: readonly string[]): Promise<[string, number][]> {
+async function countNullLists(engine: Engine, path: string, lists: readonly string[]): Promise<[string, number][]> {
   if (lists.length === 0) return [];
   const counts = lists.map((name, i) => `count(*) - count(${identifier(name)}) AS n${i}`);
   const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${readParquetSql([path])}`);

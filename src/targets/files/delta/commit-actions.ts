@@ -148,23 +148,23 @@ const removeOf = (add: Add, timestamp: number): Action => ({
 });
 
 /**
- * The number of rows, and for each column those without a value. Only system datetimes have least and greatest values.
+ * The number of rows, and for each column those without a value. Only system datetimes have a minimum and a maximum.
  * Those of any other column would keep a person's value in the log.
  */
 function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
   const datetimeColumns = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');
-  const rangeOf = (which: 'least' | 'greatest') =>
+  const rangeOf = (which: 'min' | 'max') =>
     Object.fromEntries(
       datetimeColumns.flatMap(({ name }) => {
         const text = instant(statistics.get(name)?.[which] ?? '', timezone === null ? '' : 'Z');
         return text === undefined ? [] : [[name, text]];
       }),
     );
-  const nullCount = Object.fromEntries([...statistics].map(([name, { nulls }]) => [name, nulls]));
+  const nullCount = Object.fromEntries([...statistics].map(([name, column]) => [name, column.nullCount]));
   return JSON.stringify({
     numRecords: rows,
-    minValues: rangeOf('least'),
-    maxValues: rangeOf('greatest'),
+    minValues: rangeOf('min'),
+    maxValues: rangeOf('max'),
     nullCount,
   });
 }

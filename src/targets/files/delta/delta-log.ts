@@ -11,7 +11,7 @@ import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/
 import { newState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { dayFolder } from '../file-layout.ts';
-import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
+import { type FilesFormat, type FilesOptions, foreignError, type Manifest, type OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
 import type { NewFile, PlaceChange, PlaceVersion, PlannedCommit } from '../place-version.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
@@ -25,16 +25,16 @@ const STORE_CONCURRENCY = 4;
 const LAST_RUN = `${OWN_FOLDER}/last-run.json`;
 
 export const DELTA: FilesFormat = {
-  isUniform: false,
+  hasAllColumns: false,
   columnName: readableName,
   columnsOf: deltaColumns,
   newPath: (day, table) => `${table === EVENTS.name ? dayFolder(day) : table}/part-${randomUUID()}.parquet`,
-  storageOf: (options) => openStorage(options.address, options),
+  openStorage: (options) => openStorage(options.address, options),
   // A first load may have stored profiles alone.
   isLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
   refuseForeign: (storage) => refuseOthersFiles(storage, EVENTS.name),
-  logOf: (localFiles, options, mode) => new DeltaLog(localFiles, options, mode),
+  manifestOf: (localFiles, options, mode) => new DeltaLog(localFiles, options, mode),
 };
 
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
@@ -51,7 +51,7 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
 }
 
 /** The logs of both tables of a place as one. */
-class DeltaLog implements FilesLog {
+class DeltaLog implements Manifest {
   /** A commit is one step. */
   readonly damageWarnings = [];
   readonly #localFiles: LocalFiles;
@@ -140,7 +140,7 @@ class DeltaLog implements FilesLog {
     const profileFiles = change.files.filter(({ table }) => table === USER_PROFILES.name);
     const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
     // Other files get the types that columns have now.
-    for await (const file of this.#localFiles.conform(this.version?.files ?? [], change)) eventFiles.push(file);
+    for await (const file of this.#localFiles.rewriteOutdated(this.version?.files ?? [], change)) eventFiles.push(file);
 
     const changesProfiles =
       profiles !== undefined && profilesState !== undefined && (kind === 'purge' || profileFiles.length > 0);

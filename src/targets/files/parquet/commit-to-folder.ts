@@ -7,10 +7,10 @@ import { EVENTS } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import {
+  type FileEntry,
   type FolderFile,
   filePath,
   PROFILES_FILE,
-  type RecordedFile,
   STATE_FILE,
   serializeFolderState,
 } from './folder-state.ts';
@@ -35,21 +35,21 @@ export async function commitToFolder(
   const { storage } = localFiles;
   const fullPath = (path: string) => join(storage.address, path);
 
-  /** Stores a version unless `_dfinery.json` has it. It keeps what is recorded of damaged files. */
+  /** Stores a version unless `_dfinery.json` has it. It keeps what the file says of damaged files. */
   async function store(version: FolderVersion): Promise<FolderVersion> {
-    const { recorded, damagedPaths } = version;
-    const files = new Map<string, RecordedFile>(version.files.map((file) => [file.path, file]));
+    const { stateFile, damagedPaths } = version;
+    const entries = new Map<string, FileEntry>(version.files.map((file) => [file.path, file]));
     for (const path of damagedPaths) {
-      const file = recorded.files.get(path);
-      if (file !== undefined) files.set(path, { ...file, columns: undefined });
+      const entry = stateFile.files.get(path);
+      if (entry !== undefined) entries.set(path, { ...entry, columns: undefined });
     }
-    const recordedProfiles = damagedPaths.has(PROFILES_FILE) ? recorded.state.user_profiles : undefined;
-    const state = { ...version.state, user_profiles: version.state.user_profiles ?? recordedProfiles };
-    const text = serializeFolderState({ state, files });
-    if (text === recorded.text) return version;
+    const damagedProfiles = damagedPaths.has(PROFILES_FILE) ? stateFile.state.user_profiles : undefined;
+    const state = { ...version.state, user_profiles: version.state.user_profiles ?? damagedProfiles };
+    const text = serializeFolderState({ state, files: entries });
+    if (text === stateFile.text) return version;
     checkHeld();
     await storage.write(STATE_FILE, text);
-    return { ...version, recorded: { state, files, text } };
+    return { ...version, stateFile: { state, files: entries, text } };
   }
 
   /** Moves a new file into its place. */
@@ -69,7 +69,7 @@ export async function commitToFolder(
   }
 
   // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-  const announcedVersion = await store({ ...before, state: announcedState(before.state, change) });
+  const interimVersion = await store({ ...before, state: interimState(before.state, change) });
   const files = new Map(before.files.map((file) => [file.path, file]));
   const damagedPaths = new Set(before.damagedPaths);
   const replace = async ({ day, table, file }: FileChange) => {
@@ -81,11 +81,11 @@ export async function commitToFolder(
     else files.set(path, await put(file));
   };
   // 2. The other files get the new columns.
-  for await (const rewritten of localFiles.conform(before.files, change)) await replace(rewritten);
+  for await (const rewritten of localFiles.rewriteOutdated(before.files, change)) await replace(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
   for (const fileChange of change.files) await replace(fileChange);
   // 4. The state says what is there now.
-  return store({ ...announcedVersion, state: change.state, files: [...files.values()], damagedPaths });
+  return store({ ...interimVersion, state: change.state, files: [...files.values()], damagedPaths });
 }
 
 /**
@@ -93,7 +93,7 @@ export async function commitToFolder(
  * hold hashes, the receipts of days without a new file, and the length of the suppression list. So a day whose file is
  * gone has no rows by its receipt.
  */
-function announcedState(before: PlaceState, { state: after, files }: PlaceChange): PlaceState {
+function interimState(before: PlaceState, { state: after, files }: PlaceChange): PlaceState {
   const { columns, timezone, exportState: { hashed } = {} } = after.events;
   const { exportState } = before.events;
   const newPaths = new Set(files.flatMap(({ file }) => file?.path ?? []));

@@ -39,8 +39,8 @@ export interface FolderFile extends LiveFile {
   readonly writtenAt: string;
 }
 
-/** A file as the state has it. */
-export interface RecordedFile extends Omit<FolderFile, 'columns'> {
+/** What the state file says of one file. */
+export interface FileEntry extends Omit<FolderFile, 'columns'> {
   /** Undefined if they are not those of the table in the state: the file says which it has. */
   readonly columns: ColumnTypes | undefined;
 }
@@ -49,7 +49,7 @@ export interface RecordedFile extends Omit<FolderFile, 'columns'> {
 export interface FolderState {
   readonly state: PlaceState;
   /** By path. */
-  readonly files: ReadonlyMap<string, RecordedFile>;
+  readonly files: ReadonlyMap<string, FileEntry>;
 }
 
 interface FileJson extends Pick<FolderFile, 'table' | 'day' | 'rows' | 'bytes' | 'modified' | 'sha256'> {
@@ -78,7 +78,7 @@ const isSameColumns = (columns?: ColumnTypes, others?: ColumnTypes): boolean =>
 /** The text of `_dfinery.json`. */
 export function serializeFolderState({ state, files }: FolderState): string {
   const tableColumns = columnsOfTables(state);
-  const recorded = [...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file);
+  const entries = [...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file);
   const stored: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
@@ -86,7 +86,7 @@ export function serializeFolderState({ state, files }: FolderState): string {
     last_run: state.lastRun,
     events: tableToJson(state.events),
     user_profiles: state.user_profiles && tableToJson(state.user_profiles),
-    files: recorded.map(({ table, day, rows, bytes, modified, sha256, writtenAt, columns }) => {
+    files: entries.map(({ table, day, rows, bytes, modified, sha256, writtenAt, columns }) => {
       const has_other_columns = !isSameColumns(columns, tableColumns[table]);
       return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, has_other_columns };
     }),

@@ -4,14 +4,16 @@ import { join } from 'node:path';
 import type { Day } from '../../../base/days.ts';
 import { codeOf } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
+import { pathLiteral } from '../../../base/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
+import type { PlaceState } from '../../../table/place-state.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
-import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
 import type { PlaceVersion } from '../place-version.ts';
-import { countRowsOfFile, hashFile, readColumnTypes, readMetadata } from '../read-parquet.ts';
+import { countRowsOfFile, hashFile, METADATA_KEYS, readColumnTypes } from '../read-parquet.ts';
 import { receiptOf, tableStateOf } from '../stored-state.ts';
 import {
   DATA_FILE,
@@ -27,12 +29,12 @@ import {
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
-  /** Paths of files that are neither recorded nor written later. The recorded file may come back from a copy. */
+  /** Paths of files that differ from the state file without being newer. The right file may come back from a copy. */
   readonly damagedPaths: ReadonlySet<string>;
   /** Days whose file somebody removed since. */
   readonly missingDays: readonly Day[];
   /** What `_dfinery.json` holds, and its text. */
-  readonly recorded: FolderState & { readonly text: string };
+  readonly stateFile: FolderState & { readonly text: string };
 }
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
@@ -43,32 +45,32 @@ export const readStateText = async (storage: Storage): Promise<string | undefine
 export async function readFolder({ engine, storage }: LocalFiles): Promise<FolderVersion | undefined> {
   const text = await readStateText(storage);
   if (text === undefined) return undefined;
-  const recorded = { text, ...parseFolderState(text, join(storage.address, STATE_FILE)) };
-  const { events, user_profiles } = recorded.state;
+  const stateFile = { text, ...parseFolderState(text, join(storage.address, STATE_FILE)) };
+  const { events, user_profiles } = stateFile.state;
   const files: FolderFile[] = [];
   const damagedPaths = new Set<string>();
   const receiptByDay = new Map(events.receipts);
   // Without a row there is no file.
   let profiles = user_profiles && countStoredRows(user_profiles.receipts.values()) === 0 ? user_profiles : undefined;
-  const filesOnDisk = await listFiles(storage.address);
+  const filesOnDisk = await listFiles(storage.address, stateFile.state);
   for (const fileOnDisk of filesOnDisk) {
-    const { path, day } = fileOnDisk;
-    const compared = await compareFile(engine, storage.address, fileOnDisk, recorded);
+    const { table, path } = fileOnDisk;
+    const compared = await compareFile(engine, storage.address, fileOnDisk, stateFile);
     if (compared !== undefined) {
       const { file, metadata } = compared;
       files.push(file);
-      if (day === undefined) profiles = metadata?.snapshot ?? user_profiles;
-      else if (metadata !== undefined) receiptByDay.set(day, metadata.receipt);
-    } else if (day !== undefined || user_profiles !== undefined) {
+      if (table === USER_PROFILES.name) profiles = metadata?.snapshot ?? user_profiles;
+      else if (metadata !== undefined) receiptByDay.set(file.day, metadata.receipt);
+    } else if (stateFile.state[table] !== undefined) {
       damagedPaths.add(path);
     }
   }
   const receipts = receiptsOf(receiptByDay.values());
-  const missingDays = removedDays(receipts, new Set(filesOnDisk.map(({ day }) => day)));
+  const missingDays = removedDays(receipts, new Set(filesOnDisk.map(({ path }) => dayOfPath(path))));
   const changedAt = nextChangedAt(receipts, engine.clock.now());
   const eventsNow = { ...events, receipts: withPruned(receipts, missingDays, changedAt) };
-  const state = { ...recorded.state, events: eventsNow, user_profiles: profiles };
-  return { state, files, damagedPaths, missingDays, recorded };
+  const state = { ...stateFile.state, events: eventsNow, user_profiles: profiles };
+  return { state, files, damagedPaths, missingDays, stateFile };
 }
 
 type SizeAndTime = Pick<FolderFile, 'bytes' | 'modified'>;
@@ -80,22 +82,27 @@ export function sizeAndTime(path: string): SizeAndTime | undefined {
 }
 
 interface FileOnDisk extends SizeAndTime {
-  readonly path: string;
-  /** Undefined for the file of profiles. */
+  readonly table: Table['name'];
+  /** Of profiles: the day of their receipt in the state; undefined without one. */
   readonly day: Day | undefined;
+  readonly path: string;
 }
 
 /** Lists the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
-async function listFiles(root: string): Promise<FileOnDisk[]> {
+async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]> {
   const names = await readdir(join(root, EVENTS.name)).catch((error) => {
     if (codeOf(error) === 'ENOENT') return [];
     throw error;
   });
   const days = names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
-  return [...days, undefined].flatMap((day) => {
-    const path = day === undefined ? PROFILES_FILE : filePath(day, EVENTS.name);
-    const onDisk = sizeAndTime(join(root, path));
-    return onDisk === undefined ? [] : [{ day, path, ...onDisk }];
+  const [profilesDay] = state.user_profiles?.receipts.keys() ?? [];
+  const places = [
+    ...days.map((day) => ({ table: EVENTS.name, day, path: filePath(day, EVENTS.name) })),
+    { table: USER_PROFILES.name, day: profilesDay, path: PROFILES_FILE },
+  ];
+  return places.flatMap((place) => {
+    const onDisk = sizeAndTime(join(root, place.path));
+    return onDisk === undefined ? [] : [{ ...place, ...onDisk }];
   });
 }
 
@@ -113,44 +120,47 @@ async function listFiles(root: string): Promise<FileOnDisk[]> {
 async function compareFile(
   engine: Engine,
   root: string,
-  { path, day, ...onDisk }: FileOnDisk,
+  { table, day, path, ...onDisk }: FileOnDisk,
   { state, files }: FolderState,
 ): Promise<{ readonly file: FolderFile; readonly metadata?: FileMetadata } | undefined> {
   const local = join(root, path);
-  const recorded = files.get(path);
-  const [profilesReceipt] = state.user_profiles?.receipts.values() ?? [];
-  const receipt = day === undefined ? profilesReceipt : state.events.receipts.get(day);
-  const isUnchanged = recorded?.bytes === onDisk.bytes && recorded.modified === onDisk.modified;
-  const sha256 = isUnchanged ? recorded.sha256 : await hashFile(local);
-  const isRecorded = recorded?.sha256 === sha256;
-  if (isRecorded && receipt?.rows_stored !== 0) {
-    return { file: { ...recorded, ...onDisk, columns: recorded.columns ?? (await readColumnTypes(engine, local)) } };
+  const entry = files.get(path);
+  const receipt = day === undefined ? undefined : state[table]?.receipts.get(day);
+  const isUnchanged = entry?.bytes === onDisk.bytes && entry.modified === onDisk.modified;
+  const sha256 = isUnchanged ? entry.sha256 : await hashFile(local);
+  const hasSameHash = entry?.sha256 === sha256;
+  if (hasSameHash && receipt?.rows_stored !== 0) {
+    return { file: { ...entry, ...onDisk, columns: entry.columns ?? (await readColumnTypes(engine, local)) } };
   }
-  const metadata = await readFileMetadata(engine, local);
+  const metadata = await readMetadata(engine, local);
   if (metadata === undefined) return undefined;
+  const { writtenAt, columns, snapshot } = metadata;
+  const { day: fileDay, rows_stored: rows, changed_at: changedAt } = metadata.receipt;
   const changedBefore = receipt?.changed_at ?? '';
   // After the clock was set back, the receipt alone is later.
-  const isLater =
-    metadata.writtenAt > (recorded?.writtenAt ?? changedBefore) || metadata.receipt.changed_at > changedBefore;
-  if (!isRecorded && !isLater) return undefined;
-  const { writtenAt, columns, snapshot } = metadata;
-  const { day: fileDay, rows_stored: rows } = metadata.receipt;
-  const { name: table } = snapshot === undefined ? EVENTS : USER_PROFILES;
-  if (path !== filePath(fileDay, table)) return undefined;
+  const isLater = writtenAt > (entry?.writtenAt ?? changedBefore) || changedAt > changedBefore;
+  if (!hasSameHash && !isLater) return undefined;
+  // A file of the other table, or of another day, was moved here.
+  if ((snapshot !== undefined) !== (table === USER_PROFILES.name) || path !== filePath(fileDay, table))
+    return undefined;
   return { file: { table, day: fileDay, path, rows, sha256, writtenAt, ...onDisk, columns }, metadata };
 }
 
-type FileMetadata = NonNullable<Awaited<ReturnType<typeof readFileMetadata>>>;
+type FileMetadata = NonNullable<Awaited<ReturnType<typeof readMetadata>>>;
 
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it. */
-async function readFileMetadata(engine: Engine, path: string) {
+async function readMetadata(engine: Engine, path: string) {
   try {
-    const { receipt: text = '', table, writtenAt = '' } = await readMetadata(engine, path);
-    const receipt = receiptOf(tryParseJson(text), path);
+    const rows = await engine.rows(
+      `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(path)})`,
+    );
+    const texts = new Map(rows.map(({ key, text }) => [key, String(text)]));
+    const receipt = receiptOf(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), path);
     if ((await countRowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
-    const columns = await readColumnTypes(engine, path);
+    const table = texts.get(METADATA_KEYS.table);
     const snapshot = table === undefined ? undefined : tableStateOf(tryParseJson(table), path);
-    return { receipt, snapshot, writtenAt, columns };
+    const writtenAt = texts.get(METADATA_KEYS.writtenAt) ?? '';
+    return { receipt, snapshot, writtenAt, columns: await readColumnTypes(engine, path) };
   } catch (error) {
     engine.throwIfAborted();
     if (isOutOfMemory(error)) throw error;

@@ -17,7 +17,7 @@ import { newState, type RunRecord } from '../../../table/place-state.ts';
 import { damagedWarning } from '../../../table/place-warnings.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
 import { parquetColumns } from '../file-layout.ts';
-import { type FilesFormat, type FilesLog, type FilesOptions, foreignError, type OpenMode } from '../format.ts';
+import { type FilesFormat, type FilesOptions, foreignError, type Manifest, type OpenMode } from '../format.ts';
 import type { LocalFiles } from '../local-files.ts';
 import type { PlaceChange, PlannedCommit } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
@@ -28,11 +28,11 @@ import { type FolderVersion, readFolder, readStateText, sizeAndTime } from './re
 const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
 
 export const PARQUET: FilesFormat = {
-  isUniform: true,
+  hasAllColumns: true,
   columnName: (source) => source,
   columnsOf: parquetColumns,
   newPath: filePath,
-  async storageOf({ address }) {
+  async openStorage({ address }) {
     checkLocalPath(address);
     return new DiskStorage(address);
   },
@@ -42,7 +42,7 @@ export const PARQUET: FilesFormat = {
     // Read last: another process may have made the first commit meanwhile.
     if ((await readStateText(storage)) === undefined) throw foreignError(storage.address);
   },
-  logOf: (localFiles, options, mode) => new FolderLog(localFiles, options, mode),
+  manifestOf: (localFiles, options, mode) => new FolderManifest(localFiles, options, mode),
 };
 
 /** A folder before its first commit. */
@@ -53,7 +53,7 @@ function emptyFolder(timezone: string | null): FolderVersion {
     files: [],
     damagedPaths: new Set(),
     missingDays: [],
-    recorded: { state, files: new Map(), text: '' },
+    stateFile: { state, files: new Map(), text: '' },
   };
 }
 
@@ -61,7 +61,7 @@ function emptyFolder(timezone: string | null): FolderVersion {
 const emptyChange = (version: FolderVersion | undefined): PlaceChange | undefined =>
   version && { kind: 'load', state: version.state, files: [] };
 
-class FolderLog implements FilesLog {
+class FolderManifest implements Manifest {
   version: FolderVersion | undefined;
   readonly #localFiles: LocalFiles;
   readonly #options: FilesOptions;
@@ -85,7 +85,7 @@ class FolderLog implements FilesLog {
       const { storage } = this.#localFiles;
       if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
     }
-    return before?.recorded.text !== this.version?.recorded.text || this.hasReplacedFiles(before);
+    return before?.stateFile.text !== this.version?.stateFile.text || this.hasReplacedFiles(before);
   }
 
   get damageWarnings(): string[] {
