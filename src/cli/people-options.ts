@@ -64,7 +64,7 @@ export async function withPeopleSearch<T>(
     column: isSuppressed ? undefined : (byColumn ?? config.byColumn),
     mapping,
     hashKey: hashKey && new HashKey(hashKey),
-    options: placeOptions(config, context),
+    io: placeOptions(config, context),
   };
   if (isSuppressed || !config.profiles || mapping !== undefined || config.exportToken === undefined)
     return await work(search);

@@ -61,7 +61,7 @@ export async function planErasure(options: ErasureOptions) {
     doneBefore,
     isPurgeOnly: deleter === undefined,
     /** The limit that the erasure exceeds, as a sentence. */
-    guard: requestLimitProblem(toRequest, ledger, settings) ?? (purge && peopleLimitProblem(purge)),
+    limitProblem: requestLimitProblem(toRequest, ledger, settings) ?? (purge && peopleLimitProblem(purge)),
     /** What the officer confirms. */
     hash: consentHash(options, purge),
     warnings: [
@@ -78,10 +78,10 @@ export type ErasurePlan = Awaited<ReturnType<typeof planErasure>>;
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
 function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
   const history = ledger.history.of(id);
-  if (history?.lastAnswer?.outcome !== 'done') return false;
+  if (history?.standingAnswer?.outcome !== 'done') return false;
   // A row that comes again is no new request: its deletion was confirmed already.
-  const confirmedAt = Date.parse(history.lastAnswer.at);
-  return requestedAt === undefined || requestedAt < confirmedAt || requestedAt <= history.requestedAt;
+  const confirmedAt = Date.parse(history.standingAnswer.at);
+  return requestedAt === undefined || requestedAt < confirmedAt || requestedAt <= history.newestWishAt;
 }
 
 /** What the ledger remembers of the list, or that it remembers nothing. */
@@ -92,7 +92,7 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
   if (doneBefore.length === 0) return [];
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = new Set(doneBefore.flatMap(({ id }) => ledger.history.of(id)?.lastAnswer?.at.slice(0, 10) ?? []));
+  const days = new Set(doneBefore.flatMap(({ id }) => ledger.history.of(id)?.standingAnswer?.at.slice(0, 10) ?? []));
   return [
     `${formatCount(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
@@ -102,7 +102,7 @@ function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settin
 /** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */
 function requestLimitProblem(toRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
-  const n = toRequest.filter(({ id }) => ledger.history.of(id)?.lastAnswer?.outcome !== 'rejected').length;
+  const n = toRequest.filter(({ id }) => ledger.history.of(id)?.standingAnswer?.outcome !== 'rejected').length;
   if (n <= limit) return undefined;
   return (
     `${formatCount(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
@@ -110,25 +110,35 @@ function requestLimitProblem(toRequest: readonly ListedId[], ledger: Ledger, set
   );
 }
 
-/**
- * The hash of what an officer confirms. It never covers what ledger or service know: it stays valid for a second run.
- */
+/** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
 function consentHash(options: ErasureOptions, purge: Purge | undefined): string {
-  const { settings, list, deleter, purgeSettings: where, mayRequestAgain = false } = options;
+  const { settings, list, deleter, purgeSettings, mayRequestAgain = false } = options;
   const pairs = [...(purge?.listedPeople.mapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
     [list.digest, deleter === undefined, mayRequestAgain],
-    where && [where.places.map(placeName).sort(), where.profiles !== undefined, where.column ?? null, pairs],
-    where && [where.isSuppressedOnly, where.isNewList, where.maxPeople ?? null, where.mayRemoveShared],
+    purgeSettings && [
+      purgeSettings.places.map(placeName).sort(),
+      purgeSettings.profiles !== undefined,
+      purgeSettings.column ?? null,
+      pairs,
+    ],
+    purgeSettings && [
+      purgeSettings.isSuppressedOnly,
+      purgeSettings.isNewList,
+      purgeSettings.maxPeople ?? null,
+      purgeSettings.mayRemoveShared,
+    ],
   ]);
 }
 
 /** The failure of an erasure that exceeds a limit, or has no usable ID in its rows: the field is probably wrong. */
-export function planFailure({ counts, guard }: ErasurePlan): UserError | undefined {
+export function planFailure({ counts, limitProblem }: ErasurePlan): UserError | undefined {
   const isWrongField = counts.ids === 0 && Object.keys(counts.refused).some((why) => why !== 'withdrawn');
   if (isWrongField)
     return configError(`Nothing was deleted. ${refusedSentence(counts)} Is the ID field the right one?`);
-  return guard === undefined ? undefined : configError(`Nothing was deleted. ${guard}`, { exitCode: EXIT.guard });
+  return limitProblem === undefined
+    ? undefined
+    : configError(`Nothing was deleted. ${limitProblem}`, { exitCode: EXIT.guard });
 }

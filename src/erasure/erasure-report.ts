@@ -4,13 +4,11 @@ import { type ListedId, MAX_SHOWN, rowsByReason } from './id-list.ts';
 import { MAX_NAMED, type PlacePurge } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
-/**
- * What a plan would do; with `requests` what it did until `now` (schemas/deletion.json). Ids appear nowhere.
- */
+/** What a plan would do; with `requests` what it did until `now` (schemas/deletion.json). Ids appear nowhere. */
 export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResult) {
   const { ledger, purge, toRequest } = plan;
   const isPlan = requests === undefined;
-  const { counts: sent, stoppedBy } = requests ?? NO_REQUESTS;
+  const { counts, stoppedBy } = requests ?? NO_REQUESTS;
   return {
     v: 1,
     kind: 'deletion',
@@ -19,7 +17,7 @@ export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResul
     ...plan.counts,
     done_before: plan.doneBefore.length,
     to_request: toRequest.length,
-    guard: plan.guard ?? null,
+    guard: plan.limitProblem ?? null,
     purge_only: plan.isPurgeOnly,
     /** Null if the service was not asked. */
     ids_with_profile: purge?.listedPeople.idsWithProfile ?? null,
@@ -27,9 +25,9 @@ export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResul
     warnings: [...new Set([...plan.warnings, ...(purge?.warnings ?? [])])],
     places: purge?.places.map((place) => placeReport(place, purge.listedIds)) ?? [],
     seconds: Math.round(now - plan.beganAt) / 1_000,
-    ...sent,
+    ...counts,
     // Also those that were never requested.
-    undecided: isPlan ? 0 : toRequest.length - sent.done - sent.rejected,
+    undecided: isPlan ? 0 : toRequest.length - counts.done - counts.rejected,
     stopped_by: stoppedBy?.code ?? null,
     head: isPlan || !ledger.isKept ? null : ledger.head,
   } as const;

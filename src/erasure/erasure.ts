@@ -4,9 +4,8 @@
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
-import { type ErasureOptions, planErasure, planFailure } from './erasure-plan.ts';
+import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
-import type { Ledger } from './ledger/ledger.ts';
 import { placeName } from './listed-people.ts';
 import { purgePlaces } from './purge.ts';
 import { type Decision, NO_REQUESTS, type RequestResult, sendRequests } from './requests.ts';
@@ -74,7 +73,7 @@ export async function runErasure(
 
   // 5. Prove: every claim of the report is a line of the ledger by now.
   const report = reportOf(plan, io.clock.now(), requests);
-  const failures = [...purgeFailures, isPurged ? requestFailure(report, requests, options, ledger) : undefined];
+  const failures = [...purgeFailures, isPurged ? requestFailure(plan, requests, options) : undefined];
   return { report, failure: worstOf(failures) };
 }
 
@@ -83,38 +82,38 @@ const MIN_REJECTED = 10;
 
 /** The failure of the requests, if any. */
 function requestFailure(
-  { done, undecided, rejected, to_request, ...report }: ErasureReport,
-  { stoppedBy }: RequestResult,
+  { ledger, purge, toRequest }: ErasurePlan,
+  { counts, stoppedBy }: RequestResult,
   { settings, io }: ErasureOptions,
-  ledger: Ledger,
 ): UserError | undefined {
-  const hasPlaces = report.places.length > 0;
-  const haveRowsLeft = hasPlaces && report.places.every(({ error }) => error === null);
+  const { done, rejected } = counts;
+  const undecided = toRequest.length - done - rejected;
+  const haveRowsLeft = purge?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = haveRowsLeft ? ' Their rows have left the places.' : '';
-  const purgeOnlyHint = hasPlaces ? ' To purge places without asking the service, give --purge-only.' : '';
+  const purgeOnlyHint = purge !== undefined ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) {
     return configError(
-      `${stoppedBy.message} ${withSeparators(done)} of ${formatCount(to_request, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,
+      `${stoppedBy.message} ${withSeparators(done)} of ${formatCount(toRequest.length, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,
     );
   }
   if (undecided > 0) {
-    const codes = codesText(report.undecided_codes);
+    const codes = codesText(counts.undecided_codes);
     return transientError(
-      `${withSeparators(done)} of ${formatCount(to_request, 'ID')} are deleted at the service. Undecided: ${withSeparators(undecided)}` +
+      `${withSeparators(done)} of ${formatCount(toRequest.length, 'ID')} are deleted at the service. Undecided: ${withSeparators(undecided)}` +
         `${codes && ` (${codes})`}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
     );
   }
   const isWrongField = done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed;
   if (isWrongField && ledger.isKept) {
     return configError(
-      `The service rejected all ${withSeparators(rejected)} IDs (${codesText(report.rejected_codes)}), and has confirmed none ` +
+      `The service rejected all ${withSeparators(rejected)} IDs (${codesText(counts.rejected_codes)}), and has confirmed none ` +
         'before: the field with the IDs is probably wrong.',
     );
   }
   // Without a ledger nobody knows whether the service has confirmed an id before.
   if (isWrongField) io.logger.warn('erase.rejected', 'All IDs were rejected: is the field right?');
   if (settings.onRejected === 'continue' || rejected === 0) return undefined;
-  return configError(`The service rejected ${formatCount(rejected, 'ID')} (${codesText(report.rejected_codes)}).`, {
+  return configError(`The service rejected ${formatCount(rejected, 'ID')} (${codesText(counts.rejected_codes)}).`, {
     exitCode: EXIT.guard,
   });
 }

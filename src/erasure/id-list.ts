@@ -61,9 +61,10 @@ export class IdList {
   /** Adds a row. Returns its id; undefined if it is refused, which is counted. Throws UserError for too long a list. */
   add({ row, id, requestedAt }: ListRow): string | undefined {
     this.#received++;
+    if (typeof id !== 'string') return this.#refuse((id ?? null) === null ? 'missing' : 'not_text');
     const refusal = refusalOf(id);
+    if (refusal !== undefined) return this.#refuse(refusal);
     const at = requestInstant(requestedAt);
-    if (refusal !== undefined || typeof id !== 'string') return this.#refuse(refusal ?? 'not_text');
     if (at === 'invalid') return this.#refuse('requested_at');
     const before = this.#ids.get(id);
     if (before === undefined) {
@@ -152,9 +153,7 @@ export function rowsText(ids: readonly Pick<ListedId, 'row'>[]): string {
   return `${ids.length === 1 ? 'Row' : 'Rows'} ${shown.join(', ')}${more}`;
 }
 
-function refusalOf(id: unknown): Refusal | undefined {
-  if (id === undefined || id === null) return 'missing';
-  if (typeof id !== 'string') return 'not_text';
+function refusalOf(id: string): Refusal | undefined {
   if (isBlank(id)) return 'missing';
   if (LONE_SURROGATE.test(id) || CONTROL.test(id)) return 'not_text';
   return isPlaceholder(id) ? 'placeholder' : undefined;

@@ -10,30 +10,30 @@ import { GROUP_AND_OTHERS, isProtected } from '../fs/permissions.ts';
 export interface KeyedFile {
   readonly path: string;
   /** Name of the file with the key, in the same folder. A run makes it once unless a key is configured. */
-  readonly keyName: string;
+  readonly keyFileName: string;
   readonly configuredKey: Secret | undefined;
   /** The option that gives the key. */
-  readonly option: string;
+  readonly optionName: string;
   /** What to tell if the key is lost, as sentences. */
-  readonly lostKey: string;
+  readonly lostKeyText: string;
 }
 
 export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'));
 
 /** The key of a file. A new file, whose key is still to be made, is empty: any key reads it. */
-export const keyOf = (file: KeyedFile): Secret => existingKey(file) ?? randomKey();
+export const readingKey = (file: KeyedFile): Secret => existingKey(file) ?? randomKey();
 
 /** The configured key, else the stored one; undefined for a new file. */
 function existingKey(file: KeyedFile): Secret | undefined {
-  const { path, configuredKey, option, lostKey } = file;
+  const { path, configuredKey, optionName, lostKeyText } = file;
   if (configuredKey !== undefined && configuredKey.reveal().length < MIN_KEY_LENGTH) {
     throw configError(
-      `${option} is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32".`,
+      `${optionName} is shorter than ${MIN_KEY_LENGTH} characters: make a longer one, for instance with "openssl rand -hex 32".`,
     );
   }
   const key = configuredKey ?? storedKey(keyPathOf(file));
   const isNew = (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0;
-  if (key === undefined && !isNew) throw configError(lostKey);
+  if (key === undefined && !isNew) throw configError(lostKeyText);
   return key;
 }
 
@@ -51,7 +51,7 @@ export async function ensureKey(file: KeyedFile): Promise<Secret> {
   return key;
 }
 
-const keyPathOf = ({ path, keyName }: KeyedFile): string => join(dirname(path), keyName);
+const keyPathOf = ({ path, keyFileName }: KeyedFile): string => join(dirname(path), keyFileName);
 
 /** Refuses a key that others can read: with it, ids can be guessed. */
 function storedKey(path: string): Secret | undefined {

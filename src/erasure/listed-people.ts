@@ -37,7 +37,7 @@ export interface PeopleSearch {
   /** File with the columns external_id and df_unified_id, in place of the profiles. */
   readonly mapping: string | undefined;
   readonly hashKey: HashKey | undefined;
-  readonly options: PlaceOptions & RunContext;
+  readonly io: PlaceOptions & RunContext;
 }
 
 /** The people of a list, as they were found before anything is changed. */
@@ -64,7 +64,7 @@ const NO_WAY =
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findListedPeople(listedIds: readonly ListedId[], search: PeopleSearch): Promise<ListedPeople> {
-  const { column, profiles: service, hashKey, options } = search;
+  const { column, profiles: service, hashKey, io } = search;
   const ids = new Set(listedIds.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
@@ -73,8 +73,7 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const usesProfiles = mapping === undefined && ids.size > 0;
   const query = { ids: [...ids], column, hashKey };
-  let searchesProfiles = usesProfiles && service === undefined;
-  let lookups = await searchRows({ ...query, searchesProfiles }, search);
+  let lookups = await searchRows({ ...query, searchesProfiles: usesProfiles && service === undefined }, search);
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   let profiles: ProfilesOfIds | undefined;
@@ -82,12 +81,10 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
   if (usesProfiles && service !== undefined) {
     const unifiedIdsInRows = lookups.flatMap((lookup) => [...lookup.unifiedIdsById.values()].flat());
     const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
-    ({ profiles, whyNot } = await profilesOfIds({ ids, peopleInRows, hashKey }, service, options));
+    ({ profiles, whyNot } = await profilesOfIds({ ids, peopleInRows, hashKey }, service, io));
+    if (profiles === undefined) lookups = await searchRows({ ...query, searchesProfiles: true }, search);
   }
-  if (whyNot !== undefined) {
-    searchesProfiles = true;
-    lookups = await searchRows({ ...query, searchesProfiles }, search);
-  }
+  const searchesProfiles = usesProfiles && profiles === undefined;
   const hasColumn = lookups.some((lookup) => lookup.hasColumn);
   const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.user_profiles !== undefined);
   if (searchesProfiles && !hasColumn && !hasProfiles) {
@@ -129,13 +126,13 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
 }
 
 /** What rows of each place say of the ids, by the column and by the profiles. */
-async function searchRows(query: PeopleQuery, { places, options }: PeopleSearch) {
+async function searchRows(query: PeopleQuery, { places, io }: PeopleSearch) {
   const lookups: (PeopleFound & { readonly name: string })[] = [];
   if (query.ids.length === 0 || (query.column === undefined && !query.searchesProfiles)) return lookups;
   for (const place of places) {
     const name = placeName(place);
-    options.logger.info('people.find', `Looking for the IDs in ${name} …`);
-    lookups.push({ ...(await (await place.target.people()).find(place.path, query, options)), name });
+    io.logger.info('people.find', `Looking for the IDs in ${name} …`);
+    lookups.push({ ...(await (await place.target.people()).find(place.path, query, io)), name });
   }
   return lookups;
 }

@@ -12,15 +12,15 @@ import type { Ledger } from './ledger/ledger.ts';
 import { findListedPeople, type ListedPeople, type PeopleSearch, placeName } from './listed-people.ts';
 import {
   olderListWarnings,
-  readListForPurge,
-  requireWholeList,
+  readSuppressedPeople,
+  refuseOlderList,
   requireWritableList,
   suppressPeople,
 } from './suppression.ts';
 
 export interface PurgeSettings extends PeopleSearch {
   /** Where the people are kept, so that they stay away. */
-  readonly suppression: KeyedFile;
+  readonly suppressionFile: KeyedFile;
   /** True to purge the people of the suppression list alone, in place of a list of ids. */
   readonly isSuppressedOnly: boolean;
   /** True to have the places remember the suppression list as it is, also if they knew more people on it. */
@@ -44,7 +44,7 @@ export interface PlacePurge extends Place<StatefulTarget>, PurgePreview {
 export interface Purge {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
-  /** Empty to purge the people of the suppression list alone. */
+  /** Empty if `isSuppressedOnly`. */
   readonly listedIds: readonly ListedId[];
   readonly listedPeople: ListedPeople;
   readonly places: PlacePurge[];
@@ -67,16 +67,15 @@ export async function planPurge(
   service: ServiceAddress,
   ledger: Ledger,
 ): Promise<Purge> {
-  const { suppression: file, isNewList, options } = settings;
-  await requireWritableList(file);
+  const { suppressionFile, isSuppressedOnly, isNewList, io } = settings;
+  await requireWritableList(suppressionFile);
   const listedPeople = await findListedPeople(listedIds, settings);
-  const query = { ...listedPeople.query, suppressed: readListForPurge(file) };
-  const purge: Purge = { settings, ledger, listedIds, listedPeople, places: [], warnings: [...listedPeople.warnings] };
-  const { places, warnings } = purge;
+  const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
+  const places: PlacePurge[] = [];
   for (const [i, { target, path }] of settings.places.entries()) {
     const name = placeName({ target, path });
-    options.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
-    const place = { target, path, name, ...(await (await target.people()).previewPurge(path, query, options)) };
+    io.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
+    const place = { target, path, name, ...(await (await target.people()).previewPurge(path, query, io)) };
     const placeService = place.people.state.events.exportState?.service;
     if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
       throw configError(
@@ -86,27 +85,28 @@ export async function planPurge(
     places.push(place);
   }
   // Anew: a purge that ended meanwhile has made list and places longer.
-  const list = readListForPurge(file);
+  const listLength = readSuppressedPeople(suppressionFile).hmacs.length;
+  const warnings = [...listedPeople.warnings];
   if (!isNewList) {
-    for (const { name, people } of places) requireWholeList(name, people.state.suppressionLength, list.hmacs.length);
-    if (listedIds.length === 0 && list.hmacs.length === 0) {
+    for (const { name, people } of places) refuseOlderList(name, people.state.suppressionLength, listLength);
+    if (isSuppressedOnly && listLength === 0) {
       throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
     }
-    warnings.push(...olderListWarnings('The ledger', ledger.history.suppressionLength, list));
+    warnings.push(...olderListWarnings('The ledger', ledger.history.suppressionLength, listLength));
   }
   for (const { name, people, foreign } of places) {
-    warnings.push(...people.warnings, ...olderListWarnings(name, people.state.suppressionLength, list));
+    warnings.push(...people.warnings, ...olderListWarnings(name, people.state.suppressionLength, listLength));
     if (foreign.length === 0) continue;
     warnings.push(`${name} also has ${shortened(foreign)}, not made here: they stay, and may name the people.`);
   }
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
-  if (isEmpty) warnings.push(`No place holds ${listedIds.length === 0 ? 'anybody of the list' : 'any of these IDs'}.`);
+  if (isEmpty) warnings.push(`No place holds ${isSuppressedOnly ? 'anybody of the list' : 'any of these IDs'}.`);
   if (listedIds.some(({ id }) => !listedPeople.foundIds.has(id))) {
     warnings.push(
       'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
     );
   }
-  return purge;
+  return { settings, ledger, listedIds, listedPeople, places, warnings };
 }
 
 /**
@@ -116,59 +116,62 @@ export async function planPurge(
  */
 export async function purgePlaces(purge: Purge): Promise<UserError[]> {
   const { places, warnings } = purge;
-  const { options, suppression: file } = purge.settings;
+  const { io, suppressionFile } = purge.settings;
   try {
-    await suppressPeople(keyChecksOfPeople(purge), file, options);
+    await suppressPeople(keyChecksOfPeople(purge), suppressionFile, io);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
     if (failure instanceof UserError) return [failure];
     throw failure;
   }
   for (const [i, place] of places.entries()) {
-    options.signal.throwIfAborted();
-    options.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
+    io.signal.throwIfAborted();
+    io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
     await purgePlace(place, purge);
   }
-  const { unremovable, liveFolders } = await sweepRunFolders(options.spoolDir, options.clock.now());
+  const { unremovable, liveFolders } = await sweepRunFolders(io.spoolDir, io.clock.now());
   for (const folders of [...places.map(({ result }) => result?.inUse ?? []), liveFolders]) {
     if (folders.length === 0) continue;
     warnings.push(`Other runs are under way. Until they end, they hold downloads in ${shortened(folders)}.`);
   }
-  const stays = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
+  const remainsSentence = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
   return [
     ...places.flatMap(({ failure }) => failure ?? []),
-    ...(unremovable.length > 0 ? [transientError(stays)] : []),
+    ...(unremovable.length > 0 ? [transientError(remainsSentence)] : []),
   ];
 }
 
 /** Removes the people from a place, which then tells who was found and what became of them. */
 async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   const { settings, ledger, listedPeople } = purge;
-  const { options, suppression: file, isNewList } = settings;
+  const { io, suppressionFile, isNewList } = settings;
   const { target, path, name, foreign } = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
   const onFound = async (people: PeopleFound): Promise<number> => {
     place.people = people;
     const problem = peopleLimitProblem(purge);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    if (!isNewList) requireWholeList(name, people.state.suppressionLength, readListForPurge(file).hmacs.length);
+    if (!isNewList) {
+      const { hmacs } = readSuppressedPeople(suppressionFile);
+      refuseOlderList(name, people.state.suppressionLength, hmacs.length);
+    }
     await ledger.writeAll(purgeLines(place, purge));
-    return await suppressPeople(people.keyCheckByUnifiedId, file, options);
+    return await suppressPeople(people.keyCheckByUnifiedId, suppressionFile, io);
   };
   try {
-    const query = { ...listedPeople.query, suppressed: readListForPurge(file) };
-    place.result = await (await target.people()).purge(path, query, { ...options, onFound });
-    const { rowsRemoved: rows, suppressionLength: listed, unreached } = place.result;
+    const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
+    place.result = await (await target.people()).purge(path, query, { ...io, onFound });
+    const { rowsRemoved: rows, suppressionLength, unreached } = place.result;
     const stays = foreign.slice(0, MAX_NAMED);
     const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
-    await ledger.write({ kind: 'purged', place: name, rows, listed, ...remains });
+    await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...remains });
     if (unreached.length > 0) place.failure = transientError(unreached.join(' '));
   } catch (thrown) {
-    options.signal.throwIfAborted();
+    io.signal.throwIfAborted();
     const error = diskErrorByItsPath(thrown);
     const isDefect = !(error instanceof UserError);
     // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
-    if (isDefect) options.logger.error('purge.defect', `${name}: ${defectText(error)}`);
+    if (isDefect) io.logger.error('purge.defect', `${name}: ${defectText(error)}`);
     const message = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
     place.failure = isDefect ? systemError(message, { cause: error }) : error;
   }
@@ -181,9 +184,9 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
   const personCount = new Set([...keyChecksOfPeople(purge).keys()].map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
-    const whose = maxPeople === undefined ? 'usual' : '--max-people allows';
+    const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
-      `${formatCount(personCount, 'person has', 'people have')} these IDs, more than ${whose} (${withSeparators(limit)}). ` +
+      `${formatCount(personCount, 'person has', 'people have')} these IDs, more than ${allowed} (${withSeparators(limit)}). ` +
       `If that is meant, give --max-people ${personCount}.`
     );
   }
@@ -210,9 +213,9 @@ const shortened = (names: readonly string[]): string =>
   `${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlacePurge, { listedIds, ledger: { key } }: Purge) {
+function purgeLines({ name: place, people }: PlacePurge, { settings, listedIds, ledger: { key } }: Purge) {
   const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
   const linesOfIds = listedIds.map(({ id }) => line(key.idHash(id), people.rowCountById.get(id) ?? 0));
   const { rowCount: otherRows } = people.suppressedOthers;
-  return otherRows > 0 || listedIds.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
+  return otherRows > 0 || settings.isSuppressedOnly ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
 }

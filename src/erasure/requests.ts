@@ -74,7 +74,7 @@ class Sender {
   readonly #queue: Iterator<ListedId>;
   readonly #limiter: RateLimiter;
   readonly #stop = new AbortController();
-  readonly #closing = new AbortController();
+  readonly #cutOff = new AbortController();
   /** Aborts when no further request is to be sent. */
   readonly #signal: AbortSignal;
   #stoppedBy: DeletionAnswer | undefined;
@@ -88,12 +88,12 @@ class Sender {
     this.#limiter = new RateLimiter(options.clock, options.limits.requestsPerMinute);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
-    setMaxListeners(0, this.#signal, this.#closing.signal);
+    setMaxListeners(0, this.#signal, this.#cutOff.signal);
   }
 
   async run(): Promise<RequestResult> {
     const { signal, clock, limits } = this.#options;
-    const stopListening = onAbort(signal, () => clock.after(CLOSING_MS, () => this.#closing.abort(signal.reason)));
+    const stopListening = onAbort(signal, () => clock.after(CLOSING_MS, () => this.#cutOff.abort(signal.reason)));
     const stopProgress = this.#startProgress();
     try {
       while (this.#counts.done + this.#counts.rejected === 0 && (await this.#decideNext()));
@@ -169,7 +169,7 @@ class Sender {
     const { deleter, ledger } = this.#options;
     this.#counts.requests++;
     try {
-      return await deleter.deleteProfile(externalId, this.#closing.signal, () => ledger.history.hasConfirmed);
+      return await deleter.deleteProfile(externalId, this.#cutOff.signal, () => ledger.history.hasConfirmed);
     } catch (error) {
       if (this.#signal.aborted) return undefined;
       throw error;

@@ -16,17 +16,17 @@ interface PersonOptions {
  * `access` in the ledger before anything is shown, also if no row was found. Throws UserError.
  */
 export async function showPeople({ list, search, ledger: ledgerSettings, write }: PersonOptions) {
-  const { places, options: io } = search;
+  const { places, io } = search;
   const listedIds = list.listedIds();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refused}`);
   const people = await findListedPeople(listedIds, search);
   const ids = listedIds.map(({ id }) => id);
   const warnings = [refused ?? [], list.warnings(), people.warnings].flat();
-  const rowsOfPlaces: ReadonlyMap<string, number>[] = [];
+  const rowCountsOfPlaces: ReadonlyMap<string, number>[] = [];
   for (const { target, path } of places) {
     const lookup = await (await target.people()).find(path, people.query, io);
-    rowsOfPlaces.push(lookup.rowCountById);
+    rowCountsOfPlaces.push(lookup.rowCountById);
     warnings.push(...lookup.warnings);
   }
   for (const warning of new Set(warnings)) io.logger.warn('person.list', warning);
@@ -36,7 +36,7 @@ export async function showPeople({ list, search, ledger: ledgerSettings, write }
     await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.writeAll(
       ids.map((id) => {
-        const rows = rowsOfPlaces.reduce((sum, rowCountById) => sum + (rowCountById.get(id) ?? 0), 0);
+        const rows = rowCountsOfPlaces.reduce((sum, rowCountById) => sum + (rowCountById.get(id) ?? 0), 0);
         return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: people.usedWays, rows };
       }),
     );

@@ -16,7 +16,7 @@ import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../fs/lock.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { checkWritable } from '../fs/writability.ts';
-import { ensureKey, type KeyedFile, keyOf } from './key-file.ts';
+import { ensureKey, type KeyedFile, readingKey } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
@@ -35,22 +35,23 @@ const NEW_LIST = 'If it is lost for good, move the list away, and begin a new on
 export function suppressionFileOf(config: SuppressionConfig): KeyedFile | undefined {
   const { suppressionFile, suppressionKey, ledgerDir } = config;
   const isConfigured = suppressionFile !== undefined && suppressionKey !== undefined;
-  if (!isConfigured && ledgerDir === undefined) return undefined;
-  const path = resolve(isConfigured ? suppressionFile : join(ledgerDir ?? '', 'suppressed.jsonl'));
+  const file = isConfigured ? suppressionFile : ledgerDir && join(ledgerDir, 'suppressed.jsonl');
+  if (!file) return undefined;
+  const path = resolve(file);
   return {
     path,
-    keyName: 'suppressed.key',
+    keyFileName: 'suppressed.key',
     configuredKey: isConfigured ? suppressionKey : undefined,
-    option: 'suppression_key',
-    lostKey: `The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`,
+    optionName: 'suppression_key',
+    lostKeyText: `The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`,
   };
 }
 
 /**
  * The filter for downloads; undefined for a configuration without a list. If it hashes `df_unified_id`, a person may be
- * listed by the id or its hash. Throws UserError for a person who is known by the hash under another key.
+ * on the list by the id or its hash. Throws UserError for a person who is known by the hash under another key.
  */
-export function suppressionOf(
+export function readSuppression(
   config: SuppressionConfig & { readonly columnsHash: readonly string[]; readonly hashKey: Secret | undefined },
 ): Suppression | undefined {
   const file = suppressionFileOf(config);
@@ -65,10 +66,11 @@ export function suppressionOf(
       { where: { file: file.path } },
     );
   }
-  const listedHmacs = new Set(hmacs);
-  const isListed = (id: Buffer): boolean => listedHmacs.has(key.hashOf(id));
+  const suppressedHmacs = new Set(hmacs);
+  const isSuppressed = (id: Buffer): boolean => suppressedHmacs.has(key.hashOf(id));
   const has = (id: Buffer): boolean =>
-    listedHmacs.size > 0 && (isListed(id) || (hashKey !== undefined && isListed(Buffer.from(hashKey.hashOf(id)))));
+    suppressedHmacs.size > 0 &&
+    (isSuppressed(id) || (hashKey !== undefined && isSuppressed(Buffer.from(hashKey.hashOf(id)))));
   return { has, length: hmacs.length };
 }
 
@@ -76,7 +78,7 @@ export function suppressionOf(
  * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
  * and a purge would lose track of them.
  */
-export function requireWholeList(place: string, stored: number | undefined, listLength: number | undefined): void {
+export function refuseOlderList(place: string, stored: number | undefined, listLength: number | undefined): void {
   if (stored === undefined || stored <= (listLength ?? 0)) return;
   const why =
     listLength === undefined
@@ -89,15 +91,11 @@ export function requireWholeList(place: string, stored: number | undefined, list
 }
 
 /** A warning if `who`, a place or the ledger, knows of more people than are on the list. */
-export function olderListWarnings(
-  who: string,
-  stored: number | undefined,
-  { hmacs: { length } }: SuppressedPeople,
-): string[] {
-  if (stored === undefined || stored <= length) return [];
+export function olderListWarnings(who: string, stored: number | undefined, listLength: number): string[] {
+  if (stored === undefined || stored <= listLength) return [];
   return [
     `${who} knew ${formatCount(stored, 'person', 'people')} on the suppression list, and the list has ` +
-      `${withSeparators(length)}: it is an older copy, or another one. Those who are missing return while the service exports them.`,
+      `${withSeparators(listLength)}: it is an older copy, or another one. Those who are missing return while the service exports them.`,
   ];
 }
 
@@ -114,7 +112,7 @@ function readListForLoad(file: KeyedFile): SuppressionList {
   const { path, configuredKey } = file;
   try {
     const text = configuredKey === undefined ? textIfThere(path) : readFileSync(path, 'utf8');
-    return parseList(text, path, listKey(keyOf(file)));
+    return parseList(text, path, listKey(readingKey(file)));
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -125,8 +123,8 @@ function readListForLoad(file: KeyedFile): SuppressionList {
 }
 
 /** Reads a list that a purge will append to. A missing file is empty. A last line that was cut does not count. */
-export const readListForPurge = (file: KeyedFile): SuppressedPeople =>
-  parseList(wholeLines(textIfThere(file.path)), file.path, listKey(keyOf(file)));
+export const readSuppressedPeople = (file: KeyedFile): SuppressedPeople =>
+  parseList(wholeLines(textIfThere(file.path)), file.path, listKey(readingKey(file)));
 
 /** Throws UserError if nobody could be put on the list. Changes nothing. */
 export async function requireWritableList({ path }: KeyedFile): Promise<void> {

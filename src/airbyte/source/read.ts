@@ -1,6 +1,6 @@
 import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
-import { suppressionOf } from '../../erasure/suppression.ts';
+import { readSuppression } from '../../erasure/suppression.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import { DayDownloads } from '../../extract/download/day-downloads.ts';
 import type { DayResult } from '../../extract/download/day-export.ts';
@@ -36,7 +36,7 @@ export const read: Verb = async (context) => {
   });
   const service = openExportClient(config, context, { onWait: heartbeat.setWaitEnd });
   try {
-    const extract = extractDeps(config, service, context, suppressionOf(config));
+    const extract = extractDeps(config, service, context, readSuppression(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
     const isProfiles = ({ key }: StreamOutput) => config.userProfiles && key === streamKey({ name: PROFILE_STREAM });
     for (const output of outputs.filter(isProfiles)) await readProfiles(output, deps);

@@ -144,8 +144,8 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
 function purgeSettingsOf(values: ForgetValues, search: PeopleSearch, config: CommandConfig): PurgeSettings | undefined {
   if (search.places.length === 0) return undefined;
   const { suppressed, newList, maxPeople, allowShared } = values;
-  const suppression = suppressionFileOf(requireKeys(config, 'suppression_key'));
-  if (suppression === undefined) {
+  const suppressionFile = suppressionFileOf(requireKeys(config, 'suppression_key'));
+  if (suppressionFile === undefined) {
     throw configError(
       'An erasure with places needs a suppression list, so that people stay away: set erasure.ledger_dir ' +
         '(DFINERY_LEDGER_DIR), or suppression_file with its key.',
@@ -153,7 +153,7 @@ function purgeSettingsOf(values: ForgetValues, search: PeopleSearch, config: Com
   }
   return {
     ...search,
-    suppression,
+    suppressionFile,
     isSuppressedOnly: suppressed,
     isNewList: newList,
     maxPeople,

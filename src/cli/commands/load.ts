@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount } from '../../base/quantities.ts';
-import { requireWholeList, suppressionOf } from '../../erasure/suppression.ts';
+import { readSuppression, refuseOlderList } from '../../erasure/suppression.ts';
 import { loadFileDay } from '../../extract/file-day.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -48,9 +48,9 @@ async function loadDay(
   config: CommandConfig & { readonly serviceId: string },
   { clock, signal }: Context,
 ): Promise<RunOutcome> {
-  const suppression = suppressionOf(config);
+  const suppression = readSuppression(config);
   const { events, suppressionLength } = sink.state ?? {};
-  requireWholeList('The place', suppressionLength, suppression?.length);
+  refuseOlderList('The place', suppressionLength, suppression?.length);
   const stored = events?.receipts.get(day);
   const fileDay = { file, day, settings: config, state: events?.exportState, stored, suppression };
   const { rowsWritten, daysChanged } = await loadFileDay(fileDay, { clock, signal }, ({ days, progress }) =>

@@ -3,7 +3,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { requireWholeList, suppressionOf } from '../../erasure/suppression.ts';
+import { readSuppression, refuseOlderList } from '../../erasure/suppression.ts';
 import { pinnedTypes } from '../../extract/discover.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
@@ -94,8 +94,8 @@ async function loadInto(
   const began = clock.now();
   // The place, if it keeps what it loads.
   const stateful = 'commit' in sink ? sink : undefined;
-  const suppression = suppressionOf(config);
-  requireWholeList('The place', stateful?.state?.suppressionLength, suppression?.length);
+  const suppression = readSuppression(config);
+  refuseOlderList('The place', stateful?.state?.suppressionLength, suppression?.length);
   const { exportState, receipts } = stateful?.state?.events ?? {};
   const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
   let waitingUntil: number | undefined;

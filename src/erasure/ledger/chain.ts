@@ -6,9 +6,9 @@ import { configError } from '../../base/errors.ts';
 import { linesOf } from '../../base/lines.ts';
 import { Secret } from '../../base/secrets.ts';
 import { HashKey } from '../../cells/columns/hash-key.ts';
-import { type KeyedFile, keyOf } from '../key-file.ts';
+import { type KeyedFile, readingKey } from '../key-file.ts';
 
-// The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
+// The lines of the ledger: keys as in schemas/ledger-line.json. External ids are keyed hashes, instants ISO 8601 in UTC.
 
 /** `prev` of the first line of a ledger. */
 const GENESIS = '0'.repeat(64);
@@ -39,9 +39,7 @@ export type LedgerContent = Readonly<
       /** When the deletion was asked for, as the list says. */
       requested_at?: string | undefined;
     }
-  /**
-   * What a place holds of a person, right before its removal. `id` is null for the others on the suppression list.
-   */
+  /** What a place holds of a person right before its removal. `id`: null for the others on the suppression list. */
   | { kind: 'purge'; id: string | null; place: string; rows: number }
   /**
    * The purge of a place is done; `rows` of all people together. `listed`: people on the suppression list. `stays`:
@@ -144,10 +142,10 @@ export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jso
 
 export const keyedLedger = (path: string, configuredKey: Secret | undefined): KeyedFile => ({
   path,
-  keyName: 'ledger.key',
+  keyFileName: 'ledger.key',
   configuredKey,
-  option: 'ledger_key (DFINERY_LEDGER_KEY)',
-  lostKey:
+  optionName: 'ledger_key (DFINERY_LEDGER_KEY)',
+  lostKeyText:
     `The ledger in ${dirname(path)} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY). ` +
     'If it is lost for good, move ledger.jsonl out of the folder: that begins a new ledger. The suppression list stays.',
 });
@@ -162,7 +160,7 @@ interface OpenedLedger {
 export function openLedger(fileOrFolder: string, configuredKey: Secret | undefined): OpenedLedger {
   if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
   const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  return { path, key: new LedgerKey(keyOf(keyedLedger(path, configuredKey))) };
+  return { path, key: new LedgerKey(readingKey(keyedLedger(path, configuredKey))) };
 }
 
 /** `number`: 1 for the first line of the ledger. */

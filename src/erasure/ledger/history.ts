@@ -33,42 +33,45 @@ export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown',
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
   readonly answers: Answer[] = [];
-  readonly removals: CountedRows[] = [];
+  readonly countedRows: CountedRows[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
   readonly shown: Access[] = [];
   /** The runs that were to delete the id. */
   readonly runs = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
-  requestedAt = Number.NEGATIVE_INFINITY;
+  newestWishAt = Number.NEGATIVE_INFINITY;
   /** When the last request was begun, if no clear answer followed. */
-  askedAt: string | undefined;
+  unansweredSince: string | undefined;
   /** True if a run was to ask the service for it. */
   isToBeAsked = false;
 
   get state(): (typeof ID_STATES)[number] {
-    if (this.askedAt !== undefined || (this.isToBeAsked && this.answers.length === 0)) return 'open';
-    const { lastAnswer } = this;
-    if (lastAnswer !== undefined) return lastAnswer.outcome === 'done' ? 'confirmed' : 'rejected';
-    if (this.removals.length > 0) return 'not_asked';
+    if (this.unansweredSince !== undefined || (this.isToBeAsked && this.answers.length === 0)) return 'open';
+    const { standingAnswer: answer } = this;
+    if (answer !== undefined) return answer.outcome === 'done' ? 'confirmed' : 'rejected';
+    if (this.countedRows.length > 0) return 'not_asked';
     return this.shown.length > 0 ? 'shown' : 'unknown';
   }
 
-  /** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */
-  get lastAnswer(): Answer | undefined {
-    return this.answers.findLast(({ outcome }) => outcome === 'done') ?? this.answers.at(-1);
+  get standingAnswer(): Answer | undefined {
+    return standingAnswer(this.answers);
   }
 }
 
+/** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */
+export const standingAnswer = (answers: readonly Answer[]): Answer | undefined =>
+  answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
+
 /**
  * Follows the lines of a ledger about some ids at one service. The memory of a run and a proof are read from it.
- * Memory: what the lines say of these ids.
+ * Memory: what the lines say of these ids, and a line of each run and each place.
  */
 export class LedgerHistory {
   /** The first lines of the runs on this service. */
   readonly runs = new Map<string, LineOf<'open'>>();
   /** The newest purge that was done, by place. */
   readonly purges = new Map<string, LineOf<'purged'>>();
-  /** True if the service has confirmed a deletion, of whichever id. */
+  /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
   suppressionLength = 0;
@@ -120,30 +123,30 @@ export class LedgerHistory {
         return;
       case 'before':
         history.isToBeAsked = true;
-        history.askedAt = at;
+        history.unansweredSince = at;
         return;
       case 'after':
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-        history.askedAt = undefined;
+        history.unansweredSince = undefined;
         history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
         if (line.requested_at === undefined) return;
-        history.requestedAt = Math.max(history.requestedAt, Date.parse(line.requested_at));
+        history.newestWishAt = Math.max(history.newestWishAt, Date.parse(line.requested_at));
     }
   }
 
   #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
     const purge = `${run} ${place}`;
     this.#counted.set(purge, (this.#counted.get(purge) ?? new Set()).add(history));
-    const { removals } = history;
-    const index = removals.findIndex((removal) => removal.place === place && removal.removed_at === null);
+    const { countedRows } = history;
+    const index = countedRows.findIndex((counted) => counted.place === place && counted.removed_at === null);
     if (index !== -1) {
-      const unfinished = removals[index];
+      const unfinished = countedRows[index];
       // Another run failed or was killed. What it counted includes these rows, and perhaps more that it removed.
       if (unfinished.run !== run && unfinished.rows > rows) return;
       // The same run counts anew, after it lost a race. Or another run counts all of those rows, and more.
-      removals.splice(index, 1);
+      countedRows.splice(index, 1);
     }
-    removals.push({ run, at, place, rows, removed_at: null, line });
+    countedRows.push({ run, at, place, rows, removed_at: null, line });
   }
 
   /** What an earlier run counted there is gone, too: that run may have been killed before it could say so. */
@@ -151,8 +154,8 @@ export class LedgerHistory {
     const { run, at, place } = line;
     this.purges.set(place, line);
     const purge = `${run} ${place}`;
-    for (const { removals } of this.#counted.get(purge) ?? []) {
-      for (const removal of removals) if (removal.place === place) removal.removed_at ??= at;
+    for (const { countedRows } of this.#counted.get(purge) ?? []) {
+      for (const counted of countedRows) if (counted.place === place) counted.removed_at ??= at;
     }
     this.#counted.delete(purge);
   }

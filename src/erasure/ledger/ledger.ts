@@ -14,7 +14,7 @@ import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { checkWritable } from '../../fs/writability.ts';
-import { ensureKey, keyOf, randomKey } from '../key-file.ts';
+import { ensureKey, randomKey, readingKey } from '../key-file.ts';
 import {
   EMPTY_CHAIN,
   keyedLedger,
@@ -84,7 +84,7 @@ export class Ledger {
       else await makeFolders(folder);
       refuseForeignFolder(folder);
       const file = keyedLedger(path, ledgerKey);
-      const key = isPlan ? keyOf(file) : await whileLocked(folder, clock, () => ensureKey(file));
+      const key = isPlan ? readingKey(file) : await whileLocked(folder, clock, () => ensureKey(file));
       const ledger = new Ledger(settings, clock, new LedgerKey(key), ids);
       await ledger.#readOn(folder);
       return ledger;
@@ -98,7 +98,7 @@ export class Ledger {
     return this.#folder !== undefined;
   }
 
-  /** Code of the last line written, to be printed and stored elsewhere. */
+  /** Code of the last line that this run has read or written, to be printed and stored elsewhere. */
   get head(): string {
     return this.#end.head;
   }

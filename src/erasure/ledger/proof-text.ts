@@ -1,5 +1,5 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
-import { ID_STATES } from './history.ts';
+import { ID_STATES, standingAnswer } from './history.ts';
 import type { Proof } from './proof.ts';
 
 // A proof in words: for the terminal, and for the page to sign.
@@ -18,21 +18,15 @@ const COUNTED: Readonly<Record<ProvedId['state'], string>> = {
 /** The states that the summary counts also if no id is in them. */
 const ALWAYS_COUNTED: readonly ProvedId['state'][] = ['confirmed', 'rejected', 'open'];
 
-/** What the service said of an id last, without an end. `timeOf` shows an instant. */
+/** What the service said of an id, without an end. `timeOf` shows an instant. */
 export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: string) => string): string {
-  const last = answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
-  switch (state) {
-    case 'open':
-      return asked_at === null ? 'open: never asked' : `open: asked at ${timeOf(asked_at)}, no clear answer`;
-    case 'not_asked':
-      return 'the service was not asked';
-    case 'confirmed':
-      return `confirmed ${timeOf(last?.at ?? '')}`;
-    case 'rejected':
-      return `rejected (${last?.code}) ${timeOf(last?.at ?? '')}`;
-    default:
-      return 'no request in the ledger';
-  }
+  if (state === 'open')
+    return asked_at === null ? 'open: never asked' : `open: asked at ${timeOf(asked_at)}, no clear answer`;
+  if (state === 'not_asked') return 'the service was not asked';
+  const answer = standingAnswer(answers);
+  if (answer === undefined) return 'no request in the ledger';
+  const time = timeOf(answer.at);
+  return answer.outcome === 'done' ? `confirmed ${time}` : `rejected (${answer.code}) ${time}`;
 }
 
 /** What left one place, as a sentence; and that something there may still hold the people. */

@@ -21,13 +21,10 @@ export async function proveErasure(
   { folder, key, service, head: expectedHead }: ProofQuery,
 ) {
   const ledger = openLedger(ledgerPathIn(folder), key);
-  const history = new LedgerHistory(
-    service,
-    ledger.key,
-    ids.map(({ id }) => id),
-  );
+  const externalIds = ids.map(({ id }) => id);
+  const history = new LedgerHistory(service, ledger.key, externalIds);
   const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.add(line, number));
-  const histories = ok ? ids.map(({ id }) => history.of(id) ?? new IdHistory()) : [];
+  const histories = ok ? externalIds.map((id) => history.of(id) ?? new IdHistory()) : [];
   const { baseUrl: base_url, serviceId: service_id } = service;
   return {
     v: 1,
@@ -36,14 +33,14 @@ export async function proveErasure(
     service_id,
     head,
     summary: summaryOf(history, histories),
-    ids: histories.map(({ state, askedAt, answers, removals, shown }, i) => ({
+    ids: histories.map(({ state, unansweredSince, answers, countedRows, shown }, i) => ({
       /** HMAC of the id, as in the lines. */
       id: ledger.key.idHash(ids[i].id),
       row: ids[i].row,
       state,
-      asked_at: askedAt ?? null,
+      asked_at: unansweredSince ?? null,
       answers,
-      removals: removals.map(({ run: _, ...removal }) => removal),
+      removals: countedRows.map(({ run: _, ...counted }) => counted),
       shown,
     })),
     problems,
@@ -57,7 +54,7 @@ function summaryOf({ runs, purges }: LedgerHistory, histories: readonly IdHistor
   const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
   const runsOfIds = [...runs.values()].filter(({ run }) => histories.some((history) => history.runs.has(run)));
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
-  const removals = histories.flatMap((history) => history.removals);
+  const removals = histories.flatMap((history) => history.countedRows);
   const times = [
     ...histories.flatMap(({ answers }) => answers.map(({ at }) => at)),
     ...removals.map(({ at, removed_at }) => removed_at ?? at),

@@ -6,9 +6,9 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import {
-  readListForPurge,
+  readSuppressedPeople,
+  readSuppression,
   suppressionFileOf,
-  suppressionOf,
   suppressPeople,
 } from '../../../src/erasure/suppression.ts';
 import { expectMode } from '../../support/modes.ts';
@@ -33,7 +33,7 @@ const add = (...people: readonly string[]) =>
   suppressPeople(new Map(people.map((text) => [text, undefined])), listOf(), { clock: systemClock });
 const load = (more: object = {}) => {
   const config = { suppressionFile: file, suppressionKey: KEY, columnsHash: [], hashKey: undefined, ...more };
-  const list = suppressionOf(config);
+  const list = readSuppression(config);
   if (list === undefined) throw new Error('no list');
   return list;
 };
@@ -60,7 +60,7 @@ describe('a suppression list', () => {
     truncateSync(file, statSync(file).size - 30);
     expect(() => load()).toThrow(/Line 3 .* is not/);
     // So a purge can be planned, which removes the cut line.
-    expect(readListForPurge(listOf()).hmacs).toHaveLength(1);
+    expect(readSuppressedPeople(listOf()).hmacs).toHaveLength(1);
     await add('c');
     expect(['a', 'b', 'c'].map((id) => drops(load(), id))).toEqual([true, false, true]);
     writeFileSync(file, readFileSync(file, 'utf8').trimEnd());
