@@ -85,8 +85,8 @@ export class DiskStorage implements Storage {
   }
 
   async eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
-    const leaving = (await listAll(this, folder)).filter((object) => !isKept(object));
-    await this.remove(leaving.map(({ path }) => path));
+    const leavingObjects = (await listAll(this, folder)).filter((object) => !isKept(object));
+    await this.remove(leavingObjects.map(({ path }) => path));
   }
 
   async checkErasable(paths: readonly string[]): Promise<void> {

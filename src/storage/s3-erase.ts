@@ -69,10 +69,10 @@ export async function abortUploads(access: BucketAccess, prefix: string, isKept:
 /** Begins an upload and aborts it, if the store knows uploads. Fails as a purge would that meets an unfinished one. */
 export async function checkAbortable(access: BucketAccess, key: string): Promise<void> {
   const { client, bucket, sendOptions } = access;
-  const begun = await client
+  const upload = await client
     .createMultipartUpload({ Bucket: bucket, Key: key }, sendOptions)
     .catch((error) => undefinedIfUnsupported(error, access, 's3:PutObject'));
-  if (begun !== undefined) await abortUpload(access, key, begun.UploadId);
+  if (upload !== undefined) await abortUpload(access, key, upload.UploadId);
 }
 
 async function abortUpload(access: BucketAccess, Key: string, UploadId?: string): Promise<void> {

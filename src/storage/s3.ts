@@ -129,9 +129,9 @@ class S3Storage implements Storage {
   }
 
   async eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
-    const leaving = (await listAll(this, folder)).filter((object) => !isKept(object));
+    const leavingObjects = (await listAll(this, folder)).filter((object) => !isKept(object));
     // For a store without versions. In a bucket with versions it adds delete markers, which go with them below.
-    await this.remove(leaving.map(({ path }) => path));
+    await this.remove(leavingObjects.map(({ path }) => path));
     const below = this.#key(`${folder}/`);
     await this.#guard(() => abortUploads(this.#access, below, isKept));
     await this.#guard(() => eraseVersions(this.#access, below, isKept));

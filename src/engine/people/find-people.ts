@@ -150,23 +150,23 @@ interface LeavingRows {
 
 /** Counts the people whose rows leave, and the rows. */
 function countPeople(leavingRows: readonly LeavingRows[]) {
-  const listed = leavingRows.filter(({ ids }) => ids.size > 0);
-  const suppressed = leavingRows.filter(({ ids }) => ids.size === 0);
+  const listedRows = leavingRows.filter(({ ids }) => ids.size > 0);
+  const suppressedRows = leavingRows.filter(({ ids }) => ids.size === 0);
   const peopleOf = (rows: readonly LeavingRows[]) => new Set(rows.flatMap(({ people }) => people));
   const countRows = (rows: readonly LeavingRows[]) => rows.reduce((sum, { rowCount }) => sum + rowCount, 0);
-  const people = peopleOf(listed);
+  const people = peopleOf(listedRows);
   const rowCountById = new Map<string, number>();
-  for (const { ids, rowCount } of listed) {
+  for (const { ids, rowCount } of listedRows) {
     for (const id of ids) rowCountById.set(id, (rowCountById.get(id) ?? 0) + rowCount);
   }
-  const others = [...peopleOf(suppressed)].filter((person) => !people.has(person));
+  const otherPeople = [...peopleOf(suppressedRows)].filter((person) => !people.has(person));
   return {
-    keyCheckByUnifiedId: new Map(listed.flatMap(({ keyChecks }) => keyChecks)),
+    keyCheckByUnifiedId: new Map(listedRows.flatMap(({ keyChecks }) => keyChecks)),
     personCount: people.size,
     rowCountById,
-    rowCount: countRows(listed),
-    peopleWithOtherIds: peopleOf(listed.filter(({ hasOtherId }) => hasOtherId)),
-    suppressedOthers: { personCount: others.length, rowCount: countRows(suppressed) },
+    rowCount: countRows(listedRows),
+    peopleWithOtherIds: peopleOf(listedRows.filter(({ hasOtherId }) => hasOtherId)),
+    suppressedOthers: { personCount: otherPeople.length, rowCount: countRows(suppressedRows) },
   };
 }
 

@@ -80,20 +80,20 @@ export class IdColumn {
    */
   async match(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<IdMatch> {
     const { hashKey, hasPlainRows } = this.keys;
-    const plain = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
-    const computed = hashKey === undefined ? plain : [...plain, ...plain.map(hmacSql)];
+    const plainForms = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
+    const forms = hashKey === undefined ? plainForms : [...plainForms, ...plainForms.map(hmacSql)];
     // Only its hash tells that a plain cell holds the same id as a hashed one.
-    const plainTexts = `
+    const textsOfPlainCells = `
       UNION
-      SELECT id, plain.text
-      FROM (SELECT DISTINCT text FROM ${this.#cellsOfRows}) AS plain
-      JOIN computed ON computed.text = ${hmacSql('plain.text')}`;
+      SELECT id, cells.text
+      FROM (SELECT DISTINCT text FROM ${this.#cellsOfRows}) AS cells
+      JOIN forms ON forms.text = ${hmacSql('cells.text')}`;
     const sql = `
       CREATE OR REPLACE TEMP TABLE ${this.#idTexts} AS
       WITH
         entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
-        computed AS (SELECT entry.id AS id, unnest(${listSql(computed)}) AS text FROM entries),
-        texts AS (SELECT id, text FROM computed ${hashKey !== undefined && hasPlainRows ? plainTexts : ''})
+        forms AS (SELECT entry.id AS id, unnest(${listSql(forms)}) AS text FROM entries),
+        texts AS (SELECT id, text FROM forms ${hashKey !== undefined && hasPlainRows ? textsOfPlainCells : ''})
       SELECT DISTINCT id, text
       FROM texts
       WHERE text <> ''`;

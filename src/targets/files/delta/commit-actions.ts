@@ -28,11 +28,11 @@ export interface TableChange extends Omit<PlaceChange, 'state'> {
 
 export const newFilesIn = (files: readonly FileChange[]): NewFile[] => files.flatMap(({ file }) => file ?? []);
 
-/** The actions of the log entry that makes a change. `missing`: paths of live files that somebody removed. */
+/** The actions of the log entry that makes a change. `missingPaths`: those of live files that somebody removed. */
 export function commitActions(
   tableNow: TableNow,
   { kind, files, state }: TableChange,
-  missing: ReadonlySet<string>,
+  missingPaths: ReadonlySet<string>,
 ): Action[] {
   const { snapshot, now } = tableNow;
   const timestamp = Math.floor(now);
@@ -48,12 +48,12 @@ export function commitActions(
   const days = new Set<Day | undefined>(files.map(({ day }) => day));
   // Profiles are one file.
   const isReplaced = (path: string) => (snapshot.table === EVENTS.name ? days.has(dayOfFile(path)) : files.length > 0);
-  const leaving = [...snapshot.adds].filter(([path]) => missing.has(path) || isReplaced(path));
+  const leavingFiles = [...snapshot.adds].filter(([path]) => missingPaths.has(path) || isReplaced(path));
   return [
     { commitInfo },
     ...tableActions(tableNow, state, timestamp),
     ...stateActions(snapshot.domains, state),
-    ...leaving.map(([, add]) => removeOf(add, timestamp)),
+    ...leavingFiles.map(([, add]) => removeOf(add, timestamp)),
     ...newFilesIn(files).map((file) => addOf(file, state, timestamp)),
   ];
 }
@@ -91,7 +91,7 @@ interface Stats {
  */
 export function liveFilesOf(
   { table, adds }: Snapshot,
-  missing: ReadonlySet<string>,
+  missingPaths: ReadonlySet<string>,
   state: TableState,
   address: string,
 ): Map<Day, LiveFile> {
@@ -100,7 +100,7 @@ export function liveFilesOf(
   const [receiptDay] = state.receipts.keys();
   const files = new Map<Day, LiveFile>();
   for (const [path, { partitionValues, tags, stats, size }] of adds) {
-    if (missing.has(path)) continue;
+    if (missingPaths.has(path)) continue;
     const where = `${address}/${path}`;
     const partitionDay = dayOfFile(path);
     const day: Day | undefined = partitionDay ?? receiptDay;

@@ -36,7 +36,7 @@ export class DeltaTable {
   /** The same by its log. */
   #snapshot: Snapshot;
   /** Its live files that somebody removed from the storage. */
-  #missing: ReadonlySet<string> = new Set();
+  #missingPaths: ReadonlySet<string> = new Set();
   readonly #access: TableAccess;
   readonly #options: FilesOptions;
   readonly #mode: OpenMode;
@@ -54,9 +54,9 @@ export class DeltaTable {
     const before = this.content;
     await this.followLog();
     if (this.content === undefined) return false;
-    const missing = await this.#findMissing();
-    if (!isDeepStrictEqual(missing, this.#missing)) this.#setSnapshot(this.#snapshot, missing);
-    const days = missing.size;
+    const missingPaths = await this.#findMissing();
+    if (!isDeepStrictEqual(missingPaths, this.#missingPaths)) this.#setSnapshot(this.#snapshot, missingPaths);
+    const days = missingPaths.size;
     if (days > 0 && this.#mode !== 'read') {
       const message = `${this.address}: the files of ${plainCount(days, 'day')} were removed: they count as pruned.`;
       this.#options.logger.warn('days.removed', message, { days });
@@ -69,18 +69,18 @@ export class DeltaTable {
     const snapshot = await readSnapshot(this.#access, this.#snapshot);
     if (snapshot === this.#snapshot) return;
     checkProtocol(snapshot.protocol, this.address);
-    this.#setSnapshot(snapshot, this.#missing);
+    this.#setSnapshot(snapshot, this.#missingPaths);
   }
 
   /** True if the latest version has this state, and all of its files are there. */
   hasStored(state: LogState): boolean {
-    return this.#missing.size === 0 && stateActions(this.#snapshot.domains, state).length === 0;
+    return this.#missingPaths.size === 0 && stateActions(this.#snapshot.domains, state).length === 0;
   }
 
   /** Makes a change of this table visible by the next entry; false if another writer has created that. */
   async commit(change: TableChange): Promise<boolean> {
     const { storage, table } = this.#access;
-    const actions = commitActions(this.#tableNow, change, this.#missing);
+    const actions = commitActions(this.#tableNow, change, this.#missingPaths);
     const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
     const version = this.#snapshot.version + 1;
     if (!(await storage.create(entryPath(table, version), text))) return false;
@@ -104,24 +104,24 @@ export class DeltaTable {
     if (this.content !== undefined) await this.#access.storage.remove(expiredPaths(dataFiles, this.#tableNow));
   }
 
-  #setSnapshot(snapshot: Snapshot, missing: ReadonlySet<string>): void {
+  #setSnapshot(snapshot: Snapshot, missingPaths: ReadonlySet<string>): void {
     const state = stateOf(snapshot.domains, this.address);
-    const files = liveFilesOf(snapshot, missing, state, this.#access.storage.address);
+    const files = liveFilesOf(snapshot, missingPaths, state, this.#access.storage.address);
     const changedAt = nextChangedAt(state.receipts, this.#options.clock.now());
     const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
     this.#snapshot = snapshot;
-    this.#missing = missing;
+    this.#missingPaths = missingPaths;
     this.content = { state: { ...state, receipts }, files };
   }
 
   /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
   async #findMissing(): Promise<Set<string>> {
-    const listed = new Set((await this.#listDataFiles()).map(({ path }) => path));
-    const missing = new Set<string>();
+    const listedPaths = new Set((await this.#listDataFiles()).map(({ path }) => path));
+    const missingPaths = new Set<string>();
     for (const path of this.#snapshot.adds.keys()) {
-      if (!listed.has(path) && (await this.#access.storage.read(path)) === undefined) missing.add(path);
+      if (!listedPaths.has(path) && (await this.#access.storage.read(path)) === undefined) missingPaths.add(path);
     }
-    return missing;
+    return missingPaths;
   }
 
   /** What is in the folder of the table after the log, which comes first in the order of paths. */

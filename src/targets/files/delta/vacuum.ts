@@ -61,8 +61,8 @@ export async function renewCheckpoint({ access, snapshot, now, retentionMs }: Ta
     // Each checkpoint has all days: of them the latest two stay.
     return file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < snapshot.version - CHECKPOINT_EVERY;
   };
-  const leaving = (await listAll(storage, logFolder(table))).filter(isOld);
-  await storage.remove(leaving.map(({ path }) => path));
+  const oldFiles = (await listAll(storage, logFolder(table))).filter(isOld);
+  await storage.remove(oldFiles.map(({ path }) => path));
 }
 
 /** Those of the stored files that no version within the retention names. */
