@@ -97,3 +97,10 @@ export function codeOf(thrown: unknown): string | undefined {
   }
   return undefined;
 }
+
+export const hasCode = (thrown: unknown, codes: ReadonlySet<string>): boolean => codes.has(codeOf(thrown) ?? '');
+
+/** Handles the error of a path that is not there; throws any other. */
+export function undefinedIfAbsent(error: unknown): undefined {
+  if (codeOf(error) !== 'ENOENT') throw error;
+}

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { isatty } from 'node:tty';
 import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
-import { codeOf } from '../base/errors.ts';
+import { hasCode } from '../base/errors.ts';
 import type { LogLevel } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
 import { diskError } from '../fs/disk-failure.ts';
@@ -123,8 +123,8 @@ export class ProcessTerminal implements Terminal {
   }
 }
 
-const READER_GONE = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
+const READER_GONE_CODES: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
 
 function refuseLoss(error: unknown): void {
-  if (!READER_GONE.has(codeOf(error) ?? '')) throw diskError(error, { what: 'standard output', path: 'stdout' });
+  if (!hasCode(error, READER_GONE_CODES)) throw diskError(error, { what: 'standard output' });
 }

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { codeOf } from '../base/errors.ts';
+import { codeOf, hasCode, undefinedIfAbsent } from '../base/errors.ts';
 import { syncFolder } from './folders.ts';
 import { PRIVATE_FILE_MODE, setMode } from './permissions.ts';
 
@@ -21,16 +21,12 @@ const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
 /** Removes the temporary files of a file that were last changed before an instant (ms). Throws the system's error. */
 export async function removeTemporaries(path: string, before = Number.POSITIVE_INFINITY): Promise<void> {
   const folder = dirname(path);
-  for (const name of (await readdir(folder).catch(unlessMissing)) ?? []) {
+  for (const name of (await readdir(folder).catch(undefinedIfAbsent)) ?? []) {
     if (TEMPORARY.exec(name)?.[1] !== basename(path)) continue;
-    const stat = await lstat(join(folder, name)).catch(unlessMissing);
+    const stat = await lstat(join(folder, name)).catch(undefinedIfAbsent);
     if (stat !== undefined && stat.mtimeMs < before) await rm(join(folder, name), { force: true });
   }
 }
-
-const unlessMissing = (error: unknown): undefined => {
-  if (codeOf(error) !== 'ENOENT') throw error;
-};
 
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
 export const replaceFile = (path: string, text: string, mode = PRIVATE_FILE_MODE): Promise<void> =>
@@ -97,7 +93,7 @@ async function syncFile(path: string): Promise<void> {
   }
 }
 
-const WITHOUT_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
+const NO_LINKS_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 /** True for the error of a file system without hard links for a second name. */
-export const hasNoLinks = (error: unknown): boolean => WITHOUT_LINKS.has(codeOf(error) ?? '');
+export const hasNoLinks = (error: unknown): boolean => hasCode(error, NO_LINKS_CODES);

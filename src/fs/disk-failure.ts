@@ -1,4 +1,4 @@
-import { codeOf, configError, messageOf, transientError, UserError } from '../base/errors.ts';
+import { codeOf, configError, hasCode, messageOf, transientError, UserError } from '../base/errors.ts';
 import { capitalized } from '../base/visible-text.ts';
 
 const READ_FAILURES: ReadonlyMap<string, string> = new Map([
@@ -11,9 +11,9 @@ const READ_FAILURES: ReadonlyMap<string, string> = new Map([
 export const whyUnreadable = (error: unknown): string => READ_FAILURES.get(codeOf(error) ?? '') ?? messageOf(error);
 
 /** Codes of a disk, a quota or a file that takes no more bytes. */
-const FULL: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
+const DISK_FULL_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 /** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
-const FAILING: ReadonlySet<string> = new Set([...FULL, 'EIO', 'EROFS', 'ESTALE']);
+const DISK_FAILING_CODES: ReadonlySet<string> = new Set([...DISK_FULL_CODES, 'EIO', 'EROFS', 'ESTALE']);
 const NEEDS_RIGHT = 'give another, or give this user the right to';
 /** What to do about a place that this user cannot write to, now or later, by the code. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
@@ -36,7 +36,8 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
 export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
 export interface FailedPath {
-  readonly path: string;
+  /** Absent if the system does not name it. */
+  readonly path?: string;
   /** Name of the path in messages, `the spool folder /var/spool`; by default the path as it is. */
   readonly what?: string;
   /** The consequence for the work: `the former copy stays`. */
@@ -45,15 +46,16 @@ export interface FailedPath {
   readonly remedy?: string;
 }
 
-export const isDiskFull = (error: unknown): boolean => FULL.has(codeOf(error) ?? '');
+export const isDiskFull = (error: unknown): boolean => hasCode(error, DISK_FULL_CODES);
 
 /** A system error about a path on disk as a UserError that names it. Others, also Node's `ERR_…`, stay as they are. */
 export function diskError(error: unknown, failed: FailedPath): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
-  const { path, what = path, remedy = REMEDIES.get(code), consequence } = failed;
-  const details = { cause: error, where: { file: path }, technical: messageOf(error) };
-  const subject = failed.what === undefined ? path : capitalized(what);
+  const { path, what = path ?? 'a file that was written', remedy = REMEDIES.get(code), consequence } = failed;
+  const where = path === undefined ? {} : { file: path };
+  const details = { cause: error, where, technical: messageOf(error) };
+  const subject = what === path ? path : capitalized(what);
   const end = consequence === undefined ? '.' : `; ${consequence}.`;
   if (isDiskFull(error)) {
     const advice = remedy === undefined ? 'make room and run again' : `make room or ${remedy}`;
@@ -65,8 +67,7 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
 
 /** The error of a failing disk as a UserError with the path of the system's error; any other unchanged. */
 export function diskErrorByItsPath(error: unknown): unknown {
-  if (!FAILING.has(codeOf(error) ?? '')) return error;
+  if (!hasCode(error, DISK_FAILING_CODES)) return error;
   const { path } = error as { path?: unknown };
-  const file = typeof path === 'string' ? path : 'a file that was written';
-  return diskError(error, { path: file });
+  return diskError(error, typeof path === 'string' ? { path } : {});
 }

@@ -3,7 +3,7 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { codeOf } from '../base/errors.ts';
+import { hasCode } from '../base/errors.ts';
 import { checkLocalPath } from './local-path.ts';
 import { PRIVATE_FOLDER_MODE, setMode } from './permissions.ts';
 
@@ -35,7 +35,7 @@ export async function makeFolders(path: string, mode = PRIVATE_FOLDER_MODE): Pro
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
 /** The codes of a file system that does not sync folders. Also of a folder that is gone, or that this user cannot read. */
-const NOT_SYNCED: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP', 'ENOENT']);
+const NO_SYNC_CODES: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP', 'ENOENT']);
 
 /** Syncs the names in a folder to disk, on file systems that support it. */
 export async function syncFolder(path: string): Promise<void> {
@@ -43,6 +43,6 @@ export async function syncFolder(path: string): Promise<void> {
     const folder = await open(path, 'r');
     await folder.sync().finally(() => folder.close());
   } catch (error) {
-    if (!NOT_SYNCED.has(codeOf(error) ?? '')) throw error;
+    if (!hasCode(error, NO_SYNC_CODES)) throw error;
   }
 }

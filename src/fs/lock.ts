@@ -130,17 +130,17 @@ function takeFromDeadOwner(path: string): string | undefined {
   if (owner === undefined) return createOwnerFile(path);
   if (!isDead(owner)) return undefined;
   // Only one process at a time may remove the file: it may be that of a new owner already.
-  const stealing = `${path}.steal`;
-  const token = createOwnerFile(stealing);
+  const stealPath = `${path}.steal`;
+  const token = createOwnerFile(stealPath);
   if (token === undefined) {
-    const other = readOwner(stealing);
-    if (other !== undefined && isDead(other)) removeOwnerFile(stealing, other.token);
+    const other = readOwner(stealPath);
+    if (other !== undefined && isDead(other)) removeOwnerFile(stealPath, other.token);
     return undefined;
   }
   try {
     removeOwnerFile(path, owner.token);
   } finally {
-    removeOwnerFile(stealing, token);
+    removeOwnerFile(stealPath, token);
   }
   return createOwnerFile(path);
 }
@@ -190,7 +190,7 @@ function readOwner(path: string): Owner | undefined {
   });
 }
 
-const NO_LOCK: ReadonlySet<string> = new Set(['EISDIR', 'EACCES', 'EPERM']);
+const NOT_A_LOCK_CODES: ReadonlySet<string> = new Set(['EISDIR', 'EACCES', 'EPERM']);
 
 /** The result of a step on the file of a lock; undefined if there is no file. */
 function unlessAbsent<T>(path: string, step: () => T): T | undefined {
@@ -199,7 +199,7 @@ function unlessAbsent<T>(path: string, step: () => T): T | undefined {
   } catch (cause) {
     const code = codeOf(cause) ?? '';
     if (code === 'ENOENT') return undefined;
-    if (!NO_LOCK.has(code)) throw cause;
+    if (!NOT_A_LOCK_CODES.has(code)) throw cause;
     const message = `${path} is in the way of a lock, and cannot be one of this user (${code}): remove it.`;
     throw configError(message, { cause, where: { file: path } });
   }

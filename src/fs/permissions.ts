@@ -1,9 +1,9 @@
 // Who may read and change files: owners, modes, the umask.
 
 import { randomUUID } from 'node:crypto';
-import { chmodSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, lstatSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { codeOf } from '../base/errors.ts';
+import { hasCode } from '../base/errors.ts';
 
 export const PRIVATE_FOLDER_MODE = 0o700;
 export const PRIVATE_FILE_MODE = 0o600;
@@ -18,7 +18,7 @@ export function isForeignOwner(uid: number): boolean {
   return user !== undefined && uid !== user && uid !== 0;
 }
 
-const WITHOUT_MODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
+const NO_MODES_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 let firstWithoutModes: string | undefined;
 
 /** The first folder in which this process could set no mode; undefined if there was none. */
@@ -29,23 +29,31 @@ export function setMode(path: string, mode: number): void {
   try {
     chmodSync(path, mode);
   } catch (error) {
-    if (!WITHOUT_MODES.has(codeOf(error) ?? '')) throw error;
+    if (!hasCode(error, NO_MODES_CODES)) throw error;
     firstWithoutModes ??= resolve(dirname(path));
   }
 }
 
 /**
- * True for a file or folder of this user, or of root as in a container's volume, whose mode has none of these bits. Root
- * trusts every owner. The mode of a file system that keeps none proves nothing: `folder` is where that is tried.
+ * True for a file or folder of this user, or of root as in a container's volume, whose mode has no bit of
+ * `refusedBits`. Root trusts every owner. A file system without modes proves nothing: `probeFolder` is where that is tried.
  */
 export function isProtected(
   { uid, mode }: { readonly uid: number; readonly mode: number },
-  bits: number,
-  folder: string,
+  refusedBits: number,
+  probeFolder: string,
 ): boolean {
   const user = process.getuid?.();
   if (user === undefined) return true;
-  return (user === 0 || !isForeignOwner(uid)) && ((mode & bits) === 0 || !keepsModes(folder));
+  return (user === 0 || !isForeignOwner(uid)) && ((mode & refusedBits) === 0 || !keepsModes(probeFolder));
+}
+
+/** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
+export function isPrivateFolder(path: string): boolean {
+  const folder = lstatSync(path, { throwIfNoEntry: false });
+  if (folder?.isDirectory() !== true) return false;
+  const user = process.getuid?.();
+  return user === undefined || (folder.uid === user && (folder.mode & GROUP_AND_OTHERS) === 0);
 }
 
 /** Makes a new file in a folder for this user alone, and removes it. Its mode tells whether the file system keeps modes. */

@@ -35,7 +35,7 @@ export function livenessOf({ pid, host, space, started }: StoredIdentity): Liven
   if (typeof pid !== 'number' || space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
   if (!isRunning(pid)) return 'dead';
   const status = readStatus(String(pid));
-  if (status === undefined || started === '') return 'unknown';
+  if (status === undefined || typeof started !== 'string' || started === '') return 'unknown';
   return status.isOver || status.started !== started ? 'dead' : 'alive';
 }
 

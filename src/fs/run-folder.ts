@@ -1,12 +1,11 @@
-import { lstatSync } from 'node:fs';
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import { diskError } from './disk-failure.ts';
+import { diskError, type FailedPath } from './disk-failure.ts';
 import { makeFolders } from './folders.ts';
 import { acquireLock, type Lock, ownerState } from './lock.ts';
-import { GROUP_AND_OTHERS } from './permissions.ts';
+import { isPrivateFolder } from './permissions.ts';
 
 const PREFIX = 'dfinery-spool-';
 const RUN_FOLDER = new RegExp(`^${PREFIX}[0-9A-Za-z]{6}$`);
@@ -15,38 +14,38 @@ const LOCK_FILE = 'run.lease';
 /** Age (ms) up to which a folder without a lock is kept: its run may be about to take it. */
 const LOCK_GRACE_MS = 60_000;
 
-/** A temporary folder of one run, by default under the spool directory. If the run dies, the next run removes it. */
+/** A temporary folder of one run. If the run dies, the next run under the same root removes it. */
 export class RunFolder {
   readonly path: string;
   readonly #lock: Lock;
-  readonly #failureOf: (error: unknown) => unknown;
+  readonly #failed: FailedPath;
 
-  private constructor(path: string, lock: Lock, failureOf: (error: unknown) => unknown) {
+  private constructor(path: string, lock: Lock, failed: FailedPath) {
     this.path = path;
     this.#lock = lock;
-    this.#failureOf = failureOf;
+    this.#failed = failed;
   }
 
   /**
-   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `toFailure` converts an
-   * error of the system, by default into a UserError that calls `root` the spool folder.
+   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `failed` is what the
+   * UserError of a failing disk says, by default that `root` is the spool folder.
    */
-  static async open(root: string, clock: Clock, toFailure = spoolError): Promise<RunFolder> {
+  static async open(root: string, clock: Clock, failed: FailedPath = spoolFolder(root)): Promise<RunFolder> {
     try {
       await makeFolders(root);
       await sweepRunFolders(root, clock.now());
       const path = await mkdtemp(join(resolve(root), PREFIX));
       const lock = await acquireLock(join(path, LOCK_FILE), { what: `the folder ${path}`, clock, waitMs: 0 });
-      return new RunFolder(path, lock, (error) => toFailure(error, root));
+      return new RunFolder(path, lock, failed);
     } catch (error) {
-      throw toFailure(error, root);
+      throw diskError(error, failed);
     }
   }
 
   /** Settles as `work` does, but for an error of the disk: that is converted as `open` does it. */
   onDisk<T>(work: Promise<T>): Promise<T> {
     return work.catch((error: unknown) => {
-      throw this.#failureOf(error);
+      throw diskError(error, this.#failed);
     });
   }
 
@@ -99,19 +98,9 @@ export async function sweepRunFolders(
   return { unremovable, liveFolders };
 }
 
-/** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
-export function isPrivateFolder(path: string): boolean {
-  const folder = lstatSync(path, { throwIfNoEntry: false });
-  if (folder?.isDirectory() !== true) return false;
-  const uid = process.getuid?.();
-  return uid === undefined || (folder.uid === uid && (folder.mode & GROUP_AND_OTHERS) === 0);
-}
-
-/** A system error of the spool folder as a UserError that names the folder; any other error unchanged. */
-const spoolError = (error: unknown, folder: string): unknown =>
-  diskError(error, {
-    what: `the spool folder ${folder}`,
-    path: folder,
-    remedy: 'set spool_dir to a folder on another disk that this user may write to',
-    consequence: 'what was stored before is complete, the next run goes on from there',
-  });
+const spoolFolder = (path: string): FailedPath => ({
+  what: `the spool folder ${path}`,
+  path,
+  remedy: 'set spool_dir to a folder on another disk that this user may write to',
+  consequence: 'what was stored before is complete, the next run goes on from there',
+});

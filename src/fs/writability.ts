@@ -1,7 +1,7 @@
-// Whether this user can write a file, change a folder, or replace a file: asked before anything is changed.
+// Whether this user can write or replace a file: asked before anything is changed.
 
-import { constants, existsSync, readFileSync, realpathSync } from 'node:fs';
-import { access, mkdtemp, open, rmdir } from 'node:fs/promises';
+import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { mkdtemp, open, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { configError } from '../base/errors.ts';
 
@@ -11,13 +11,6 @@ export async function checkWritable(path: string): Promise<void> {
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   await rmdir(await mkdtemp(join(folder, '.dfinery-try-')));
   if (existsSync(path)) await (await open(path, 'a')).close();
-}
-
-/** Throws a configuration failure for a folder whose files cannot be replaced or removed. */
-export async function checkFolderWritable(folder: string): Promise<void> {
-  await access(folder, constants.W_OK | constants.X_OK).catch((cause) => {
-    throw configError(`${folder} cannot be written to: give this user the right to. Nothing was changed.`, { cause });
-  });
 }
 
 /** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */

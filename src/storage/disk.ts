@@ -1,12 +1,11 @@
-import { lstatSync, statSync } from 'node:fs';
-import { readdir, readFile, unlink } from 'node:fs/promises';
+import { constants, lstatSync, statSync } from 'node:fs';
+import { access, readdir, readFile, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { codeOf, configError } from '../base/errors.ts';
+import { configError, undefinedIfAbsent } from '../base/errors.ts';
 import { createFile, hasNoLinks, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, setMode } from '../fs/permissions.ts';
-import { checkFolderWritable } from '../fs/writability.ts';
 import { type IsKept, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
 /** The bits of a mode by which the group and others may read. */
@@ -131,7 +130,9 @@ export class DiskStorage implements Storage {
   }
 }
 
-function undefinedIfAbsent(error: unknown): undefined {
-  if (codeOf(error) === 'ENOENT') return undefined;
-  throw error;
+/** Throws a configuration failure for a folder whose files cannot be replaced or removed. */
+async function checkFolderWritable(folder: string): Promise<void> {
+  await access(folder, constants.W_OK | constants.X_OK).catch((cause) => {
+    throw configError(`${folder} cannot be written to: give this user the right to. Nothing was changed.`, { cause });
+  });
 }

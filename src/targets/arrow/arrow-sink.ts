@@ -71,7 +71,7 @@ async function writeArrow(
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
-    throw diskError(error, { path: typeof out === 'string' ? out : 'the Arrow stream' });
+    throw diskError(error, typeof out === 'string' ? { path: out } : { what: 'the Arrow stream' });
   } finally {
     await folder.remove();
   }

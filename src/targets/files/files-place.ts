@@ -7,7 +7,7 @@ import { identifier, literal } from '../../base/sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
+import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
@@ -52,9 +52,7 @@ export class FilesPlace {
       run =
         mode === 'read' || workFolder === undefined
           ? await RunFolder.open(options.spoolDir, options.clock)
-          : await RunFolder.open(workFolder, options.clock, (error, path) =>
-              diskError(error, { path, consequence: COMMITTED_IS_KEPT }),
-            );
+          : await RunFolder.open(workFolder, options.clock, { path: workFolder, consequence: COMMITTED_IS_KEPT });
       engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
       // Files are replaced under their names.
       await engine.run('SET enable_external_file_cache = false');

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { codeOf } from '../../base/errors.ts';
+import { undefinedIfAbsent } from '../../base/errors.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { checkRows, type Difference, difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
@@ -50,10 +50,7 @@ async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promi
 /** Checks that a file is there, and is the one that was written. */
 async function checkFile(place: FilesPlace, file: LiveFile): Promise<Difference[]> {
   const { path, sha256 } = file;
-  const hash = await hashFile(await place.localFiles.fetch(file)).catch((error) => {
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw error;
-  });
+  const hash = await hashFile(await place.localFiles.fetch(file)).catch(undefinedIfAbsent);
   if (hash === undefined) return [difference('files', `${path} is missing`)];
   return hash === sha256 ? [] : [difference('files', `${path} is not the file that was written`)];
 }

@@ -60,6 +60,7 @@ describe('an error of a disk', () => {
     expect(at('EIO', '/l')).toMatchObject({ kind: 'transient', message: '/l failed (EIO): try again later.' });
     expect(at('EROFS', '/l')).toMatchObject({ kind: 'config', where: { file: '/l' } });
     expect(at('ENOSPC').message).toBe('The disk of a file that was written is full (ENOSPC): make room and run again.');
+    expect(at('EIO')).toMatchObject({ message: 'A file that was written failed (EIO): try again later.', where: {} });
     const others = [errorOf('ENOENT'), errorOf('EBADF'), new Error('other'), 'text', configError('told')];
     for (const other of others) expect(diskErrorByItsPath(other)).toBe(other);
   });

@@ -140,6 +140,12 @@ describe.runIf(OWN_IDENTITY.space !== '')('the lock of a process of this machine
     }
   });
 
+  it('is not taken over at once if its file does not say when that began', async () => {
+    const { started: _started, ...owner } = JSON.parse(ownerText());
+    writeFileSync(path, JSON.stringify(owner));
+    await expect(take()).rejects.toMatchObject({ exitCode: 3 });
+  });
+
   it('is never taken over while that is alive, however long it is silent', async () => {
     writeFileSync(path, ownerText());
     age(1_000_000);

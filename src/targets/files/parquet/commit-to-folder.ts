@@ -1,6 +1,6 @@
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { codeOf } from '../../../base/errors.ts';
+import { hasCode } from '../../../base/errors.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
@@ -17,7 +17,7 @@ import {
 import { type FolderVersion, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
-const FOLDER_STAYS: ReadonlySet<unknown> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
+const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
 
 /**
  * Makes a change of a folder whose lock is held. Each step is on the disk before the next, and leaves a folder that
@@ -64,7 +64,7 @@ export async function commitToFolder(
   async function remove(path: string): Promise<void> {
     await storage.remove([path]);
     await rmdir(dirname(fullPath(path))).catch((error) => {
-      if (!FOLDER_STAYS.has(codeOf(error))) throw error;
+      if (!hasCode(error, FOLDER_STAYS_CODES)) throw error;
     });
   }
 

@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Day } from '../../../base/days.ts';
-import { codeOf } from '../../../base/errors.ts';
+import { undefinedIfAbsent } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { pathLiteral } from '../../../base/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
@@ -90,10 +90,7 @@ interface FileOnDisk extends SizeAndTime {
 
 /** Lists the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
 async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]> {
-  const names = await readdir(join(root, EVENTS.name)).catch((error) => {
-    if (codeOf(error) === 'ENOENT') return [];
-    throw error;
-  });
+  const names = (await readdir(join(root, EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
   const days = names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
   const [profilesDay] = state.user_profiles?.receipts.keys() ?? [];
   const places = [
