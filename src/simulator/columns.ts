@@ -30,15 +30,15 @@ const oneOf =
   (_row, random) =>
     drawFrom(random, texts);
 
-/** Draws one of `count` numbers from `least` on, with leading zeros up to a width. */
-const number =
-  (least: number, count: number, width = 1): DrawText =>
+/** Draws a whole number from `least` to `most`, with leading zeros up to a width. */
+const between =
+  (least: number, most: number, width = 1): DrawText =>
   (_row, random) =>
-    String(least + drawNumber(random, count)).padStart(width, '0');
+    String(least + drawNumber(random, most - least + 1)).padStart(width, '0');
 
 /** Writes a datetime of the row, one of eight in the short form. */
 const stamp =
-  (time: 'server' | 'correction' | 'occurred'): DrawText =>
+  (time: 'receivedAt' | 'sentAt' | 'occurredAt'): DrawText =>
   (row, random) =>
     (random() < 1 / 8 ? shortStamp : fullStamp)(row[time]);
 
@@ -93,7 +93,7 @@ const CHANNELS = ['kakao', 'facebook', 'email', 'apple', 'link'];
 
 const PLANS = ['free', 'basic', 'pro', '기업'];
 
-const ROUTES = ['검색', '지인 추천', '광고, 배너', 'instagram'];
+const SIGN_UP_ROUTES = ['검색', '지인 추천', '광고, 배너', 'instagram'];
 
 const LISTS = ['["a","b"]', '["신상품"]', '[]', '["x, y","say \\"hi\\""]', '["줄\\n바꿈"]', '[null,"a"]', '["1","2"]'];
 
@@ -111,15 +111,15 @@ const SYSTEM = { isSystem: true };
 const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column>>> = {
   df_unified_id: { draw: (row) => row.unifiedId, ...SYSTEM },
   df_api_version: { draw: oneOf(['v1', 'v1', 'v1', 'v1', 'v1', 'v1', 'v2']), ...SYSTEM },
-  df_server_datetime: { draw: stamp('server'), ...SYSTEM },
-  df_correction_datetime: { draw: stamp('correction'), ...SYSTEM },
+  df_server_datetime: { draw: stamp('receivedAt'), ...SYSTEM },
+  df_correction_datetime: { draw: stamp('sentAt'), ...SYSTEM },
   // A purchase has one row an item, and the id of each row has the position of its item.
   df_event_detail_log_id: { draw: (row) => (row.rowCount > 1 ? `${logId(row)}:${row.item}` : logId(row)), ...SYSTEM },
   df_event_log_id: { draw: logId, ...SYSTEM },
   event_name: { draw: (row) => row.kind, ...SYSTEM },
   df_delivery_charge: { draw: oneOf(['0', '2500', '3000', '2999.5']), ...PURCHASE, share: 0.7 },
   df_discount: { draw: amount, ...PAYMENT, share: 0.47 },
-  df_event_datetime: { draw: stamp('occurred') },
+  df_event_datetime: { draw: stamp('occurredAt') },
   df_keyword: { draw: oneOf(KEYWORDS), kinds: ['df_view_search_result'] },
   df_order_id: { draw: (row) => `${digitsOf(row)}${String(row.index).padStart(7, '0')}`, ...PAYMENT },
   df_payment_method: {
@@ -133,40 +133,40 @@ const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column
   df_source_type: { draw: oneOf(['ANDROID', 'IOS', 'WEB', 'SERVER']), share: 0.98 },
   df_total_purchase_amount: { draw: amount, ...PURCHASE },
   df_total_refund_amount: { draw: amount, kinds: ['df_refund'] },
-  sum: { draw: number(0, 1_000_000), kinds: ['df_purchase', 'df_refund', 'df_view_cart'] },
+  sum: { draw: between(0, 999_999), kinds: ['df_purchase', 'df_refund', 'df_view_cart'] },
   df_items_df_category1: { draw: oneOf(CATEGORIES), ...ITEM },
   df_items_df_category2: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.62 },
   df_items_df_category3: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.23 },
   df_items_df_category4: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.06 },
   df_items_df_category5: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.02 },
   df_items_df_discount: { draw: oneOf(['0', '500', '1000.5', '10']), ...ITEM, share: 0.35 },
-  df_items_df_item_id: { draw: number(0, 100_000, 6), ...ITEM },
+  df_items_df_item_id: { draw: between(0, 99_999, 6), ...ITEM },
   df_items_df_item_name: { draw: oneOf(ITEM_NAMES), ...ITEM },
   df_items_df_price: { draw: amount, ...ITEM },
-  df_items_df_quantity: { draw: number(1, 9), ...ITEM },
+  df_items_df_quantity: { draw: between(1, 9), ...ITEM },
   member_no: { draw: (row) => memberNumber(row.user), share: 0.78 },
   is_member: { draw: oneOf(BOOLEANS), share: 0.86 },
   plan: { draw: oneOf(PLANS), share: 0.35 },
-  age: { draw: number(14, 70), kinds: ['df_sign_up', 'df_login'], share: 0.7 },
+  age: { draw: between(14, 83), kinds: ['df_sign_up', 'df_login'], share: 0.7 },
   score: { draw: oneOf(['0.1', '12.5', '-3', '99.99', '1.0E10', '0']), share: 0.12 },
   big_id: {
     draw: (_row, random) => `900719925474${String(drawNumber(random, 10_000_000)).padStart(7, '0')}`,
     share: 0.1,
   },
   birthday: { draw: (_row, random) => drawBirthday(random), ...SIGN_UP, share: 0.78 },
-  first_seen_at: { draw: (row) => new Date(row.occurred).toISOString(), share: 0.08 },
+  first_seen_at: { draw: (row) => new Date(row.occurredAt).toISOString(), share: 0.08 },
   tags: { draw: oneOf(['null', ...LISTS]), share: 0.2 },
   sizes: { draw: oneOf(['null', '[1,2,3]', '[240]', '[]', '[9007199254740993]']), share: 0.08 },
   ratings: { draw: oneOf(['null', '[1.5,2]', '[0.1]', '[]', '[4,4.5,5]']), share: 0.05, dayShare: 0.66 },
   memo: { draw: oneOf(MEMOS), kinds: ['df_purchase', 'df_refund'], share: 0.62 },
-  '가입 경로': { draw: oneOf(ROUTES), ...SIGN_UP },
+  '가입 경로': { draw: oneOf(SIGN_UP_ROUTES), ...SIGN_UP },
   'utm.source': { draw: oneOf(PLANS), kinds: ['df_start_session'], share: 0.39 },
   'answer "free"': { draw: oneOf(MEMOS), ...SURVEY, dayShare: 0.59 },
   'q1, q2': { draw: oneOf(BOOLEANS), ...SURVEY, dayShare: 0.47 },
   Grade: { draw: oneOf(['A', 'B', 'C']), share: 0.16, dayShare: 0.78 },
-  grade: { draw: number(1, 5), share: 0.16, dayShare: 0.55 },
+  grade: { draw: between(1, 5), share: 0.16, dayShare: 0.55 },
   select: { draw: oneOf(BOOLEANS), share: 0.05, dayShare: 0.35 },
-  'event 🎉': { draw: oneOf(ROUTES), share: 0.06, dayShare: 0.23 },
+  'event 🎉': { draw: oneOf(SIGN_UP_ROUTES), share: 0.06, dayShare: 0.23 },
   campaign_id: { draw: (_row, random) => `00${drawNumber(random, 1_000)}`, share: 0.12, dayShare: 0.16 },
   df_items_color: { draw: oneOf(['빨강', 'navy', '#00ff00', '검정/흰색', 'off-white']), ...ITEM, share: 0.47 },
   df_items_옵션: { draw: oneOf(MEMOS), ...ITEM, share: 0.23, dayShare: 0.7 },

@@ -51,7 +51,7 @@ export class Dataset {
   *rows({ from, to, events, now }: RowQuery): Generator<EventRow, void, undefined> {
     for (const day of daysOf(from, to)) {
       for (const event of eventsOf(day, this.#countOf(day), this.#serviceId)) {
-        if (event.server > now) return;
+        if (event.receivedAt > now) return;
         if (!allows(events, event.kind) || this.#deletedUsers.has(event.user)) continue;
         for (let item = 0; item < event.rowCount; item++) yield { ...event, item };
       }

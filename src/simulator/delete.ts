@@ -19,14 +19,13 @@ const REQUEST_DATETIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/;
 /** Serves one deletion: token, service, body, and only then the deletion itself. */
 export async function serveDelete(exchange: Exchange): Promise<void> {
   const { service, req, body } = exchange;
-  const { scenario, clock, dataset } = service;
+  const { scenario, dataset } = service;
   if (req.headers.access_token !== scenario.import_token) return answerCode(exchange, '40201');
   if (exchange.serviceId !== scenario.service_id) return answerCode(exchange, '40101');
   const id = externalIdOf(body);
   if (id === undefined) return answerCode(exchange, '40001');
-  const plannedAnswer = service.takePlannedAnswer('delete', id);
-  await clock.sleep(plannedAnswer?.latency_ms ?? 0, exchange.closed);
-  const { status, retry_after_s, code = status === undefined ? '20000' : '50000' } = plannedAnswer ?? {};
+  const planned = await service.takePlannedAnswer('delete', exchange.closed, id);
+  const { status, retry_after_s, code = status === undefined ? '20000' : '50000' } = planned;
   if (code === '20000') dataset.deleteUser(id);
   answerCode(exchange, code, status, retryAfter(retry_after_s));
 }

@@ -58,11 +58,11 @@ export interface SimulatedEvent {
   /** Number of rows: one for each item, or one for an event without items. */
   readonly rowCount: number;
   /** When the service received the event. */
-  readonly server: number;
+  readonly receivedAt: number;
   /** When the device sent it. */
-  readonly correction: number;
+  readonly sentAt: number;
   /** When it happened. */
-  readonly occurred: number;
+  readonly occurredAt: number;
 }
 
 /** One row of an event: one of its items, or the event itself. */
@@ -87,13 +87,13 @@ export function* eventsOf(day: Day, count: number, serviceId: string): Generator
     const { name: kind, maxItems } = drawFrom(random, WEIGHTED_KINDS);
     // Some users have far more events than others.
     const user = Math.floor(random() ** 2 * USERS);
-    const server = startOf(day) - ZONE_HOURS * HOUR_MS + Math.floor(((index + random()) / count) * DAY_MS);
+    const receivedAt = startOf(day) - ZONE_HOURS * HOUR_MS + Math.floor(((index + random()) / count) * DAY_MS);
     // Nine of ten events arrive within three seconds, one of fifty up to a day late.
     const lateness = random();
     const longestDelay = lateness < 0.9 ? 3_000 : lateness < 0.98 ? HOUR_MS : DAY_MS;
-    const correction = server - drawNumber(random, longestDelay);
+    const sentAt = receivedAt - drawNumber(random, longestDelay);
     const rowCount = 1 + drawNumber(random, Math.max(1, maxItems));
-    const occurred = correction - drawNumber(random, random() < 0.02 ? HOUR_MS : 1_500);
+    const occurredAt = sentAt - drawNumber(random, random() < 0.02 ? HOUR_MS : 1_500);
     yield {
       day,
       dayHash,
@@ -104,9 +104,9 @@ export function* eventsOf(day: Day, count: number, serviceId: string): Generator
       unifiedId: unifiedId(user),
       serviceId,
       rowCount,
-      server,
-      correction,
-      occurred,
+      receivedAt,
+      sentAt,
+      occurredAt,
     };
   }
 }

@@ -28,23 +28,22 @@ export const serveExport = (exchange: Exchange): Promise<void> =>
 export const serveProfiles = (exchange: Exchange): Promise<void> =>
   serveCsv(exchange, 'profiles', ({ service, body }) => profileLines(service.dataset, readColumns(body)));
 
-/** Serves one export: token, service, limit, body, data, in that order. `linesOf` may throw a BadRequest. */
+/** Serves one export: token, service, limit, body, data, in that order. `makeLines` may throw a BadRequest. */
 async function serveCsv(
   exchange: Exchange,
   operation: 'export' | 'profiles',
-  linesOf: (exchange: Exchange) => Iterable<string>,
+  makeLines: (exchange: Exchange) => Iterable<string>,
 ): Promise<void> {
   const { service, res, req } = exchange;
-  const { scenario, clock } = service;
-  const hasToken = req.headers.authorization === `Bearer ${scenario.export_token}`;
-  if (!hasToken || exchange.serviceId !== scenario.service_id) return answerFailure(exchange, 401, MESSAGES[401]);
+  const hasToken = req.headers.authorization === `Bearer ${service.scenario.export_token}`;
+  if (!hasToken || exchange.serviceId !== service.scenario.service_id)
+    return answerFailure(exchange, 401, MESSAGES[401]);
   if (!service.takeExport()) return refuse(exchange, 429);
-  const plannedAnswer = service.takePlannedAnswer(operation);
-  await clock.sleep(plannedAnswer?.latency_ms ?? 0, exchange.closed);
-  if (plannedAnswer?.status !== undefined) return refuse(exchange, plannedAnswer.status, plannedAnswer.retry_after_s);
+  const { status, retry_after_s } = await service.takePlannedAnswer(operation, exchange.closed);
+  if (status !== undefined) return refuse(exchange, status, retry_after_s);
   let lines: Iterable<string>;
   try {
-    lines = linesOf(exchange);
+    lines = makeLines(exchange);
   } catch (error) {
     if (!(error instanceof BadRequest)) throw error;
     return answerFailure(exchange, 400, error.message, service.limitHeaders());

@@ -32,10 +32,8 @@ export function parseScenario(source: unknown): Scenario {
   const value: unknown = structuredClone(source);
   if (!isObject(value)) throw configError('The scenario is not a JSON object; see docs/simulator.md.');
   if (validateScenario<Scenario>(value)) return value;
-  const problems = (validateScenario.errors ?? []).map(({ keyword, params, ...rest }) =>
-    keyword === 'additionalProperties'
-      ? `"${params.additionalProperty}" is not known`
-      : problemText({ params, ...rest }),
+  const problems = (validateScenario.errors ?? []).map((error) =>
+    error.keyword === 'additionalProperties' ? `"${error.params.additionalProperty}" is not known` : problemText(error),
   );
   throw configError(`The scenario cannot be used: ${[...new Set(problems)].join('; ')}. See docs/simulator.md.`);
 }

@@ -48,14 +48,16 @@ export class SimulatedService {
     return (this.scenario.exports_per_hour ?? Number.POSITIVE_INFINITY) - this.#exportsInHour;
   }
 
-  /** Counts a request that the limit lets through, and gives the answer that the scenario has for it. */
-  takePlannedAnswer(operation: Operation, externalId?: string): PlannedAnswer | undefined {
+  /** Counts a request that the limit lets through. Gives the scenario's answer to it, once that is due. */
+  async takePlannedAnswer(operation: Operation, closed: AbortSignal, id?: string): Promise<Partial<PlannedAnswer>> {
     const n = ++this.#counts[operation];
-    return this.scenario.answers.find((answer) => {
+    const planned = this.scenario.answers.find((answer) => {
       const isNth = answer.nth === undefined || answer.nth.includes(n);
-      const isId = answer.external_id === undefined || answer.external_id === externalId;
+      const isId = answer.external_id === undefined || answer.external_id === id;
       return answer.operation === operation && isNth && isId;
     });
+    await this.clock.sleep(planned?.latency_ms ?? 0, closed);
+    return planned ?? {};
   }
 }
 

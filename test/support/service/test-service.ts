@@ -233,7 +233,7 @@ export class TestService {
         cells.delete(name);
         if (text && (days === undefined || days.includes(day))) cells.set(name, text);
       }
-      out.push({ cells, from: row.server });
+      out.push({ cells, from: row.receivedAt });
     }
     return out;
   }
