@@ -18,18 +18,12 @@ export function dayAt(ms: number, offsetHours = 0): Day {
 }
 
 /** The first instant (ms, UTC) of a day. */
-export function startOf(day: Day): number {
-  return Date.parse(`${day}T00:00:00Z`);
-}
+export const startOf = (day: Day): number => Date.parse(`${day}T00:00:00Z`);
 
-export function addDays(day: Day, count: number): Day {
-  return new Date(startOf(day) + count * DAY_MS).toISOString().slice(0, 10);
-}
+export const addDays = (day: Day, count: number): Day => dayAt(startOf(day) + count * DAY_MS);
 
 /** Whole days from `from` to `to`; negative when `to` is earlier. */
-export function daysBetween(from: Day, to: Day): number {
-  return Math.round((startOf(to) - startOf(from)) / DAY_MS);
-}
+export const daysBetween = (from: Day, to: Day): number => (startOf(to) - startOf(from)) / DAY_MS;
 
 /** Every day of [first, last], both included; empty when last is before first. */
 export const daysOf = (first: Day, last: Day): Day[] =>

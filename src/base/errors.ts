@@ -79,9 +79,7 @@ export const configError = (message: string, details?: ErrorDetails) => new User
 export const transientError = (message: string, details?: ErrorDetails) => new UserError('transient', message, details);
 export const systemError = (message: string, details?: ErrorDetails) => new UserError('system', message, details);
 
-export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
-}
+export const messageOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.message : String(thrown));
 
 /** The text of a defect with its stack, in one line. */
 export function defectText(thrown: unknown): string {

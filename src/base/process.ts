@@ -47,9 +47,7 @@ function dieBySignal(signal: NodeJS.Signals): void {
 }
 
 /** Ends the process at once; call it only after all output is flushed. */
-export function endNow(code: number): void {
-  process.exit(code);
-}
+export const endNow = (code: number): void => process.exit(code);
 
 /**
  * Lets the heap grow to five times its used part before V8 collects all garbage. V8 counts received bytes as growth of

@@ -8,14 +8,10 @@ export type Random = () => number;
 export const systemRandom: Random = () => Math.random();
 
 /** What work needs of the process that runs it, or of a test in its place. */
-export interface RunContext {
+export interface Runtime {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
   readonly signal: AbortSignal;
-}
-
-/** As RunContext, for work that also reads the environment. */
-export interface Runtime extends RunContext {
   readonly env: Env;
 }

@@ -10,9 +10,7 @@ export function literal(text: string): string {
 export const listSql = (expressions: readonly string[]): string => `[${expressions.join(', ')}]`;
 
 /** SQL that is TRUE if the whole text matches an RE2 pattern. */
-export function matchesSql(expr: string, pattern: string): string {
-  return `regexp_full_match(${expr}, ${literal(pattern)})`;
-}
+export const matchesSql = (expr: string, pattern: string): string => `regexp_full_match(${expr}, ${literal(pattern)})`;
 
 /** SQL of the text that DuckDB gives a value. */
 export const varcharSql = (expr: string): string => castSql(expr, 'VARCHAR');
@@ -20,14 +18,11 @@ export const varcharSql = (expr: string): string => castSql(expr, 'VARCHAR');
 /** SQL that casts a value to a type; it fails for a value that does not fit. */
 export const castSql = (expr: string, type: string): string => `CAST(${expr} AS ${type})`;
 
-export function identifier(name: string): string {
-  return `"${name.replaceAll('"', '""')}"`;
-}
+export const identifier = (name: string): string => `"${name.replaceAll('"', '""')}"`;
 
 /** Quotes a file's path as a literal that `read_csv` takes as it is, whatever characters it has. */
-export function pathLiteral(path: string): string {
-  return literal(path.replaceAll(/[[*?]/g, (character) => `[${character}]`));
-}
+export const pathLiteral = (path: string): string =>
+  literal(path.replaceAll(/[[*?]/g, (character) => `[${character}]`));
 
 /** `a OR b OR …` of any length, as a balanced tree: the parser's depth is bounded. */
 export function anyOfSql(conditions: readonly string[]): string {

@@ -2,7 +2,7 @@ import { formatDays } from '../base/days.ts';
 import { configError, EXIT, type UserError } from '../base/errors.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
-import type { RunContext } from '../base/runtime.ts';
+import type { Runtime } from '../base/runtime.ts';
 import { type IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { placeName } from './listed-people.ts';
@@ -19,7 +19,7 @@ interface ErasureSettings extends LedgerSettings, RequestLimits {
 /** Whom to erase, where and how. */
 export interface ErasureOptions {
   readonly settings: ErasureSettings;
-  readonly io: RunContext;
+  readonly io: Omit<Runtime, 'env'>;
   readonly list: IdList;
   /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
   readonly consent: 'configured' | { readonly confirm: string } | undefined;

@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import { formatCount } from '../base/quantities.ts';
-import type { RunContext } from '../base/runtime.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import {
   joinUnifiedIds,
@@ -37,7 +37,7 @@ export interface PeopleSearch {
   /** File with the columns external_id and df_unified_id, in place of the profiles. */
   readonly mapping: string | undefined;
   readonly hashKey: HashKey | undefined;
-  readonly io: PlaceOptions & RunContext;
+  readonly io: PlaceOptions & Runtime;
 }
 
 /** The people of a list, as they were found before anything is changed. */

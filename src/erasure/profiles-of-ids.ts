@@ -1,6 +1,6 @@
 import { configError, transientError, UserError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
-import type { RunContext } from '../base/runtime.ts';
+import type { Runtime } from '../base/runtime.ts';
 import { isPlaceholder, sentenceOf } from '../base/visible-text.ts';
 import type { HashKey } from '../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
@@ -34,7 +34,7 @@ const REMEDY =
 export async function profilesOfIds(
   query: ProfileQuery,
   service: ExportService,
-  io: RunContext,
+  io: Omit<Runtime, 'env'>,
 ): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNot?: string }> {
   const deps = { ...io, service, open: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);

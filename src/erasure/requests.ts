@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { onAbort } from '../base/abort.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry.ts';
-import type { RunContext } from '../base/runtime.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { ListedId } from './id-list.ts';
 import type { ClearOutcome } from './ledger/chain.ts';
@@ -37,7 +37,7 @@ export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
 /** The outcome of a request for an id. `undecided`: nobody knows. */
 export type Decision = ClearOutcome | 'undecided';
 
-interface RequestOptions extends RunContext {
+interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;

@@ -1,17 +1,11 @@
 import { addDays, type Day } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
+import { compareUtf8, nfc } from '../base/text.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import { type ColumnEdits, editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
-import {
-  type ColumnGroup,
-  compareBytes,
-  EVENT_NAME_ALTERNATIVE,
-  headerColumns,
-  KNOWN_COLUMNS,
-  nfc,
-} from '../cells/csv/header.ts';
+import { type ColumnGroup, EVENT_NAME_ALTERNATIVE, headerColumns, KNOWN_COLUMNS } from '../cells/csv/header.ts';
 import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/named-file.ts';
@@ -65,7 +59,7 @@ function joinColumns(
   const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(standardNames(config))];
   const byKey = new Map(columns.flatMap((column) => (column === undefined ? [] : [[column.key, column] as const])));
   return [...byKey.values()]
-    .sort((a, b) => compareBytes(a.source, b.source) || a.occurrence - b.occurrence)
+    .sort((a, b) => compareUtf8(a.source, b.source) || a.occurrence - b.occurrence)
     .map(({ key, source, group, declared }) => ({
       source,
       group,

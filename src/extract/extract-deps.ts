@@ -1,4 +1,4 @@
-import type { RunContext, Runtime } from '../base/runtime.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { defaultSpoolDir } from '../config/local.ts';
@@ -7,7 +7,7 @@ import type { ExportService } from '../service/export/protocol.ts';
 import { editsOf } from './export-request.ts';
 import { ObservedService } from './observed-service.ts';
 
-export interface ExtractDeps extends RunContext {
+export interface ExtractDeps extends Omit<Runtime, 'env'> {
   readonly service: ObservedService;
   readonly maxConcurrentExports: number;
   /** Folder under which the folder of the run is made. */

@@ -3,7 +3,7 @@ import type { Day } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { formatDuration } from '../base/quantities.ts';
-import type { RunContext } from '../base/runtime.ts';
+import type { Runtime } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/protocol.ts';
@@ -40,7 +40,7 @@ export class ObservedService implements ExportService {
   constructor(
     service: ExportService,
     { columnsDrop, columnsHash }: Pick<SourceConfig, 'columnsDrop' | 'columnsHash'>,
-    { clock, logger }: Pick<RunContext, 'clock' | 'logger'>,
+    { clock, logger }: Pick<Runtime, 'clock' | 'logger'>,
   ) {
     this.#service = service;
     this.unseenColumns = new Set([...columnsDrop, ...columnsHash]);

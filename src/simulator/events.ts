@@ -42,8 +42,8 @@ const WEIGHTED_KINDS = EVENT_KINDS.flatMap((kind) => Array<EventKind>(kind.weigh
 /** The kinds of event with items. */
 export const ITEM_EVENTS = EVENT_KINDS.flatMap(({ name, maxItems }) => (maxItems > 0 ? [name] : []));
 
-/** An event; instants in ms UTC. */
-export interface SimulatedEvent {
+/** One row of an event; instants in ms UTC. */
+export interface EventRow {
   readonly day: Day;
   /** Seed of what is the same for all events of the day. */
   readonly dayHash: number;
@@ -63,10 +63,7 @@ export interface SimulatedEvent {
   readonly sentAt: number;
   /** When it happened. */
   readonly occurredAt: number;
-}
-
-/** One row of an event: one of its items, or the event itself. */
-export interface EventRow extends SimulatedEvent {
+  /** Number of the item that the row has, from 0; 0 for an event without items. */
   readonly item: number;
 }
 
@@ -79,7 +76,11 @@ export function eventCount(day: Day, perDay: number): number {
 const dayHashOf = (day: Day): number => mix(startOf(day) / DAY_MS, 0);
 
 /** The events of a day, in the order of their arrival. */
-export function* eventsOf(day: Day, count: number, serviceId: string): Generator<SimulatedEvent, void, undefined> {
+export function* eventsOf(
+  day: Day,
+  count: number,
+  serviceId: string,
+): Generator<Omit<EventRow, 'item'>, void, undefined> {
   const dayHash = dayHashOf(day);
   for (let index = 0; index < count; index++) {
     const hash = mix(dayHash, index);

@@ -2,6 +2,7 @@ import { constants, lstatSync, statSync } from 'node:fs';
 import { access, readdir, readFile, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { configError, undefinedIfAbsent } from '../base/errors.ts';
+import { compareUtf8 } from '../base/text.ts';
 import { createFile, hasNoLinks, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
@@ -10,8 +11,6 @@ import { type IsKept, listAll, OWN_FOLDER, type Storage, type StoredObject } fro
 
 /** The bits of a mode by which the group and others may read. */
 const OTHERS_MAY_READ = 0o044;
-
-const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 /** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
@@ -30,7 +29,7 @@ export class DiskStorage implements Storage {
 
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
     const paths = await this.#guard(() => this.#filesBelow(folder));
-    for (const path of paths.filter((path) => compareBytes(path, after) > 0).sort(compareBytes)) {
+    for (const path of paths.filter((path) => compareUtf8(path, after) > 0).sort(compareUtf8)) {
       const stat = await this.#guard(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
       if (stat?.isFile()) yield { path, modified: stat.mtimeMs };
     }

@@ -1,4 +1,5 @@
-import { compareBytes, ITEM_PREFIX } from '../cells/csv/header.ts';
+import { compareUtf8 } from '../base/text.ts';
+import { ITEM_PREFIX } from '../cells/csv/header.ts';
 import type { DuckDbColumn } from '../cells/types/codec.ts';
 
 /** The program's own columns of `events`, with their types. */
@@ -25,7 +26,7 @@ export const foldName = (name: string): string => name.toLowerCase();
 export function assignNames(taken: Iterable<string>, incoming: readonly string[]): string[] {
   const used = new Set([...taken].map(foldName));
   const names = new Array<string>(incoming.length);
-  const order = incoming.map((_, i) => i).sort((a, b) => compareBytes(incoming[a], incoming[b]) || a - b);
+  const order = incoming.map((_, i) => i).sort((a, b) => compareUtf8(incoming[a], incoming[b]) || a - b);
   for (const i of order) names[i] = takeFreeName(used, incoming[i].replaceAll('\0', '\ufffd') || UNNAMED);
   return names;
 }

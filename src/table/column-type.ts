@@ -2,7 +2,8 @@
 // them, and says what they are in a column of this type. `cellTypeOf` says as what they are read.
 
 import { configError } from '../base/errors.ts';
-import { EVENT_NAME, EVENT_NAME_ALTERNATIVE, nfc } from '../cells/csv/header.ts';
+import { nfc } from '../base/text.ts';
+import { EVENT_NAME, EVENT_NAME_ALTERNATIVE } from '../cells/csv/header.ts';
 import { type ColumnType, canWiden, typeOf, widenedType } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';

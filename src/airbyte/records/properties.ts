@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { compareBytes, type HeaderColumn, ITEM_PREFIX } from '../../cells/csv/header.ts';
+import { compareUtf8 } from '../../base/text.ts';
+import { type HeaderColumn, ITEM_PREFIX } from '../../cells/csv/header.ts';
 import { foldName, UNNAMED } from '../../table/column-names.ts';
 import { isItemGroup } from '../../table/tables.ts';
 import { KEY, RESCUED, STREAMS, type StreamName } from './streams.ts';
@@ -88,7 +89,7 @@ function nameWithHash(name: string, { source, occurrence }: HeaderColumn): strin
 /** Chooses the names anew, one after the other: those in lower case first, then by bytes. */
 function renamed(properties: readonly Property[], choose: (property: Property) => string): readonly Property[] {
   const rank = ({ plainName }: Property) => (plainName === plainName.toLowerCase() ? 0 : 1);
-  const byPrecedence = [...properties].sort((a, b) => rank(a) - rank(b) || compareBytes(a.plainName, b.plainName));
+  const byPrecedence = [...properties].sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
   const names = new Map(byPrecedence.map((property) => [property.index, choose(property)]));
   return properties.map((property) => ({ ...property, name: names.get(property.index) ?? property.name }));
 }

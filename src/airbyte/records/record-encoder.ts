@@ -146,7 +146,7 @@ export class RecordEncoder {
 
   /** Writes a label and its cell; nothing if the column is not sent or the cell is absent. */
   #writeCell(row: CsvRow, k: number): void {
-    const column = this.#columns[row.columns[k]];
+    const column = this.#columns[row.columnNumbers[k]];
     if (column === undefined) return;
     const lines = this.#lines;
     this.#text.read(row, k);

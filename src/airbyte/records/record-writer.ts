@@ -106,9 +106,9 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
 }
 
 function hasItem(row: CsvRow, isItemColumn: readonly boolean[]): boolean {
-  const { bytes, filled, columns, starts, ends } = row;
+  const { bytes, filled, columnNumbers, starts, ends } = row;
   for (let k = 0; k < filled; k++) {
-    if (isItemColumn[columns[k]] && !isNull(bytes, starts[k], ends[k])) return true;
+    if (isItemColumn[columnNumbers[k]] && !isNull(bytes, starts[k], ends[k])) return true;
   }
   return false;
 }

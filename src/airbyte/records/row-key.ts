@@ -33,8 +33,8 @@ export class RowKey {
   }
 
   read(row: CsvRow): void {
-    const idCell = row.indexOf(this.#idColumn);
-    const logIdCell = row.indexOf(this.#logIdColumn);
+    const idCell = row.cellOf(this.#idColumn);
+    const logIdCell = row.cellOf(this.#logIdColumn);
     if (idCell >= 0) this.id.read(row, idCell);
     else this.id.set(Buffer.from(`hash:${this.#digest.of(row)}`));
     if (logIdCell >= 0) this.#logIdText.read(row, logIdCell);
@@ -81,7 +81,7 @@ class RowDigest {
 
   of(row: CsvRow): string {
     this.#cellOf.fill(-1);
-    for (let k = 0; k < row.filled; k++) this.#cellOf[row.columns[k]] = k;
+    for (let k = 0; k < row.filled; k++) this.#cellOf[row.columnNumbers[k]] = k;
     const hash = createHash('sha256');
     for (const column of this.#order) {
       const k = this.#cellOf[column];

@@ -1,4 +1,5 @@
-import { type HeaderColumn, headerColumns, nfc } from '../csv/header.ts';
+import { nfc } from '../../base/text.ts';
+import { type HeaderColumn, headerColumns } from '../csv/header.ts';
 import type { HashKey } from './hash-key.ts';
 
 /** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */

@@ -56,11 +56,11 @@ export type IdColumn = typeof DETAIL_LOG_ID | typeof UNIFIED_ID;
  * What is done with each filled cell of a column, beside counting it.
  *
  *   examined     its forms are collected
- *   counted      nothing: the forms can change no more, or nobody asks for them
+ *   unread       nothing: the forms can change no more, or nobody asks for them
  *   row_id       it is an id; its forms are not collected, since an `IdColumn` is a declared string
  *   event_name   it is the name of an event, which is a declared string too
  */
-type CellUse = 'examined' | 'counted' | 'row_id' | 'event_name';
+type CellUse = 'examined' | 'unread' | 'row_id' | 'event_name';
 
 /** The columns that every export has, in lower case, but for the event name, which may have another name. */
 const REQUIRED_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
@@ -108,15 +108,15 @@ export class ColumnCollector {
     this.#zone = zone;
   }
 
-  /** False for the header of another export: a required column has the name of one, in any case. */
-  observe(row: CsvRow): boolean {
+  /** Collects what a row tells. False for the header of another export: a required column has the name of one. */
+  collect(row: CsvRow): boolean {
     const tallies = this.#tallies;
-    const { filled, columns } = row;
+    const { filled, columnNumbers } = row;
     for (let k = 0; k < filled; k++) {
-      const tally = tallies[columns[k]];
+      const tally = tallies[columnNumbers[k]];
       if (tally.isRequired && holdsRequiredName(row, k)) return false;
       tally.filled++;
-      if (tally.use !== 'counted') this.#collect(row, k, tally);
+      if (tally.use !== 'unread') this.#readCell(row, k, tally);
     }
     return true;
   }
@@ -135,16 +135,16 @@ export class ColumnCollector {
 
   /** What was collected, of each kept column. */
   results(): ColumnScan[] {
-    return this.#tallies.flatMap(({ column, filled, first, last, firstCells, ...tally }): ColumnScan[] => {
+    return this.#tallies.flatMap(({ column, filled, first, last, firstCells, forms: seenForms }): ColumnScan[] => {
       if (column === undefined) return [];
-      const forms = column.declared === 'string' && filled > 0 ? STRING : tally.forms;
+      const forms = column.declared === 'string' && filled > 0 ? STRING : seenForms;
       const typeOfCells = typeOf(forms, this.#zone);
       const type = typeOfCells && (column.declared ?? typeOfCells);
       return [{ ...column, forms, type, filled, first, last, firstCells }];
     });
   }
 
-  #collect(row: CsvRow, k: number, tally: Tally): void {
+  #readCell(row: CsvRow, k: number, tally: Tally): void {
     const cell = this.#text;
     cell.read(row, k);
     if (tally.use === 'examined') this.#examine(cell, tally);
@@ -158,7 +158,7 @@ export class ColumnCollector {
     if (added !== 0) {
       tally.forms |= added;
       tally.firstCells.push({ forms: added, shape: shapeOf(bytes, start, end) });
-      if ((added & STRING) !== 0 && tally.column?.declared === undefined) tally.use = 'counted';
+      if ((added & STRING) !== 0 && tally.column?.declared === undefined) tally.use = 'unread';
     }
     if ((forms & TIMES) === 0) return;
     const second = this.#wallClock(forms);
@@ -176,12 +176,12 @@ export class ColumnCollector {
 }
 
 function useOf(column: KeptColumn | undefined, idColumn: IdColumn): CellUse {
-  if (column === undefined) return 'counted';
+  if (column === undefined) return 'unread';
   const { source, occurrence, declared, isHashed } = column;
   // An event name that is hashed must not be remembered. A hashed id still identifies its row.
   if (source === EVENT_NAME && occurrence === 1 && !isHashed) return 'event_name';
   if (source === idColumn && occurrence === 1) return 'row_id';
-  return declared === 'string' ? 'counted' : 'examined';
+  return declared === 'string' ? 'unread' : 'examined';
 }
 
 function holdsRequiredName({ bytes, starts, ends }: CsvRow, k: number): boolean {

@@ -22,12 +22,12 @@ export class RowWriter {
   /** True if no column is dropped or hashed. */
   readonly #isPlain: boolean;
   #source: Buffer = Buffer.alloc(0);
-  /** The bytes [from, until) of the source come next. */
-  #from = 0;
-  #until = 0;
+  /** The bytes [sourceStart, sourceEnd) of the source come next. */
+  #sourceStart = 0;
+  #sourceEnd = 0;
   #out: Buffer = Buffer.alloc(1 << 16);
   /** The index behind the written bytes of `out`. */
-  #to = 0;
+  #written = 0;
 
   /** `columns`: by column of the header, undefined for a dropped one. */
   constructor(columns: readonly (KeptColumn | undefined)[], key: HashKey | undefined) {
@@ -43,55 +43,56 @@ export class RowWriter {
     const { bytes, start, contentEnd } = row;
     this.#source = bytes;
     if (!this.#isPlain || row.hasBareCr) return this.#edit(row, isHeader);
-    if (start !== this.#until) {
+    if (start !== this.#sourceEnd) {
       this.#flush();
-      this.#from = start;
+      this.#sourceStart = start;
     }
-    this.#until = contentEnd;
-    if (bytes[contentEnd] === LF) this.#until++;
+    this.#sourceEnd = contentEnd;
+    if (bytes[contentEnd] === LF) this.#sourceEnd++;
     else {
       this.#flush();
-      this.#out[this.#to++] = LF;
+      this.#out[this.#written++] = LF;
     }
     return contentEnd - start + 1;
   }
 
   /** The bytes of all rows since the last call, valid until the source changes, or the next row is written. */
   take(): Uint8Array {
-    if (this.#to > 0) this.#flush();
-    const written = this.#to > 0 ? this.#out.subarray(0, this.#to) : this.#source.subarray(this.#from, this.#until);
-    this.#from = 0;
-    this.#until = 0;
-    this.#to = 0;
-    return written;
+    if (this.#written > 0) this.#flush();
+    const uncopied = this.#source.subarray(this.#sourceStart, this.#sourceEnd);
+    const bytes = this.#written > 0 ? this.#out.subarray(0, this.#written) : uncopied;
+    this.#sourceStart = 0;
+    this.#sourceEnd = 0;
+    this.#written = 0;
+    return bytes;
   }
 
   /** Copies the range of unchanged rows; afterwards there is room for one byte more. */
   #flush(): void {
-    this.#reserve(this.#until - this.#from + 1);
-    this.#copy(this.#from, this.#until);
-    this.#from = this.#until;
+    this.#reserve(this.#sourceEnd - this.#sourceStart + 1);
+    this.#copy(this.#sourceStart, this.#sourceEnd);
+    this.#sourceStart = this.#sourceEnd;
   }
 
   /** Writes a row, cell by cell, with dropped or hashed cells, or with a CR that ends no line. */
   #edit(row: CsvRow, isHeader: boolean): number {
-    const { filled, columns, start, contentEnd } = row;
+    const { filled, columnNumbers, start, contentEnd } = row;
     this.#flush();
     // Room for the row with its commas, hashes, quotes around each cell, and the end of the line.
     this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + 2 * filled + 3);
-    const begin = this.#to;
+    const begin = this.#written;
     let commas = 0;
     for (let k = 0; k < filled; k++) {
-      const column = this.#columns[columns[k]];
+      const column = this.#columns[columnNumbers[k]];
       if (column === undefined) continue;
-      for (; commas < this.#positions[columns[k]]; commas++) this.#out[this.#to++] = COMMA;
+      for (; commas < this.#positions[columnNumbers[k]]; commas++) this.#out[this.#written++] = COMMA;
       this.#writeCell(row, k, column.isHashed && !isHeader);
     }
-    for (; commas < this.#width - 1; commas++) this.#out[this.#to++] = COMMA;
+    for (; commas < this.#width - 1; commas++) this.#out[this.#written++] = COMMA;
     // A row of one empty cell must not become a blank line.
-    if (this.#width === 1 && this.#to === begin) this.#writeText('""');
-    this.#out[this.#to++] = LF;
-    return this.#to - begin;
+    if (this.#width === 1 && this.#written === begin) this.#writeText('""');
+    this.#out[this.#written++] = LF;
+    return this.#written - begin;
   }
 
   #writeCell(row: CsvRow, k: number, isHashed: boolean): void {
@@ -102,26 +103,26 @@ export class RowWriter {
       this.#writeText(this.#key.hashOf(this.#text.text));
     } else if ((flags & BARE_CR) !== 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
-      this.#out[this.#to++] = QUOTE;
+      this.#out[this.#written++] = QUOTE;
       this.#copy(start, end);
-      this.#out[this.#to++] = QUOTE;
+      this.#out[this.#written++] = QUOTE;
     } else this.#copy(start - (flags & QUOTED), end + (flags & QUOTED));
   }
 
   /** Writes ASCII. */
   #writeText(text: string): void {
-    this.#to += this.#out.write(text, this.#to, 'latin1');
+    this.#written += this.#out.write(text, this.#written, 'latin1');
   }
 
   /** Copies [start, end) of the source. */
   #copy(start: number, end: number): void {
-    this.#to += this.#source.copy(this.#out, this.#to, start, end);
+    this.#written += this.#source.copy(this.#out, this.#written, start, end);
   }
 
   #reserve(bytes: number): void {
-    if (this.#to + bytes <= this.#out.length) return;
-    const larger = Buffer.alloc(2 * (this.#to + bytes));
-    larger.set(this.#out.subarray(0, this.#to));
+    if (this.#written + bytes <= this.#out.length) return;
+    const larger = Buffer.alloc(2 * (this.#written + bytes));
+    larger.set(this.#out.subarray(0, this.#written));
     this.#out = larger;
   }
 }

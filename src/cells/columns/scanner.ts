@@ -65,13 +65,13 @@ export interface ScanResult {
   readonly editedNames: readonly string[];
 }
 
-/** What a header says of the rows below it. */
-interface Header {
+/** What the rows below a header pass through. */
+interface ScanStages {
   /** The names as they arrived. */
   readonly names: readonly string[];
   /** Index of `df_unified_id` among them; -1 if it is missing, and no suppression asks for it. */
   readonly personColumn: number;
-  readonly edited: EditedHeader;
+  readonly editedHeader: EditedHeader;
   /** Collects what the cells of the kept columns tell. */
   readonly collector: ColumnCollector;
   readonly writer: RowWriter;
@@ -87,7 +87,7 @@ export class Scanner {
   readonly #reader: RowReader;
   readonly #cell = new CellText();
   /** Undefined until the first line has come. */
-  #header: Header | undefined;
+  #stages: ScanStages | undefined;
   #suppressed = 0;
   #invalidCells = 0;
   /** Number of those of which most characters beyond ASCII were replaced. */
@@ -111,8 +111,8 @@ export class Scanner {
     this.#reader.finish();
     const tail = this.#readRows();
     // A body without a header was refused.
-    if (this.#header === undefined) throw new TypeError('an export without a header');
-    const { collector, edited } = this.#header;
+    if (this.#stages === undefined) throw new TypeError('an export without a header');
+    const { collector, editedHeader } = this.#stages;
     const rows = this.#reader.rows - 1 - this.#suppressed;
     if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
       throw otherEncodingError();
@@ -125,7 +125,7 @@ export class Scanner {
       finalNewline: this.#reader.hasLineEnd,
       invalidUtf8: { cells: this.#invalidCells, ...(this.#firstInvalid && { first: this.#firstInvalid }) },
       eventNames: collector.eventNames(),
-      editedNames: edited.editedNames,
+      editedNames: editedHeader.editedNames,
     };
     return { scan, tail };
   }
@@ -134,31 +134,30 @@ export class Scanner {
   #readRows(): Uint8Array {
     const reader = this.#reader;
     while (reader.next()) {
-      const isHeader = this.#header === undefined;
-      this.#header ??= this.#readHeader();
-      if (!isHeader && !this.#observe(this.#header)) continue;
-      const length = this.#header.writer.write(reader.row, isHeader);
+      const isHeader = this.#stages === undefined;
+      this.#stages ??= this.#readHeader();
+      if (!isHeader && this.#isSuppressed(reader.row, this.#stages)) {
+        this.#suppressed++;
+        continue;
+      }
+      if (!isHeader) this.#observe(this.#stages);
+      const length = this.#stages.writer.write(reader.row, isHeader);
       if (length > this.#longestRow) this.#longestRow = length;
     }
-    return this.#header?.writer.take() ?? Buffer.alloc(0);
+    return this.#stages?.writer.take() ?? Buffer.alloc(0);
   }
 
-  /** Collects what the current row tells; false if it is left out. */
-  #observe(header: Header): boolean {
+  /** Collects what the current row tells. */
+  #observe(stages: ScanStages): void {
     const { row, repairs } = this.#reader;
-    if (this.#isSuppressed(row, header)) {
-      this.#suppressed++;
-      return false;
-    }
-    if (repairs.length > 0) this.#countInvalid(header);
+    if (repairs.length > 0) this.#countInvalid(stages);
     // A body with the header of another export holds several, and nothing tells whether their rows are the same.
-    if (!header.collector.observe(row))
+    if (!stages.collector.collect(row))
       throw this.#reader.malformedRow('header_again', 'an event', 'the header once more');
-    return true;
   }
 
   /** Reads the current row as the header. */
-  #readHeader(): Header {
+  #readHeader(): ScanStages {
     const { requireColumns, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
     const names = this.#reader.row.texts();
     if (names.every((name) => name === '')) {
@@ -171,12 +170,12 @@ export class Scanner {
     if (suppression !== undefined && personColumn < 0) {
       throw this.#reader.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
     }
-    const edited = editHeader(names, edits);
-    if (edited.columns.every((column) => column === undefined))
+    const editedHeader = editHeader(names, edits);
+    if (editedHeader.columns.every((column) => column === undefined))
       throw configError('columns_drop names every column there is: leave one.');
-    const writer = new RowWriter(edited.columns, edits.key);
-    const collector = new ColumnCollector(names, edited.columns, idColumn, zoneOf(timezone));
-    return { names, personColumn, edited, collector, writer };
+    const writer = new RowWriter(editedHeader.columns, edits.key);
+    const collector = new ColumnCollector(names, editedHeader.columns, idColumn, zoneOf(timezone));
+    return { names, personColumn, editedHeader, collector, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
@@ -193,27 +192,27 @@ export class Scanner {
   }
 
   /** True for a row of a person on the suppression list. */
-  #isSuppressed(row: CsvRow, { personColumn }: Header): boolean {
+  #isSuppressed(row: CsvRow, { personColumn }: ScanStages): boolean {
     const { suppression } = this.#options;
     if (suppression === undefined) return false;
-    const k = row.indexOf(personColumn);
+    const k = row.cellOf(personColumn);
     if (k < 0) return false;
     this.#cell.read(row, k);
     return suppression.has(this.#cell.text);
   }
 
   /** Counts the cells of the current row in which characters were replaced. */
-  #countInvalid({ names, edited }: Header): void {
+  #countInvalid({ names, editedHeader }: ScanStages): void {
     const { row, rows, repairs } = this.#reader;
-    const { bytes, filled, columns, starts, ends } = row;
+    const { bytes, filled, columnNumbers, starts, ends } = row;
     let next = 0;
     for (let k = 0; k < filled; k++) {
       const firstOfCell = next;
       while (next < repairs.length && repairs[next] < ends[k]) next++;
-      if (next === firstOfCell || edited.columns[columns[k]] === undefined) continue;
+      if (next === firstOfCell || editedHeader.columns[columnNumbers[k]] === undefined) continue;
       this.#invalidCells++;
       if (isForeign(bytes.toString('utf8', starts[k], ends[k]))) this.#foreignCells++;
-      this.#firstInvalid ??= { row: rows, column: names[columns[k]] };
+      this.#firstInvalid ??= { row: rows, column: names[columnNumbers[k]] };
     }
   }
 }

@@ -41,12 +41,6 @@ export const groupOf = (name: string): ColumnGroup => KNOWN_COLUMNS.get(name)?.g
 const customGroup = (name: string): ColumnGroup =>
   name.startsWith(ITEM_PREFIX) && name.length > ITEM_PREFIX.length ? 'custom_item' : 'custom';
 
-/** A column's name in one form: `é` as one character, or as `e` and an accent, is the same name. */
-export const nfc = (name: string): string => name.normalize('NFC');
-
-/** The order of names in every listing: by their bytes in UTF-8. */
-export const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
-
 /** Identifies a column of an export, whichever header it is in. */
 export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
 

@@ -65,11 +65,11 @@ export class UnusableCsv extends UserError {
   /** What is wrong with the body: `text in another encoding, wanted UTF-8`. */
   readonly fault: string;
 
-  /** `actual` and `expected` are parts of the sentence: "The export has …, wanted …". */
-  constructor(actual: string, expected: string) {
-    const fault = `${actual}, wanted ${expected}`;
+  /** `found` and `expected` are parts of the sentence: "The export has …, wanted …". */
+  constructor(found: string, expected: string) {
+    const fault = `${found}, wanted ${expected}`;
     super('config', `The export has ${fault}: nothing of it was used, and it would be the same again.`, {
-      technical: `unusable csv: ${actual}`,
+      technical: `unusable csv: ${found}`,
     });
     this.fault = fault;
   }

@@ -13,7 +13,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. */
 export class RowBuffer {
-  /** The bytes of [start, end) are there; `append` and `check` may replace the array. */
+  /** The bytes of [start, end) are there; `append` and `makeValid` may replace the array. */
   bytes: Buffer = Buffer.alloc(START_BYTES);
   start = 0;
   end = 0;
@@ -21,8 +21,8 @@ export class RowBuffer {
   #repairs: number[] = [];
   /** Position of byte 0 of the array in the text. */
   #origin = 0;
-  /** Index of the first byte that was not checked yet, where the sentinel stands. */
-  #checked = 0;
+  /** Index behind the bytes that are valid. While rows are read, the sentinel stands there. */
+  #validEnd = 0;
   /** The byte of the body there. */
   #byteUnderSentinel = 0;
 
@@ -32,12 +32,11 @@ export class RowBuffer {
 
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
   append(chunk: Uint8Array): void {
-    this.bytes[this.#checked] = this.#byteUnderSentinel;
     const { start } = this;
     if (start > 0) {
       this.bytes.copyWithin(0, start, this.end);
       this.#origin += start;
-      this.#checked -= start;
+      this.#validEnd -= start;
       this.#repairs = this.#repairs.map((index) => index - start);
       this.end -= start;
       this.start = 0;
@@ -45,23 +44,26 @@ export class RowBuffer {
     this.#grow(this.end + chunk.length + MARGIN);
     this.bytes.set(chunk, this.end);
     this.end += chunk.length;
-    this.#byteUnderSentinel = this.bytes[this.#checked];
   }
 
   /**
-   * Makes the bytes that came since the last call valid. Returns the index behind the last whole character, where it
-   * places the sentinel.
+   * Makes the bytes that came since the last call valid. Returns the index behind the last whole character, where the
+   * sentinel stands until `release`.
    */
-  check(isLast: boolean): number {
-    this.bytes[this.#checked] = this.#byteUnderSentinel;
+  makeValid(isLast: boolean): number {
     const { bytes } = this;
-    const from = this.#checked;
+    const from = this.#validEnd;
     let end = isLast ? this.end : this.end - openTail(bytes, from, this.end);
     if (!isUtf8(bytes.subarray(from, end))) end = this.#replace(from, end, this.#repaired(bytes, from, end));
-    this.#checked = end;
+    this.#validEnd = end;
     this.#byteUnderSentinel = this.bytes[end];
     this.bytes[end] = SENTINEL;
     return end;
+  }
+
+  /** Takes the sentinel away, before the next chunk comes. */
+  release(): void {
+    this.bytes[this.#validEnd] = this.#byteUnderSentinel;
   }
 
   /** The offset of an index in the body, in which U+FFFD counts for what it replaces. */

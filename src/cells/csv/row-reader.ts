@@ -1,4 +1,4 @@
-// This folder: from the bytes of CSV to its header, rows and cells; nothing about what the cells hold.
+// This folder: from the bytes of CSV to its rows and cells, and what its header says of its columns.
 //
 // Rows and cells are positions in one array of bytes, which hold until the next chunk:
 //
@@ -10,9 +10,9 @@
 // Of the row `a,"b""c"` and LF at byte 0, `read` returns 9, where the next row starts, and leaves width 2, contentEnd 8
 // (the LF) and filled 2:
 //
-//   k   columns   starts   ends   flags
-//   0   0         0        1      0                  a
-//   1   1         3        7      QUOTED | DOUBLED   b""c, of which CellText makes b"c
+//   k   columnNumbers   starts   ends   flags
+//   0   0               0        1      0                  a
+//   1   1               3        7      QUOTED | DOUBLED   b""c, of which CellText makes b"c
 //
 // Before you change it: no object is made for a row or a cell, since an export has millions. The result must not depend
 // on how a body is cut into chunks: `test/property/csv` cuts it anywhere and compares it with csv-parse. All cases of a
@@ -67,7 +67,7 @@ export class RowReader {
     this.#gatheredBytes = limits.gatheredBytes ?? GATHERED_BYTES;
   }
 
-  /** Takes a chunk. */
+  /** Takes a chunk, once `next` has read all rows of the last one. */
   push(chunk: Uint8Array): void {
     this.#buffer.append(chunk);
   }
@@ -116,12 +116,13 @@ export class RowReader {
     const buffer = this.#buffer;
     if (buffer.length < this.#bytesToResume && !this.#isFinished) return undefined;
     if (!this.#isStarted && !this.#passBodyStart()) return undefined;
-    return buffer.check(this.#isFinished);
+    return buffer.makeValid(this.#isFinished);
   }
 
   /** Ends reading until more has come. */
   #pause(): void {
     const buffer = this.#buffer;
+    buffer.release();
     this.#end = undefined;
     this.#checkLength(buffer.start, buffer.end);
     if (this.#isFinished && this.rows === 0) {
@@ -139,8 +140,10 @@ export class RowReader {
     const { bytes, start, end } = this.#buffer;
     const begin = bodyStart(bytes.subarray(start, end), this.#isFinished);
     if (begin === undefined) return false;
-    if (typeof begin === 'object' && begin.kind === 'utf16') throw otherEncodingError();
-    if (typeof begin === 'object') throw this.#malformedNext('not_csv', start, 'a header line', begin.found);
+    if (typeof begin === 'object')
+      throw begin.kind === 'utf16'
+        ? otherEncodingError()
+        : this.#malformedNext('not_csv', start, 'a header line', begin.found);
     this.#buffer.start = start + begin;
     this.#isStarted = true;
     return true;

@@ -45,8 +45,8 @@ export class CsvRow {
   /** Reason for the result BROKEN of `read`; `brokenAt` is the place. */
   reason: BrokenReason = 'cut_in_quote';
   brokenAt = 0;
-  /** Of each filled cell the column, the start and the end (without quotes), and the flags. */
-  readonly columns = new Uint16Array(MAX_COLUMNS);
+  /** Of each filled cell the number of its column, the start and the end (without quotes), and the flags. */
+  readonly columnNumbers = new Uint16Array(MAX_COLUMNS);
   readonly starts = new Int32Array(MAX_COLUMNS);
   readonly ends = new Int32Array(MAX_COLUMNS);
   readonly flags = new Uint8Array(MAX_COLUMNS);
@@ -57,7 +57,7 @@ export class CsvRow {
    * ends the row. Its loops stay in one function, since they run for every byte.
    */
   read(bytes: Buffer, at: number, end: number, isLast: boolean): number {
-    const { columns, starts, ends, flags } = this;
+    const { columnNumbers, starts, ends, flags } = this;
     this.bytes = bytes;
     this.start = at;
     let filled = 0;
@@ -105,7 +105,7 @@ export class CsvRow {
         }
         if (i > start) {
           // A store behind the end of these arrays has no effect. Such a row is refused at its end.
-          columns[filled] = column;
+          columnNumbers[filled] = column;
           starts[filled] = start;
           ends[filled] = i;
           flags[filled++] = cellFlags;
@@ -146,11 +146,11 @@ export class CsvRow {
   }
 
   /** The number `k` of a column's cell; -1 if that is empty. */
-  indexOf(column: number): number {
-    const { filled, columns } = this;
+  cellOf(column: number): number {
+    const { filled, columnNumbers } = this;
     let k = 0;
-    while (k < filled && columns[k] < column) k++;
-    return k < filled && columns[k] === column ? k : -1;
+    while (k < filled && columnNumbers[k] < column) k++;
+    return k < filled && columnNumbers[k] === column ? k : -1;
   }
 
   /** The texts of all cells, the empty ones too. */
@@ -159,7 +159,7 @@ export class CsvRow {
     const cell = new CellText();
     for (let k = 0; k < this.filled; k++) {
       cell.read(this, k);
-      texts[this.columns[k]] = cell.text.toString();
+      texts[this.columnNumbers[k]] = cell.text.toString();
     }
     return texts;
   }

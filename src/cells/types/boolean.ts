@@ -17,7 +17,8 @@ export const BOOLEAN_CODEC: ScalarCodec = {
   castForms: BOOL,
   duckdb: 'BOOLEAN',
   jsonSchema: { type: ['boolean', 'null'] },
-  sql: (expr) => `CASE WHEN ${expr} IN ('TRUE', 'true') THEN true WHEN ${expr} IN ('FALSE', 'false') THEN false END`,
+  valueSql: (expr) =>
+    `CASE WHEN ${expr} IN ('TRUE', 'true') THEN true WHEN ${expr} IN ('FALSE', 'false') THEN false END`,
   textSql: (expr) => `CASE WHEN ${expr} THEN 'TRUE' WHEN NOT ${expr} THEN 'FALSE' END`,
   writeJson(bytes, start, _end, out, at) {
     const word = (bytes[start] | LOWER_BIT) === TRUE[0] ? TRUE : FALSE;

@@ -145,9 +145,7 @@ function twoDigits(bytes: Uint8Array, at: number): number {
 }
 
 /** The length of a number of one or two digits. */
-function numberLength(bytes: Uint8Array, at: number): number {
-  return (bytes[at + 1] - ZERO) >>> 0 <= 9 ? 2 : 1;
-}
+const numberLength = (bytes: Uint8Array, at: number): number => ((bytes[at + 1] - ZERO) >>> 0 <= 9 ? 2 : 1);
 
 /** The value of one or two digits; negative for anything else. */
 function oneOrTwoDigits(bytes: Uint8Array, at: number): number {

@@ -51,9 +51,9 @@ export interface ColumnCodec {
   /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
   readonly jsonSchema: JsonSchema;
   /** SQL of the value of a text; NULL if that is NULL, empty, absent or does not fit. */
-  sql(expr: string): string;
+  valueSql(expr: string): string;
   /** Cheaper SQL for texts with values, all of which fit, and some of which have other forms than `castForms`. */
-  fittingSql?(expr: string, forms: CellForms): string;
+  trustedSql?(expr: string, forms: CellForms): string;
   /**
    * SQL of the canonical text of a value, without lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). It is the same
    * whatever narrower type the value had before: that of an integral double is the text of a long.

@@ -13,7 +13,7 @@ import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } f
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listForms, STRING_LIST_CODEC } from './lists.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
-import { instantSql, isInstant, type Zone } from './zone.ts';
+import { instantSql, isInYears, type Zone } from './zone.ts';
 
 /**
  * The column types, a narrower one before every type that it can widen to. Behind each stand those, the nearest first.
@@ -85,7 +85,7 @@ export function formsOf(
 /** The forms that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */
 function zoneForms(form: CellForms, time: CivilTime, zone: Zone): CellForms {
   const utc = form === DATETIME_OFFSET ? time.seconds - time.offset : zone.toUtc(time.seconds);
-  return isInstant(utc) ? 0 : DATETIME_BEYOND;
+  return isInYears(utc) ? 0 : DATETIME_BEYOND;
 }
 
 /** True if all cells of these forms fit; the text `null` is a value or absent, and fits. */
@@ -96,16 +96,16 @@ const holds = (type: ColumnType, forms: CellForms, zone: Zone | undefined): bool
 
 /** SQL that is TRUE if a text fits or is absent, else FALSE; never NULL. */
 export const fitsSql = (codec: ColumnCodec, expr: string): string =>
-  `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.sql(expr)} IS NOT NULL)`;
+  `(${expr} IS NULL OR ${expr} IN ('', 'null') OR ${codec.valueSql(expr)} IS NOT NULL)`;
 
 /** True if `CAST` makes the values of cells of these forms: then `read_csv` itself reads them. */
 export const canCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean => (forms & ~castForms) === 0;
 
 /** Cheaper SQL of the value of a text, NULL if that is NULL; wrong unless all texts fit, and have these forms. */
-export function fittingSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
+export function trustedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
-  if (codec.fittingSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
-  return codec.fittingSql(text, forms);
+  if (codec.trustedSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
+  return codec.trustedSql(text, forms);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */

@@ -6,7 +6,7 @@ import { type CellForms, DATE, DATETIME_BEYOND, DATETIME_DASH, DATETIME_DOT, DAT
 import { writeString } from './string.ts';
 import { instantSql, isInYearsSql, wallSql, type Zone } from './zone.ts';
 
-const MILLI = 1000;
+const MICROS_A_MILLI = 1000;
 
 /** The forms of times by a wall clock: those that `CAST` reads, and all. */
 const CAST_FORMS = DATE | DATETIME_DASH;
@@ -29,7 +29,7 @@ const wallTimeSql = (expr: string): string =>
   `WHEN ${matchesSql(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`;
 
 /** SQL of the TIMESTAMP of a text of these forms: `CAST` reads dashes, `strptime` dots. */
-function fittingWallTimeSql(expr: string, forms: CellForms): string {
+function trustedWallTimeSql(expr: string, forms: CellForms): string {
   const cast = castSql(expr, 'TIMESTAMP');
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
   if ((forms & DATETIME_DOT) === 0) return cast;
@@ -39,7 +39,8 @@ function fittingWallTimeSql(expr: string, forms: CellForms): string {
 
 /** SQL of the canonical text of a TIMESTAMP: `2026-01-02 03:04:00.000`, six digits if there are micros, or a date. */
 function wallTextSql(wall: string): string {
-  const length = `CASE WHEN epoch_us(${wall}) % 1000 = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
+  const micros = `epoch_us(${wall}) % ${MICROS_A_MILLI}`;
+  const length = `CASE WHEN ${micros} = 0 THEN ${MILLIS_LENGTH} ELSE ${MILLIS_LENGTH + 3} END`;
   const text = `left(strftime(${wall}, '%Y-%m-%d %H:%M:%S.%f'), ${length})`;
   return `regexp_replace(${text}, ' 00:00:00\\.000$', '')`;
 }
@@ -47,7 +48,7 @@ function wallTextSql(wall: string): string {
 const TIME_TEMPLATE = Buffer.from('"0000-00-00T00:00:00.000"');
 
 /** Writes a time as in TIME_TEMPLATE, with six digits if there are micros, and `Z` for an instant. */
-function writeTime(time: CivilTime, out: Uint8Array, at: number, isInstant: boolean): number {
+function writeTime(time: CivilTime, out: Uint8Array, at: number, hasZ: boolean): number {
   out.set(TIME_TEMPLATE, at);
   writeTwo(out, at + 1, (time.year / 100) | 0);
   writeTwo(out, at + 3, time.year % 100);
@@ -56,9 +57,9 @@ function writeTime(time: CivilTime, out: Uint8Array, at: number, isInstant: bool
   writeTwo(out, at + 12, time.hour);
   writeTwo(out, at + 15, time.minute);
   writeTwo(out, at + 18, time.second);
-  let to = writeThree(out, at + 21, (time.micros / MILLI) | 0);
-  if (time.micros % MILLI !== 0) to = writeThree(out, to, time.micros % MILLI);
-  if (isInstant) out[to++] = UPPER_Z;
+  let to = writeThree(out, at + 21, (time.micros / MICROS_A_MILLI) | 0);
+  if (time.micros % MICROS_A_MILLI !== 0) to = writeThree(out, to, time.micros % MICROS_A_MILLI);
+  if (hasZ) out[to++] = UPPER_Z;
   out[to] = QUOTE;
   return to + 1;
 }
@@ -75,7 +76,7 @@ function writeThree(out: Uint8Array, at: number, value: number): number {
 }
 
 /** The time of the cell that `writeJson` writes. */
-const time = new CivilTime();
+const cellTime = new CivilTime();
 
 const datetimeSchema = (airbyteType: 'timestamp_with_timezone' | 'timestamp_without_timezone') =>
   ({ type: ['string', 'null'], format: 'date-time', airbyte_type: airbyteType }) as const;
@@ -86,12 +87,12 @@ export const WALL_TIME_CODEC: ScalarCodec = {
   castForms: CAST_FORMS,
   duckdb: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
-  sql: wallTimeSql,
-  fittingSql: fittingWallTimeSql,
+  valueSql: wallTimeSql,
+  trustedSql: trustedWallTimeSql,
   textSql: wallTextSql,
   writeJson(bytes, start, end, out, at) {
-    time.read(bytes, start, end);
-    return writeTime(time, out, at, false);
+    cellTime.read(bytes, start, end);
+    return writeTime(cellTime, out, at, false);
   },
 };
 
@@ -104,7 +105,7 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
   castForms: DATETIME_OFFSET,
   duckdb: 'TIMESTAMPTZ',
   jsonSchema: datetimeSchema('timestamp_with_timezone'),
-  sql(expr) {
+  valueSql(expr) {
     const inYears = (instant: string) => `CASE WHEN ${isInYearsSql(instant)} THEN ${instant} END`;
     return (
       `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
@@ -112,18 +113,18 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
       `ELSE ${inYears(instantSql(wallTimeSql(expr), zone))} END`
     );
   },
-  fittingSql(expr, forms) {
-    const instant = instantSql(fittingWallTimeSql(expr, forms), zone);
+  trustedSql(expr, forms) {
+    const instant = instantSql(trustedWallTimeSql(expr, forms), zone);
     if ((forms & DATETIME_OFFSET) === 0) return instant;
     const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;
     return `CASE WHEN ${hasOffset} THEN ${castSql(expr, 'TIMESTAMPTZ')} ELSE ${instant} END`;
   },
   textSql: (expr) => wallTextSql(wallSql(expr, zone)),
   writeJson(bytes, start, end, out, at) {
-    const form = time.read(bytes, start, end);
-    const wall = time.seconds;
-    time.seconds = (form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - time.offset;
-    return writeTime(time, out, at, true);
+    const form = cellTime.read(bytes, start, end);
+    const wall = cellTime.seconds;
+    cellTime.seconds = (form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - cellTime.offset;
+    return writeTime(cellTime, out, at, true);
   },
 });
 
@@ -134,7 +135,7 @@ export const DATE_CODEC: ScalarCodec = {
   duckdb: 'DATE',
   jsonSchema: { type: ['string', 'null'], format: 'date' },
   // No date has the year 0000; `TRY_CAST` refuses the other days that do not exist.
-  sql: (expr) =>
+  valueSql: (expr) =>
     `CASE WHEN ${matchesSql(expr, DATE_PATTERN)} AND NOT starts_with(${expr}, '0000') ` +
     `THEN TRY_CAST(${expr} AS DATE) END`,
   textSql: varcharSql,

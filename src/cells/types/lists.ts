@@ -111,7 +111,7 @@ const listPattern = (element: string) =>
 /** SQL of a list made element by element; NULL unless every element but `null` gives a value. */
 function elementsSql(expr: string, item: ScalarCodec): string {
   const texts = `regexp_extract_all(${expr}, '[^\\[\\], \\t\\n\\r]+')`;
-  const values = `list_transform(${texts}, lambda e: ${item.sql('e')})`;
+  const values = `list_transform(${texts}, lambda e: ${item.valueSql('e')})`;
   const nulls = `len(list_filter(${texts}, lambda e: e = 'null'))`;
   // A list of one value and a lambda over it bind `v`, so that the value is made once.
   const checked = `list_transform([${values}], lambda v: CASE WHEN len(v) - list_count(v) = ${nulls} THEN v END)[1]`;
@@ -130,22 +130,22 @@ const jsonTextSql = (expr: string): string => varcharSql(`to_json(${expr})`);
 const fromJsonSql = (expr: string, item: ScalarCodec): string => `from_json(${expr}, '["${item.duckdb}"]')`;
 
 /** SQL of a list of texts; NULL for any other text. */
-const textsSql = (expr: string, item: ScalarCodec): string =>
-  `CASE WHEN ${matchesSql(expr, listPattern(STRING_PATTERN))} THEN ${fromJsonSql(expr, item)} END`;
+const textsSql = (expr: string): string =>
+  `CASE WHEN ${matchesSql(expr, listPattern(STRING_PATTERN))} THEN ${fromJsonSql(expr, STRING_CODEC)} END`;
 
 /** `forms`: those of lists with a value. */
 const listCodec = (
   item: ScalarCodec,
   forms: CellForms,
-  sql: (expr: string, item: ScalarCodec) => string,
+  valueSql: (expr: string, item: ScalarCodec) => string,
   textSql = jsonTextSql,
 ): ColumnCodec => ({
   forms: LIST_EMPTY | forms,
   castForms: 0,
   duckdb: `${item.duckdb}[]`,
   jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
-  sql: (expr) => sql(expr, item),
-  fittingSql: (expr) => fromJsonSql(expr, item),
+  valueSql: (expr) => valueSql(expr, item),
+  trustedSql: (expr) => fromJsonSql(expr, item),
   textSql,
   writeJson: writeList,
 });

@@ -17,7 +17,7 @@ export function numberForm(bytes: Uint8Array, start: number, end: number): CellF
   const i = digitsEnd(bytes, first, end);
   const digits = i - first;
   if (digits === 0 || (bytes[first] === ZERO && digits > 1)) return 0;
-  if (i < end) return bytes[i] === DOT ? doubleForm(bytes, start, first, i, end) : 0;
+  if (i < end) return bytes[i] === DOT ? doubleForm(bytes, first, i, end) : 0;
   if (bytes[first] === ZERO) return isNegative ? 0 : LONG;
   if (digits <= EXACT_DIGITS) return LONG;
   return digits > INT64_DIGITS ? 0 : wideForm(latin1(bytes, start, end));
@@ -36,15 +36,15 @@ function wideForm(text: string): CellForms {
 }
 
 /**
- * DOUBLE for a number whose text from `dot` on is `.digits`. An exponent may follow a single leading digit. 0 if its
- * digits are not those of the shortest text of its value.
+ * DOUBLE for a number without a sign whose text from `dot` on is `.digits`. An exponent may follow a single leading
+ * digit. 0 if its digits are not those of the shortest text of its value.
  */
-function doubleForm(bytes: Uint8Array, start: number, first: number, dot: number, end: number): CellForms {
+function doubleForm(bytes: Uint8Array, first: number, dot: number, end: number): CellForms {
   const i = digitsEnd(bytes, dot + 1, end);
   if (i === dot + 1) return 0;
   if (i === end && end - first - 1 <= EXACT_DIGITS) return DOUBLE;
   if (i < end && !(bytes[i] === UPPER_E && dot - first === 1 && isExponent(bytes, i + 1, end))) return 0;
-  const value = Number(latin1(bytes, start, end));
+  const value = Number(latin1(bytes, first, end));
   const writtenDigits = trimZeros(latin1(bytes, first, i).replace('.', ''));
   return Number.isFinite(value) && writtenDigits === digitsOf(value) ? DOUBLE : 0;
 }
@@ -54,9 +54,9 @@ function isExponent(bytes: Uint8Array, start: number, end: number): boolean {
   return first < end && digitsEnd(bytes, first, end) === end;
 }
 
-/** The significant digits of the shortest text of a double; empty for zero. */
+/** The significant digits of the shortest text of a positive double; empty for zero. */
 function digitsOf(value: number): string {
-  const [mantissa] = String(Math.abs(value)).split('e');
+  const [mantissa] = String(value).split('e');
   return trimZeros(mantissa.replace('.', ''));
 }
 
@@ -83,7 +83,7 @@ export const LONG_CODEC: ScalarCodec = {
   castForms: LONG | LONG_WIDE,
   duckdb: 'BIGINT',
   jsonSchema: { type: ['integer', 'null'] },
-  sql: (expr) => `CASE WHEN ${matchesSql(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`,
+  valueSql: (expr) => `CASE WHEN ${matchesSql(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`,
   textSql: varcharSql,
   writeJson: copyBytes,
 };
@@ -124,7 +124,7 @@ export const DOUBLE_CODEC: ScalarCodec = {
   castForms: LONG | DOUBLE,
   duckdb: 'DOUBLE',
   jsonSchema: { type: ['number', 'null'] },
-  sql: doubleSql,
+  valueSql: doubleSql,
   textSql: doubleTextSql,
   writeJson: copyBytes,
 };

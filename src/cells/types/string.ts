@@ -32,7 +32,7 @@ export const STRING_CODEC: ScalarCodec = {
   castForms: ~0,
   duckdb: 'VARCHAR',
   jsonSchema: { type: ['string', 'null'] },
-  sql: (expr) => `nullif(${expr}, '')`,
+  valueSql: (expr) => `nullif(${expr}, '')`,
   textSql: (expr) => expr,
   writeJson: writeString,
 };

@@ -6,9 +6,7 @@ const FIRST_INSTANT = -62_135_596_800;
 const END_OF_INSTANTS = 253_402_300_800;
 
 /** True for an instant (seconds from 1970) of the years 1 to 9999 in UTC. */
-export function isInstant(utcSeconds: number): boolean {
-  return utcSeconds >= FIRST_INSTANT && utcSeconds < END_OF_INSTANTS;
-}
+export const isInYears = (utcSeconds: number): boolean => utcSeconds >= FIRST_INSTANT && utcSeconds < END_OF_INSTANTS;
 
 /** SQL that is TRUE for an instant, or a wall-clock time, of the years 1 to 9999. */
 export const isInYearsSql = (time: string): string =>

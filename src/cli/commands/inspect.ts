@@ -1,8 +1,9 @@
 import { createReadStream } from 'node:fs';
 import { codeOf, configError } from '../../base/errors.ts';
 import { formatBytes, formatCount } from '../../base/quantities.ts';
+import { nfc } from '../../base/text.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
-import { missingColumns, nfc } from '../../cells/csv/header.ts';
+import { missingColumns } from '../../cells/csv/header.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';

@@ -1,7 +1,7 @@
 import { groupBy } from '../../base/group.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
+import { nfc } from '../../base/text.ts';
 import type { HashKey } from '../../cells/columns/hash-key.ts';
-import { nfc } from '../../cells/csv/header.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
@@ -149,8 +149,8 @@ function rescuedTextSql(column: TypedColumn): string {
 }
 
 /** SQL of the canonical text of the value that a text has in a type; NULL if it has none. The list casts once. */
-const canonicalSql = ({ sql, textSql }: ColumnCodec, text: string): string =>
-  `list_transform([${sql(text)}], lambda v0: ${textSql('v0')})[1]`;
+const canonicalSql = ({ valueSql, textSql }: ColumnCodec, text: string): string =>
+  `list_transform([${valueSql(text)}], lambda v0: ${textSql('v0')})[1]`;
 
 /** SQL of HMAC-SHA-256 in hex. Its pads are values of the statement: no message of the engine can quote them. */
 const hmacSql = (text: string): string =>

@@ -1,5 +1,5 @@
 import { anyOfSql, literal, pathLiteral } from '../../base/sql.ts';
-import { canCast, codecOf, fits, fitsSql, fittingSql, widenSql } from '../../cells/types/column-types.ts';
+import { canCast, codecOf, fits, fitsSql, trustedValueSql, widenSql } from '../../cells/types/column-types.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
@@ -38,13 +38,13 @@ export function cellSql(
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
     const rescue = rescueIf(`NOT ${fitsSql(codec, expr)}`);
-    return { column, readerType: 'VARCHAR', value: widen(codec.sql(expr)), rescue };
+    return { column, readerType: 'VARCHAR', value: widen(codec.valueSql(expr)), rescue };
   }
   const keepsNull = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
   if (!wantsText && !keepsNull && canCast(codec, forms)) {
     return { column, readerType: codec.duckdb, value: widen(expr) };
   }
-  const value = widen(fittingSql(codec, expr, forms));
+  const value = widen(trustedValueSql(codec, expr, forms));
   const valueOrNull = `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END`;
   return { column, readerType: 'VARCHAR', value: keepsNull ? valueOrNull : value };
 }

@@ -1,5 +1,6 @@
 import { identifier, literal } from '../../base/sql.ts';
-import { columnKey, compareBytes } from '../../cells/csv/header.ts';
+import { compareUtf8 } from '../../base/text.ts';
+import { columnKey } from '../../cells/csv/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
@@ -90,7 +91,7 @@ export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((su
  */
 function keySql(columns: readonly FileColumn[], id: FileColumn | undefined, everyRowHasId: boolean): string {
   if (id !== undefined && everyRowHasId) return readerColumn(id.index);
-  const ordered = [...columns].sort((a, b) => compareBytes(a.source, b.source));
+  const ordered = [...columns].sort((a, b) => compareUtf8(a.source, b.source));
   const parts = ordered.map(({ source, index }) => {
     const name = literal(`${Buffer.byteLength(source)}:${source}`);
     return `${name} || strlen(${readerColumn(index)}) || ':' || ${readerColumn(index)}`;

@@ -2,14 +2,14 @@ import { isDay } from '../../base/days.ts';
 import { configError, transientError, type UserError } from '../../base/errors.ts';
 import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
-import type { RunContext } from '../../base/runtime.ts';
+import type { Runtime } from '../../base/runtime.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
 import { type ExportRefusal, type ExportRequest, type ExportService, InterruptedBody } from './protocol.ts';
 
-export interface DownloadRequest<Output extends CheckedOutput> extends RunContext {
+export interface DownloadRequest<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
   readonly service: ExportService;
   readonly request: ExportRequest;
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */

@@ -3,7 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { literal } from '../../../src/base/sql.ts';
-import { COLUMN_TYPES, type ColumnType, canCast, codecOf, fittingSql } from '../../../src/cells/types/column-types.ts';
+import {
+  COLUMN_TYPES,
+  type ColumnType,
+  canCast,
+  codecOf,
+  trustedValueSql,
+} from '../../../src/cells/types/column-types.ts';
 import { STRING } from '../../../src/cells/types/forms.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cellTextsOf, exactJson, sqlText } from '../../support/column-types.ts';
@@ -60,7 +66,7 @@ describe('the fast path for a clean column', () => {
         await fc.assert(
           fc.asyncProperty(columns(type, zone), async ({ cells, forms }) => {
             await duck.load(cells);
-            const sql = sqlText(type, fittingSql(codec, 'c', forms), zone !== undefined);
+            const sql = sqlText(type, trustedValueSql(codec, 'c', forms), zone !== undefined);
             const values = (await duck.column(sql)).map((text) => canonical(type, text));
             const expected = cells.map((cell) => canonical(type, exactJson(jsonOf(type, cell, zone))));
             expect(values.map((value, i) => ({ cell: cells[i], value }))).toEqual(
