@@ -15,7 +15,7 @@ export interface Receipt {
   readonly requested_at: string;
   /** True if the day was over when it was requested. */
   readonly is_over: boolean;
-  /** Hash of the filters with which it was requested, as the state has it (`RequestFingerprints.filters`). */
+  /** Hash of the settings with which it was requested (`RequestFingerprints.settings`). */
   readonly filters: string;
   /** Rows of the download, also those of people to be forgotten and those that a neighbouring day has, too. */
   readonly rows: number;
@@ -34,9 +34,9 @@ export interface Receipt {
   readonly source?: 'file';
 }
 
-/** What a place stores of a receipt, as far as plans and states need it. */
-export interface PriorReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
-  /** Hash of the filters; undefined: those of the state. */
+/** What plans and states need of the receipt of a stored day, or of one that this run has loaded. */
+export interface KnownReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
+  /** Hash of the settings; undefined: those of the state. */
   readonly filters?: string | undefined;
   /** Rows of the day that the place has now; a stream of records does not know them. */
   readonly rows_stored?: number | undefined;
@@ -45,13 +45,13 @@ export interface PriorReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_ove
 }
 
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
-export const hasOtherFilters = (
-  stored: Pick<PriorReceipt, 'filters'> | undefined,
-  { filters }: Pick<RequestFingerprints, 'filters'>,
-): boolean => stored?.filters !== undefined && stored.filters !== filters;
+export const hasOtherSettings = (
+  stored: Pick<KnownReceipt, 'filters'> | undefined,
+  { settings }: Pick<RequestFingerprints, 'settings'>,
+): boolean => stored?.filters !== undefined && stored.filters !== settings;
 
-/** The receipts of a place, by day. */
-export type PriorReceipts = ReadonlyMap<Day, PriorReceipt>;
+/** Receipts by day: those of a place, and of the days that a run has loaded. */
+export type KnownReceipts = ReadonlyMap<Day, KnownReceipt>;
 
 /** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */
 export interface SpoolFile extends ScanResult {

@@ -2,11 +2,11 @@ import { addDays, type Day, formatDays } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
-import { type CheckedDay, hasOtherFilters, type PriorReceipt, type Receipt } from './checked-day.ts';
+import { type CheckedDay, hasOtherSettings, type KnownReceipt, type Receipt } from './checked-day.ts';
 import { type ImplausibleDay, implausibleDay } from './doubtful-days.ts';
 import type { DayResult } from './download/day-export.ts';
 import { hashedColumnsOf } from './export-request.ts';
-import { type RunProgress, wasWanted } from './export-state.ts';
+import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import type { Plan } from './which-days.ts';
 
@@ -18,7 +18,7 @@ type OutcomeDeps = Pick<ExtractDeps, 'clock' | 'logger' | 'service'>;
 /** What the days of one plan come to: warnings, a failure and the next state of a place or stream. */
 export class DaysOutcome {
   /** Receipts before the run, and of the days that it loaded. */
-  readonly receipts: Map<Day, PriorReceipt>;
+  readonly receipts: Map<Day, KnownReceipt>;
   /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
   readonly gaps: Day[] = [];
   /** Days that the caller named, and that were not over when they were loaded. */
@@ -85,19 +85,19 @@ export class DaysOutcome {
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
     if (mode === 'named' && !is_over) this.openDays.push(day);
     if (is_over && rows === 0) this.#emptyDays.push(day);
-    const doubt = implausibleDay(day, this.receipts);
-    if (doubt === undefined) return checkedDay;
-    this.implausibleDays.push(doubt);
+    const implausible = implausibleDay(day, this.receipts);
+    if (implausible === undefined) return checkedDay;
+    this.implausibleDays.push(implausible);
     const message =
-      `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(doubt.usual)} as a rule. The provider may be ` +
+      `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(implausible.usual)} as a rule. The provider may be ` +
       'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
-    logger.warn('day.implausible', message, { day, rows, usual: doubt.usual });
+    logger.warn('day.implausible', message, { day, rows, usual: implausible.usual });
     return checkedDay;
   }
 
   /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
-  #warnOfLateRows({ day, rows, to_date }: Receipt, before: PriorReceipt | undefined): void {
-    if (before?.to_date !== to_date || hasOtherFilters(before, this.#plan.fingerprints) || rows <= before.rows) return;
+  #warnOfLateRows({ day, rows, to_date }: Receipt, before: KnownReceipt | undefined): void {
+    if (before?.to_date !== to_date || hasOtherSettings(before, this.#plan.fingerprints) || rows <= before.rows) return;
     const message =
       `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
       'at, so later events may be missing: set lookback_days to a larger number.';
@@ -117,7 +117,7 @@ export class DaysOutcome {
   }
 
   /** What is to be stored with the days that were loaded so far. */
-  progress(): RunProgress {
+  commitInfo(): CommitInfo {
     const { settings, fingerprints, appends, mode } = this.#plan;
     const { includesEnd, finalNewline } = this.#deps.service;
     return {
@@ -178,10 +178,9 @@ export class DaysOutcome {
       const when = this.#hasLoaded ? '' : ' with the next day that is loaded';
       logger.warn('day.gap', `The service no longer exports ${formatDays(this.gaps)}: recorded as a gap${when}.`);
     }
-    const failure = this.failure ?? this.#unprovenError();
-    this.logFailures(failure);
-    if (failure !== undefined) throw failure;
-    if (!this.#hasLoaded && this.#openError !== undefined) throw this.#openError;
+    const error = this.failure ?? this.#unprovenError() ?? (this.#hasLoaded ? undefined : this.#openError);
+    this.logFailures(error);
+    if (error !== undefined) throw error;
   }
 }
 

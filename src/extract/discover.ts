@@ -36,7 +36,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
   const [from, to] = [addDays(oldestExportedDay(now, config.historyDays), 1), earliestToday(now)];
   deps.logger.info(
     'discover.cost',
-    `Discovery sends two exports: the header of ${from} to ${to}, and ${sampledDays} for the types.`,
+    `Discovery sends two exports, more if the service refuses one: the header of ${from} to ${to}, and ${sampledDays} for the types.`,
   );
   const { header, reason } = await exportHeader({ ...filtersOf(config), from, to }, deps);
   if (reason !== undefined) {

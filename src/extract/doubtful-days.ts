@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../base/days.ts';
 import { lastDayOver } from './calendar.ts';
-import type { PriorReceipt, PriorReceipts } from './checked-day.ts';
+import type { KnownReceipt, KnownReceipts } from './checked-day.ts';
 
 /** What is usual comes from the same weekday of so many weeks before. */
 const WEEKS = 4;
@@ -25,7 +25,7 @@ export interface ImplausibleDay {
  * Why a day of these receipts is implausible; undefined if it is not. A day without rows is implausible if the same
  * weekdays before it all had rows. Another day is if it has fewer than a fifth of their median, if that is 100 or more.
  */
-export function implausibleDay(day: Day, receipts: PriorReceipts): ImplausibleDay | undefined {
+export function implausibleDay(day: Day, receipts: KnownReceipts): ImplausibleDay | undefined {
   const receipt = receipts.get(day);
   if (receipt === undefined || !receipt.is_over || receipt.pruned === true) return undefined;
   const earlierCounts: number[] = [];
@@ -52,10 +52,10 @@ function median(counts: readonly number[]): number {
  * append (`appends`) only those without rows.
  */
 export function doubtfulDays(
-  receipts: PriorReceipts,
+  receipts: KnownReceipts,
   { now, appends = false }: { readonly now: number; readonly appends?: boolean },
 ): Day[] {
-  const isDoubtful = ([day, { rows, is_over, pruned }]: readonly [Day, PriorReceipt]) => {
+  const isDoubtful = ([day, { rows, is_over, pruned }]: readonly [Day, KnownReceipt]) => {
     if (!is_over || pruned === true || day <= addDays(lastDayOver(now), -DOUBTFUL_DAYS)) return false;
     return rows === 0 || (!appends && implausibleDay(day, receipts) !== undefined);
   };

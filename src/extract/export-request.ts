@@ -15,45 +15,40 @@ export interface HashedColumns {
 
 export const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
 
+/** The settings that decide what happens to the columns. */
+export type EditSettings = Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>;
+
 /** The columns that a configuration hashes. */
-export function hashedColumnsOf({
-  columnsHash,
-  hashKey,
-}: Pick<RequestSettings, 'columnsHash' | 'hashKey'>): HashedColumns {
+export function hashedColumnsOf({ columnsHash, hashKey }: EditSettings): HashedColumns {
   if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
   return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).checkValue };
 }
 
 /** The columns that a configuration drops or hashes. */
-export function editsOf({
-  columnsDrop,
-  columnsHash,
-  hashKey,
-}: Pick<RequestSettings, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits {
+export function editsOf({ columnsDrop, columnsHash, hashKey }: EditSettings): ColumnEdits {
   return { drop: new Set(columnsDrop), hash: new Set(columnsHash), key: hashKey && new HashKey(hashKey) };
 }
 
 /** The settings that decide what is requested from which service, and what happens to the columns. */
-export type RequestSettings = ExportFilters &
-  Pick<SourceConfig, 'serviceId' | 'columnsDrop' | 'columnsHash' | 'hashKey'>;
+export type RequestSettings = ExportFilters & EditSettings & Pick<SourceConfig, 'serviceId'>;
 
-/** SHA-256 (hex) of what an export request says beside its days, under the keys of the state. */
+/** SHA-256 (hex) of what an export request says beside its days. */
 export interface RequestFingerprints {
   readonly service: string;
   /** Of the filters, the columns that are dropped or hashed, and the check value of the hash key. */
-  readonly filters: string;
+  readonly settings: string;
 }
 
 export function fingerprintsOf(source: RequestSettings): RequestFingerprints {
   const { columns, key_check } = hashedColumnsOf(source);
-  const filters = [
+  const settings = [
     selection(source.events, source.eventsCondition),
     selection(source.properties, source.propertiesCondition),
     [...new Set(source.columnsDrop)].sort(),
     columns,
     key_check,
   ];
-  return { service: serviceFingerprint(source), filters: sha256OfJson(filters) };
+  return { service: serviceFingerprint(source), settings: sha256OfJson(settings) };
 }
 
 /** The hash by which the state identifies a service; `base_url` may change. */

@@ -5,7 +5,7 @@ import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { latestToday } from './calendar.ts';
-import type { PriorReceipt, PriorReceipts } from './checked-day.ts';
+import type { KnownReceipt, KnownReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
 import { type HashedColumns, NOTHING_HASHED, type RequestFingerprints } from './export-request.ts';
 
@@ -31,12 +31,12 @@ export interface ExportState {
   /** Days that were wanted and are no longer exported. */
   readonly gaps?: readonly Day[];
   /** What the state of a stream keeps of the last days that were read. */
-  readonly days?: Readonly<Record<Day, PriorReceipt>>;
+  readonly days?: Readonly<Record<Day, KnownReceipt>>;
   readonly [key: string]: unknown;
 }
 
-/** What a run has learned, to be stored with the next commit. */
-export interface RunProgress {
+/** What a commit stores beside the days, or needs to know of the run. */
+export interface CommitInfo {
   /** The time of this machine (ms since 1970). */
   readonly now: number;
   /** The start, if the place has none yet. */
@@ -62,27 +62,27 @@ export interface RunProgress {
  */
 export function stateAfter(
   before: ExportState | undefined,
-  receipts: PriorReceipts,
-  progress: RunProgress,
+  receipts: KnownReceipts,
+  commitInfo: CommitInfo,
 ): ExportState {
   const { to_date_inclusive, final_newline, gaps: recordedGaps = [], ...otherKeys } = before ?? {};
-  const start = before?.start_date ?? progress.start;
+  const start = before?.start_date ?? commitInfo.start;
   const isLoaded = (day: Day) => receipts.get(day)?.is_over === true;
-  const gaps = new Set([...recordedGaps, ...(progress.gaps ?? [])].filter((day) => !isLoaded(day)));
+  const gaps = new Set([...recordedGaps, ...(commitInfo.gaps ?? [])].filter((day) => !isLoaded(day)));
   let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
-  const hashed = hashedAfter(before, progress.hashing);
-  const includesEnd = progress.includesEnd ?? to_date_inclusive;
-  const lacksFinalNewline = (progress.finalNewline ?? final_newline) === false;
+  const hashed = hashedAfter(before, commitInfo.hashing);
+  const includesEnd = commitInfo.includesEnd ?? to_date_inclusive;
+  const lacksFinalNewline = (commitInfo.finalNewline ?? final_newline) === false;
   return {
     ...otherKeys,
     version: 1,
     from_date: cursor,
     start_date: start,
-    service: progress.fingerprints.service,
-    filters: progress.fingerprints.filters,
+    service: commitInfo.fingerprints.service,
+    filters: commitInfo.fingerprints.settings,
     ...(hashed !== undefined && { hashed }),
-    read_again: doubtfulDays(receipts, progress),
+    read_again: doubtfulDays(receipts, commitInfo),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
     ...(includesEnd !== undefined && { to_date_inclusive: includesEnd }),
     ...(lacksFinalNewline && { final_newline: false }),
@@ -117,7 +117,7 @@ export const includesEndOf = ({
 }): boolean | undefined => (toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true');
 
 /** True for a day that needs no further read: loaded and over, or lost. */
-export const isComplete = (day: Day, receipts: PriorReceipts, gaps: ReadonlySet<Day>): boolean =>
+export const isComplete = (day: Day, receipts: KnownReceipts, gaps: ReadonlySet<Day>): boolean =>
   receipts.get(day)?.is_over === true || gaps.has(day);
 
 /** A stored state that this run must not use: exit 2. `advice` is for the command line. */
@@ -131,7 +131,7 @@ class StateError extends UserError {
 }
 
 /** The stored state belongs to other filters or columns: the Airbyte source starts again. */
-export class OtherFiltersError extends StateError {}
+export class OtherSettingsError extends StateError {}
 
 /** The stored cursor lies in the future, as a wrong clock leaves it: the Airbyte source reads nothing. */
 export class FutureCursorError extends StateError {}
@@ -174,9 +174,9 @@ export function checkState(
   if (state.service !== undefined && state.service !== fingerprints.service) {
     throw new StateError('The place holds the data of another service', 'use another place for this one');
   }
-  const isChanged = state.filters !== undefined && state.filters !== fingerprints.filters;
+  const isChanged = state.filters !== undefined && state.filters !== fingerprints.settings;
   if (isChanged && !run.fullRefresh) {
-    throw new OtherFiltersError(
+    throw new OtherSettingsError(
       'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',
       'put them back, use another place, or read everything again with --full-refresh',
     );

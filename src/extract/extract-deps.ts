@@ -8,7 +8,7 @@ import { editsOf } from './export-request.ts';
 import { ObservedService } from './observed-service.ts';
 
 export interface ExtractDeps extends Omit<Runtime, 'env'> {
-  readonly service: ObservedService;
+  readonly service: Readonly<ObservedService>;
   readonly maxConcurrentExports: number;
   /** Folder under which the folder of the run is made. */
   readonly spoolDir: string;

@@ -10,7 +10,7 @@ import type { Clock } from '../base/clock.ts';
 import type { CheckedDay } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
 import { DayDownloads } from './download/day-downloads.ts';
-import type { RunProgress } from './export-state.ts';
+import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { removeFiles } from './spool.ts';
 import { logNotes, type Plan } from './which-days.ts';
@@ -20,10 +20,10 @@ const BATCH_LIMITS = { rows: 500_000, bytes: 256 * 1024 * 1024, waitMs: 10_000 }
 type BatchLimits = Readonly<typeof BATCH_LIMITS>;
 const ONE_DAY: BatchLimits = { ...BATCH_LIMITS, rows: 0 };
 
-/** Days that are committed together, in order. A day that may share rows with its neighbours comes alone. */
+/** Days that are committed together, in order: one day, if those of the run may share rows with their neighbours. */
 export interface DayBatch {
   readonly days: readonly CheckedDay[];
-  readonly progress: RunProgress;
+  readonly commitInfo: CommitInfo;
 }
 
 /** A plan that is executed. */
@@ -51,7 +51,7 @@ export class Extraction {
     const batch = new Batch(limits, clock);
     async function* deliver(): AsyncGenerator<DayBatch, void, undefined> {
       const days = batch.drain();
-      if (days.length > 0) yield { days, progress: outcome.progress() };
+      if (days.length > 0) yield { days, commitInfo: outcome.commitInfo() };
       for (const { files } of days) await removeFiles(files);
     }
     try {
@@ -111,6 +111,7 @@ class Batch {
 
   get isFull(): boolean {
     const total = (of: 'rows' | 'bytes') => this.#days.reduce((sum, { receipt }) => sum + receipt[of], 0);
+    // All days of a run may share rows, or none: the end rule is proved before they are exported.
     const isAlone = this.#days.some(({ mayShareRows }) => mayShareRows);
     return isAlone || total('rows') >= this.#limits.rows || total('bytes') >= this.#limits.bytes;
   }

@@ -1,3 +1,5 @@
+// The day of a CSV file that the provider sent, or that an earlier download left. It is checked as a download is.
+
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { addDays, type Day, startOf } from '../base/days.ts';
@@ -11,13 +13,11 @@ import type { SourceConfig } from '../config/source.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
-import { checkedDayOf, type PriorReceipt } from './checked-day.ts';
+import { checkedDayOf, type KnownReceipt } from './checked-day.ts';
 import { editsOf, fingerprintsOf, hashedColumnsOf, type RequestSettings, toDateOf } from './export-request.ts';
-import { checkState, type ExportState, includesEndOf, type RunProgress } from './export-state.ts';
+import { type CommitInfo, checkState, type ExportState, includesEndOf } from './export-state.ts';
 import type { DayBatch } from './extract.ts';
 import { type CheckedFile, newSpoolFile } from './spool.ts';
-
-// The day of a CSV file that the provider sent, or that an earlier download left. It is checked as a download is.
 
 const READ_BYTES = 1 << 20;
 
@@ -28,7 +28,7 @@ export interface FileDay {
     Pick<SourceConfig, 'timezone' | 'historyDays' | 'toDateInclusive'> & { readonly spoolDir: string };
   /** What the place has stored of earlier loads, and of this day. */
   readonly state: ExportState | undefined;
-  readonly stored: PriorReceipt | undefined;
+  readonly stored: KnownReceipt | undefined;
   readonly suppression: Suppression | undefined;
 }
 
@@ -55,7 +55,7 @@ export async function loadFileDay<T>(
       to_date: toDateOf(day, includesEndOf(fileDay)),
       requestedAt,
       is_over: true,
-      filters: fingerprints.filters,
+      filters: fingerprints.settings,
       exports: 0,
       verifiedAt: clock.now(),
       source: 'file',
@@ -67,14 +67,14 @@ export async function loadFileDay<T>(
         fileDay,
         `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${before}: the stored rows stay.`,
       );
-    const progress: RunProgress = {
+    const commitInfo: CommitInfo = {
       now,
       start: state?.start_date ?? day,
       fingerprints,
       hashing: hashedColumnsOf(settings),
       rewrites: true,
     };
-    return await store({ days: [checkedDay], progress });
+    return await store({ days: [checkedDay], commitInfo });
   } finally {
     await spool.remove();
   }

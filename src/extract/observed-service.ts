@@ -1,5 +1,5 @@
 import { type Clock, HOUR_MS } from '../base/clock.ts';
-import type { Day } from '../base/days.ts';
+import { type Day, laterOf } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { formatDuration } from '../base/quantities.ts';
@@ -17,7 +17,7 @@ const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 /** The service, and what its answers have shown. The first export of a run tells the others. */
 export class ObservedService implements ExportService {
   /** Number of exports that the service answered. */
-  exports = 0;
+  answered = 0;
   /** Bytes of CSV received, also of exports that fail. */
   bytes = 0;
   /** Whether an export includes its `to_date`; undefined while it is not known. */
@@ -29,9 +29,9 @@ export class ObservedService implements ExportService {
   /** The newest day that it no longer exports: it exports none before it. */
   goneThrough: Day | undefined;
   /** Event names of all exports. */
-  readonly eventNames = new Set<string>();
+  eventNames: ReadonlySet<string> = new Set();
   /** Columns to drop or hash that no export has had so far. At the end the run warns of them. */
-  readonly unseenColumns: Set<string>;
+  unseenColumns: ReadonlySet<string>;
   readonly #service: ExportService;
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -50,7 +50,7 @@ export class ObservedService implements ExportService {
 
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     return this.#service.export(request, signal, async (answer) => {
-      if (answer.kind === 'data' || answer.status !== undefined) this.exports++;
+      if (answer.kind === 'data' || answer.status !== undefined) this.answered++;
       this.#compareClocks(answer.serverTime);
       return use(answer.kind === 'data' ? { ...answer, bytes: this.#counted(answer.bytes) } : answer);
     });
@@ -85,9 +85,22 @@ export class ObservedService implements ExportService {
 
   /** Takes what the export of a day shows. */
   learnFrom({ eventNames, editedNames, finalNewline }: ScanResult): void {
-    for (const name of eventNames) this.eventNames.add(name);
-    for (const name of editedNames) this.unseenColumns.delete(name);
+    this.eventNames = new Set([...this.eventNames, ...eventNames]);
+    this.sawColumns(editedNames);
     this.finalNewline = finalNewline;
     this.exportsDays = true;
+  }
+
+  learnEnd(includesEnd: boolean): void {
+    this.includesEnd = includesEnd;
+  }
+
+  learnGone(day: Day): void {
+    this.goneThrough = laterOf(day, this.goneThrough ?? day);
+  }
+
+  sawColumns(names: Iterable<string>): void {
+    const seen = new Set(names);
+    this.unseenColumns = new Set([...this.unseenColumns].filter((name) => !seen.has(name)));
   }
 }

@@ -5,12 +5,13 @@ import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
+import type { SourceConfig } from '../config/source.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
 import { type CheckedDay, checkedDayOf, type Receipt, rowCount } from './checked-day.ts';
-import { hashedColumnsOf, type RequestSettings, serviceFingerprint } from './export-request.ts';
-import type { RunProgress } from './export-state.ts';
+import { type EditSettings, hashedColumnsOf, serviceFingerprint } from './export-request.ts';
+import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { newSpoolFile } from './spool.ts';
 
@@ -20,7 +21,7 @@ const MAX_AGE_MS = 20 * HOUR_MS;
 const USUAL_PART = 0.5;
 
 /** The settings that decide what of the profiles is stored. */
-export type ProfileSettings = Pick<RequestSettings, 'serviceId' | 'columnsDrop' | 'columnsHash' | 'hashKey'>;
+export type ProfileSettings = EditSettings & Pick<SourceConfig, 'serviceId'>;
 
 /** What a place has stored of its snapshot. */
 export type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
@@ -57,7 +58,7 @@ export async function loadSnapshot(
       open: () => newSpoolFile(spool),
     });
     if (file.kind !== 'checked') throw snapshotError(file, stored);
-    for (const name of file.scan.editedNames) service.unseenColumns.delete(name);
+    service.sawColumns(file.scan.editedNames);
     const rows = rowCount([file]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
       const profiles = plainCount(stored.rows, 'profile');
@@ -87,14 +88,14 @@ export async function loadSnapshot(
 }
 
 /** What is stored with a snapshot, which replaces the one before also if it is the same. */
-export const snapshotProgress = (
+export const snapshotCommitInfo = (
   { receipt: { day, filters } }: CheckedDay,
   settings: ProfileSettings,
   now: number,
-): RunProgress => ({
+): CommitInfo => ({
   now,
   start: day,
-  fingerprints: { service: serviceFingerprint(settings), filters },
+  fingerprints: { service: serviceFingerprint(settings), settings: filters },
   hashing: hashedColumnsOf(settings),
   rewrites: true,
 });

@@ -5,7 +5,7 @@ import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
 import type { DownloadResult } from '../service/export/download.ts';
-import type { ExportRefusal } from '../service/export/protocol.ts';
+import type { EventRequest, ExportRefusal } from '../service/export/protocol.ts';
 
 /** A file in the spool, while it is written. */
 interface SpoolOutput extends Required<CheckedOutput> {
@@ -17,6 +17,9 @@ export type CheckedFile = CheckedBody<SpoolOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
 export type ExportResult = DownloadResult<SpoolOutput>;
+
+/** Exports the day at hand, or with these changes to its request, until the answer is final. */
+export type ExportDay = (changes?: Partial<EventRequest>) => Promise<ExportResult>;
 
 /** Begins a file in the folder of a run. */
 export async function newSpoolFile(folder: RunFolder): Promise<SpoolOutput> {

@@ -7,7 +7,7 @@ import { groupBy } from '../base/group.ts';
 import type { Logger } from '../base/log.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { lastDayOver, latestToday, oldestExportedDay, todayIn } from './calendar.ts';
-import { hasOtherFilters, type PriorReceipt, type PriorReceipts } from './checked-day.ts';
+import { hasOtherSettings, type KnownReceipt, type KnownReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
 import { fingerprintsOf, type RequestFingerprints, type RequestSettings } from './export-request.ts';
 import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
@@ -30,7 +30,7 @@ export interface PlanInput {
   readonly fullRefresh?: boolean | undefined;
   /** The stored state and receipts of earlier loads; neither before the first run, nor of a target that stores nothing. */
   readonly state?: unknown;
-  readonly receipts?: PriorReceipts | undefined;
+  readonly receipts?: KnownReceipts | undefined;
   /** This machine's time (ms since 1970). */
   readonly now: number;
 }
@@ -52,7 +52,7 @@ export interface Plan {
   /** The state before the run; undefined before the first commit. */
   readonly state: ExportState | undefined;
   /** The receipts before the run. */
-  readonly receipts: PriorReceipts;
+  readonly receipts: KnownReceipts;
   /** The start: that of the state, if it has one. */
   readonly start: Day;
   /** The days to read, in order. */
@@ -82,7 +82,7 @@ export function logNotes({ notes }: Plan, logger: Logger): void {
 export function planRun(input: PlanInput): Plan {
   const {
     settings,
-    receipts = new Map<Day, PriorReceipt>(),
+    receipts = new Map<Day, KnownReceipt>(),
     now,
     from,
     to,
@@ -118,14 +118,9 @@ function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportS
   return state === undefined ? start : earlierOf(start, state.from_date);
 }
 
-function lastDayOf({ settings, appends, from, to, now }: PlanInput): Day {
+function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
   const latest = appends === true ? lastDayOver(now - settings.settleHours * HOUR_MS) : todayIn(settings.timezone, now);
-  const end = to ?? settings.endDate;
-  if (from !== undefined && end !== undefined && from > end) {
-    const limit = to === undefined ? 'end_date' : '--to';
-    throw configError(`--from ${from} is after ${limit} ${end}: nothing lies between them.`);
-  }
-  return end === undefined ? latest : earlierOf(end, latest);
+  return earlierOf(to ?? settings.endDate ?? latest, latest);
 }
 
 /** What the days are chosen from. */
@@ -142,9 +137,14 @@ type ChosenDays = Pick<Plan, 'days' | 'lookedBackTo' | 'notes'>;
 
 const warning = (event: string, message: string): PlanNote => ({ level: 'warn', event, message });
 
-function namedDays(from: Day, to: Day | undefined, { timezone = 'UTC' }: PlanSettings, range: DayRange): ChosenDays {
-  const { last, now } = range;
-  if (from > last) throw configError(`--from ${from} is after ${last}, today in ${timezone}.`);
+function namedDays(from: Day, to: Day | undefined, settings: PlanSettings, { last, now }: DayRange): ChosenDays {
+  if (from > last) {
+    const { timezone = 'UTC', endDate } = settings;
+    const [limit, end] = to === undefined ? ['end_date', endDate] : ['--to', to];
+    const isBetween = end === undefined || from <= end;
+    const why = isBetween ? `${last}, today in ${timezone}.` : `${limit} ${end}: nothing lies between them.`;
+    throw configError(`--from ${from} is after ${why}`);
+  }
   const isOpen = to !== undefined && last > lastDayOver(now);
   const message = `${last} is not over everywhere yet: what is loaded of it may not be all.`;
   return { days: daysOf(from, last), notes: isOpen ? [warning('plan.open_day', message)] : [] };
@@ -154,7 +154,7 @@ function refreshDays({ receipts, start, state, fingerprints }: PlanBasis, { olde
   const first = laterOf(start, oldest);
   const notes = start < first && state === undefined ? [shortenedWarning(start, first)] : [];
   const older = [...receipts.keys()].filter((day) => day < first).sort();
-  for (const [isOther, days] of groupBy(older, (day) => hasOtherFilters(receipts.get(day), fingerprints))) {
+  for (const [isOther, days] of groupBy(older, (day) => hasOtherSettings(receipts.get(day), fingerprints))) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
     const message = `Days before ${first} can no longer be exported: ${formatDays(days)} stay as they are${how}.`;
     notes.push(warning('plan.older_days', message));
@@ -170,7 +170,7 @@ function syncDays(basis: PlanBasis, range: DayRange): ChosenDays {
   // Only `--from` reads a day that was lost, or whose rows were removed.
   const mayBeReadAgain = (day: Day) => !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const otherFilters = [...receipts.keys()].filter(
-    (day) => day >= oldest && hasOtherFilters(receipts.get(day), fingerprints),
+    (day) => day >= oldest && hasOtherSettings(receipts.get(day), fingerprints),
   );
   const readAgain = union(doubtfulDays(receipts, { now, appends }), otherFilters).filter(
     (day) => day >= start && day <= last && mayBeReadAgain(day),
@@ -191,8 +191,8 @@ const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(list
 
 /** Why days are read again that are over. */
 function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBasis): PlanNote[] {
-  const why = (stored: PriorReceipt | undefined) => {
-    if (hasOtherFilters(stored, fingerprints)) return 'they were loaded with other filters or columns';
+  const why = (stored: KnownReceipt | undefined) => {
+    if (hasOtherSettings(stored, fingerprints)) return 'they were loaded with other filters or columns';
     return stored?.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
   };
   return [...groupBy(days, (day) => why(receipts.get(day)))].map(([reason, daysOfReason]) => {

@@ -11,7 +11,7 @@ import type { Logger } from '../base/log.ts';
 import { columnKey } from '../cells/csv/header.ts';
 import { zoneOf } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
-import type { RunProgress } from '../extract/export-state.ts';
+import type { CommitInfo } from '../extract/export-state.ts';
 import { changesOf, type PlannedColumnChange } from './column-changes.ts';
 import { addedColumns, type ColumnRules, type PlannedColumn, scannedColumns } from './column-plan.ts';
 import { type ColumnCells, configuredTypeOf, planColumn } from './column-type.ts';
@@ -42,12 +42,12 @@ export interface PlannedBatch extends PlannedDays {
   readonly before: TableState;
   /** The days of the batch that are not written, since their rows are there. */
   readonly unchanged: readonly CheckedDay[];
-  readonly progress: RunProgress;
+  readonly commitInfo: CommitInfo;
 }
 
 interface BatchOptions {
   readonly table: Table;
-  readonly progress: RunProgress;
+  readonly commitInfo: CommitInfo;
   readonly rules: ColumnRules;
   readonly logger: Logger;
   /** Counts the rows that the place holds of days, since a receipt proves nothing. */
@@ -61,7 +61,7 @@ interface BatchOptions {
 export async function planBatch(
   before: TableState,
   batch: readonly CheckedDay[],
-  { table, progress, rules, logger, countRows }: BatchOptions,
+  { table, commitInfo, rules, logger, countRows }: BatchOptions,
 ): Promise<PlannedBatch | undefined> {
   // A snapshot replaces the one that is there, whatever its day.
   const [snapshot] = before.receipts.values();
@@ -78,7 +78,7 @@ export async function planBatch(
   if (downloads.length === 0) return undefined;
   const candidates = downloads.filter(({ receipt: { day, sha256, filters } }) => {
     const stored = storedReceipt(day);
-    return !progress.rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
+    return !commitInfo.rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
   });
   const rowsByDay = candidates.length === 0 ? undefined : await countRows(candidates.map(({ receipt }) => receipt.day));
   const unchanged = candidates.filter((download) => {
@@ -90,7 +90,7 @@ export async function planBatch(
   const planned = planDays(storedColumns, toWrite, rules, table);
   // Without a day to write no setting changes a column.
   const kept = before.columns.map((column) => ({ ...column, storedType: column.type }));
-  return { ...planned, ...(toWrite.length === 0 && { columns: kept }), before, unchanged, progress };
+  return { ...planned, ...(toWrite.length === 0 && { columns: kept }), before, unchanged, commitInfo };
 }
 
 /**

@@ -49,7 +49,7 @@ export const NOTHING_STORED: Commit = {
 
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
-  { table, before, columns, changes, days, unchanged, progress }: PlannedBatch,
+  { table, before, columns, changes, days, unchanged, commitInfo }: PlannedBatch,
   { widenedDays, rowsByDay, rescuedCells }: StoredRows,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
@@ -63,7 +63,7 @@ export function finishBatch(
     timezone: before.timezone,
     columns: columns.map(({ storedType: _storedType, ...column }) => column),
     receipts,
-    exportState: stateAfter(table.isSnapshot ? undefined : before.exportState, receipts, progress),
+    exportState: stateAfter(table.isSnapshot ? undefined : before.exportState, receipts, commitInfo),
     changes: [...before.changes, ...recordChanges(changes, before.changes, changedAt)],
   };
   const commit = {

@@ -1,7 +1,7 @@
 // What `status`, `verify` and a sync say of a place that is sound and yet not as one would expect.
 
 import { type Day, formatDays } from '../base/days.ts';
-import { hasOtherFilters } from '../extract/checked-day.ts';
+import { hasOtherSettings } from '../extract/checked-day.ts';
 import type { TableState } from './place-state.ts';
 
 const syncOf = (days: readonly Day[]): string => `sync with --from ${days[0]} --to ${days[days.length - 1]}`;
@@ -17,18 +17,18 @@ export const damagedWarning = (days: readonly Day[]): string =>
   `${syncOf(days)}, or load each day from a file.`;
 
 /** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
-export function daysOfOtherFilters({ receipts, exportState }: TableState): Day[] {
-  const filters = exportState?.filters;
-  if (filters === undefined) return [];
+export function daysOfOtherSettings({ receipts, exportState }: TableState): Day[] {
+  const settings = exportState?.filters;
+  if (settings === undefined) return [];
   return [...receipts.values()]
-    .filter((receipt) => receipt.pruned !== true && hasOtherFilters(receipt, { filters }))
+    .filter((receipt) => receipt.pruned !== true && hasOtherSettings(receipt, { settings }))
     .map(({ day }) => day);
 }
 
 /** Warnings about days that are not as the last run would have loaded them. */
 export function dayWarnings(state: TableState): string[] {
   const prunedDays = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
-  const daysOfOthers = daysOfOtherFilters(state);
+  const daysOfOthers = daysOfOtherSettings(state);
   return [
     ...(prunedDays.length === 0 ? [] : [`pruned: ${formatDays(prunedDays)}.`]),
     ...(daysOfOthers.length === 0 ? [] : [`loaded with other filters or columns: ${formatDays(daysOfOthers)}.`]),

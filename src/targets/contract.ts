@@ -9,7 +9,7 @@ import type { PeopleFound, PeopleQuery } from '../engine/people/people.ts';
 import type { VerifyResult } from '../engine/rows/check-rows.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
-import type { RunProgress } from '../extract/export-state.ts';
+import type { CommitInfo } from '../extract/export-state.ts';
 import type { ColumnRules } from '../table/column-plan.ts';
 import type { Commit } from '../table/commit.ts';
 import type { PlaceState, RunRecord } from '../table/place-state.ts';
@@ -87,7 +87,7 @@ export interface Sink {
    * undoes it. A kill or a failure before leaves rows and state as they were. In a Parquet folder that holds for
    * each day. There a row that two days share may be missing until the next sync. `table`: absent for events.
    */
-  commit(batch: readonly CheckedDay[], progress: RunProgress, table?: Table): Promise<Commit>;
+  commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table?: Table): Promise<Commit>;
   /** Records a run that ends, also one that failed. */
   recordRun(run: RunRecord): Promise<void>;
   /** Releases what is held; may be called after any failure. */

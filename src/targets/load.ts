@@ -3,7 +3,7 @@ import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { DaysOutcome } from '../extract/days-outcome.ts';
-import type { RunProgress } from '../extract/export-state.ts';
+import type { CommitInfo } from '../extract/export-state.ts';
 import type { Extraction } from '../extract/extract.ts';
 import type { ExtractDeps } from '../extract/extract-deps.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
@@ -35,7 +35,7 @@ export const NOTHING_LOADED: LoadResult = {
 
 type DayLists = Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'>;
 
-export type LoadCounts = LoadResult & DayLists & Pick<ObservedService, 'exports' | 'bytes' | 'includesEnd'>;
+export type LoadCounts = LoadResult & DayLists & Pick<ObservedService, 'answered' | 'bytes' | 'includesEnd'>;
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
@@ -49,9 +49,9 @@ export class Load {
 
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
-    const { exports, bytes, includesEnd } = this.#deps.service;
+    const { answered, bytes, includesEnd } = this.#deps.service;
     const { gaps, openDays, implausibleDays } = this.#days;
-    return { ...this.#loaded, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
+    return { ...this.#loaded, answered, bytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**
@@ -80,19 +80,19 @@ export class Load {
   /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */
   async loadProfiles(sink: Sink, settings: ProfileSettings): Promise<void> {
     const { service, clock, logger } = this.#deps;
-    const { isSnapshotDue, loadSnapshot, profileFingerprint, snapshotProgress } = await import(
+    const { isSnapshotDue, loadSnapshot, profileFingerprint, snapshotCommitInfo } = await import(
       '../extract/profile-snapshot.ts'
     );
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
     const fingerprint = profileFingerprint(settings);
     if (!isSnapshotDue(storedReceipt, fingerprint, clock.now())) {
       // The profiles, which are not asked for, may have these columns.
-      service.unseenColumns.clear();
+      service.sawColumns(service.unseenColumns);
       return;
     }
     const store = async (snapshot: CheckedDay) => {
-      const progress = snapshotProgress(snapshot, settings, clock.now());
-      const { daysWritten, rowsWritten: rows } = await sink.commit([snapshot], progress, USER_PROFILES);
+      const commitInfo = snapshotCommitInfo(snapshot, settings, clock.now());
+      const { daysWritten, rowsWritten: rows } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
       if (daysWritten.length === 0) return;
       this.#loaded = { ...this.#loaded, profiles: rows };
       logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
@@ -107,14 +107,14 @@ export class Load {
 
   async #loadBatches(plan: Plan, sink: Sink): Promise<void> {
     const extraction = await this.#begin(plan);
-    for await (const { days, progress } of extraction.batches()) {
+    for await (const { days, commitInfo } of extraction.batches()) {
       try {
-        await this.#commit(days, progress, sink);
+        await this.#commit(days, commitInfo, sink);
       } catch (error) {
         const isTransient = error instanceof UserError && error.kind === 'transient';
         if (days.length === 1 || isTransient || this.#deps.signal.aborted) throw error;
         // Days before the one that fails are still stored.
-        for (const day of days) await this.#commit([day], progress, sink);
+        for (const day of days) await this.#commit([day], commitInfo, sink);
       }
     }
   }
@@ -127,9 +127,9 @@ export class Load {
     return extraction;
   }
 
-  async #commit(batch: readonly CheckedDay[], progress: RunProgress, sink: Sink): Promise<void> {
+  async #commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, sink: Sink): Promise<void> {
     const { logger } = this.#deps;
-    const commit = await sink.commit(batch, progress);
+    const commit = await sink.commit(batch, commitInfo);
     const cursor = sink.state?.events.exportState?.from_date;
     this.#loaded = { ...addCommit(this.#loaded, batch, commit), cursor };
     for (const { receipt } of daysInPlace(batch, commit)) {

@@ -5,7 +5,6 @@ import { DaysOutcome } from '../../extract/days-outcome.ts';
 import type { DayResult } from '../../extract/download/day-export.ts';
 import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
-import type { ObservedService } from '../../extract/observed-service.ts';
 import { cursorOf } from '../../extract/which-days.ts';
 import type { StreamName } from '../records/streams.ts';
 import type { StreamOutput } from './stream-output.ts';
@@ -18,7 +17,7 @@ const KEPT_DAYS = 35;
 export class EventStream {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
-  readonly #service: ObservedService;
+  readonly #service: ExtractDeps['service'];
   readonly #outcome: DaysOutcome;
   #state: ExportState | undefined;
 
@@ -69,7 +68,7 @@ export class EventStream {
     const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
     const refresh = this.plan.refresh && { ...this.plan.refresh, refreshed_through: receipt.day };
     this.#state = {
-      ...stateAfter(this.#state, receipts, this.#outcome.progress()),
+      ...stateAfter(this.#state, receipts, this.#outcome.commitInfo()),
       days: Object.fromEntries(receipts),
       ...refresh,
     };

@@ -2,8 +2,8 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import type { PriorReceipt, PriorReceipts } from '../../extract/checked-day.ts';
-import { type ExportState, FutureCursorError, OtherFiltersError, parseState } from '../../extract/export-state.ts';
+import type { KnownReceipt, KnownReceipts } from '../../extract/checked-day.ts';
+import { type ExportState, FutureCursorError, OtherSettingsError, parseState } from '../../extract/export-state.ts';
 import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, type StreamName } from '../records/streams.ts';
@@ -81,14 +81,14 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
   try {
     return planRun({ ...input, state, receipts: receiptsIn(state) });
   } catch (error) {
-    if (error instanceof OtherFiltersError) return startAgain(name, error, input);
+    if (error instanceof OtherSettingsError) return startAgain(name, error, input);
     if (error instanceof FutureCursorError) return readNothing(name, state, input);
     throw error;
   }
 }
 
 /** Other filters: reads from the start again; under plain append every row would come twice. */
-function startAgain(name: StreamName, error: OtherFiltersError, input: StatelessInput): Plan {
+function startAgain(name: StreamName, error: OtherSettingsError, input: StatelessInput): Plan {
   if (input.appends === true) {
     throw configError(
       `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +
@@ -113,8 +113,8 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, in
   const wholePlan = planRun({ ...input, fullRefresh: true });
   if (stream.syncId === undefined || saved?.sync_id !== stream.syncId) return wholePlan;
   const state: (ExportState & RefreshKeys) | undefined = parseState(saved);
-  const { filters, service } = wholePlan.fingerprints;
-  if (state?.filters !== filters || state.service !== service) return wholePlan;
+  const { settings, service } = wholePlan.fingerprints;
+  if (state?.filters !== settings || state.service !== service) return wholePlan;
   const { refreshed_through: through, start_date: start = wholePlan.start } = state;
   const next = typeof through === 'string' ? addDays(through, 1) : wholePlan.start;
   const days = wholePlan.days.filter((day) => day >= next);
@@ -128,5 +128,5 @@ function withoutTransientKeys(saved: JsonObject | undefined): JsonObject | undef
 }
 
 /** What a state keeps of the days that were read. `parseState` checks it against the schema where it is used. */
-const receiptsIn = (state: JsonObject | undefined): PriorReceipts =>
-  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, PriorReceipt>>));
+const receiptsIn = (state: JsonObject | undefined): KnownReceipts =>
+  new Map(Object.entries((state?.days ?? {}) as Readonly<Record<Day, KnownReceipt>>));

@@ -4,7 +4,7 @@ import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { daysLeftOf } from '../../extract/calendar.ts';
 import { implausibleDay } from '../../extract/doubtful-days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import { daysOfOtherFilters } from '../../table/place-warnings.ts';
+import { daysOfOtherSettings } from '../../table/place-warnings.ts';
 import { countStoredRows, type StoredReceipt } from '../../table/receipts.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -57,7 +57,7 @@ export async function readStatus(
     open_days: daysWhere(({ is_over }) => is_over === false),
     gaps: exportState?.gaps ?? [],
     pruned_days: daysWhere(({ pruned }) => pruned === true),
-    other_filters_days: daysOfOtherFilters(state.events),
+    other_filters_days: daysOfOtherSettings(state.events),
     implausible_days: daysWhere(({ day }) => implausibleDay(day, receipts) !== undefined),
     days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), config.historyDays),
     last_run: lastRunOf(state),

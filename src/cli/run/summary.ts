@@ -7,7 +7,7 @@ import { isStdout } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
 export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
-  const { total, exports, bytes } = counts;
+  const { total, answered: exports, bytes } = counts;
   return {
     ...EMPTY_SUMMARY,
     rows: total.rowsWritten,

@@ -3,7 +3,7 @@ import { configError } from '../../base/errors.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { NOT_FOUND } from '../../service/export/outcomes.ts';
 import { lastDayOver, oldestExportedDay } from '../calendar.ts';
-import type { PriorReceipts } from '../checked-day.ts';
+import type { KnownReceipts } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../which-days.ts';
 import { type DayDeps, type DayResult, downloadDay } from './day-export.ts';
@@ -12,7 +12,7 @@ import { type DayDeps, type DayResult, downloadDay } from './day-export.ts';
 const MAX_PROOFS = 7;
 
 /** The receipts of all plans; the latest of a day that several have. */
-const latestReceipts = (plans: readonly Plan[]): PriorReceipts =>
+const latestReceipts = (plans: readonly Plan[]): KnownReceipts =>
   new Map(
     plans.flatMap(({ receipts }) => [...receipts]).sort(([, a], [, b]) => (a.requested_at < b.requested_at ? -1 : 1)),
   );
@@ -97,17 +97,17 @@ export class DayDownloads {
   }
 
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */
-  async #resultAlone(day: Day, findsEnd = false): Promise<DayResult> {
-    const result = await this.#download(day, findsEnd);
-    if (result.kind === 'failed' && this.#deps.service.exports === 0) throw result.error;
+  async #resultAlone(day: Day, provesEnd = false): Promise<DayResult> {
+    const result = await this.#download(day, provesEnd);
+    if (result.kind === 'failed' && this.#deps.service.answered === 0) throw result.error;
     return result;
   }
 
   /** The result of a day, whose download begins unless it has. */
-  #download(day: Day, findsEnd = false): Promise<DayResult> {
+  #download(day: Day, provesEnd = false): Promise<DayResult> {
     const started = this.#started.get(day);
     if (started !== undefined) return started;
-    const result = downloadDay(day, this.#deps, findsEnd);
+    const result = downloadDay(day, this.#deps, provesEnd);
     this.#started.set(day, result);
     // A failure is thrown when it is the turn of its day.
     result.catch(() => {});

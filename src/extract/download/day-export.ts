@@ -1,8 +1,8 @@
 // This folder: one day, from its request to a checked download. `day-export.ts` says what an answer means for a day.
-// `end-day.ts` finds out whether an export includes its end. `parts.ts` divides a day that is too large.
+// `end-rule.ts` finds out whether an export includes its end. `parts.ts` divides a day that is too large.
 // `day-downloads.ts` downloads several days at once.
 
-import { type Day, laterOf } from '../../base/days.ts';
+import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
@@ -10,12 +10,12 @@ import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
 import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../calendar.ts';
-import { type CheckedDay, checkedDayOf, hasOtherFilters } from '../checked-day.ts';
+import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
 import { filtersOf, toDateOf } from '../export-request.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { type CheckedFile, type ExportResult, newSpoolFile, removeFiles } from '../spool.ts';
+import { type CheckedFile, type ExportDay, type ExportResult, newSpoolFile, removeFiles } from '../spool.ts';
 import type { Plan } from '../which-days.ts';
-import { findEndDay, type SendExport } from './end-day.ts';
+import { proveEndRule } from './end-rule.ts';
 import { adviceWithoutDay, fetchParts } from './parts.ts';
 
 /** What became of one day of a plan. */
@@ -39,11 +39,11 @@ export interface DayDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerpri
   readonly spool: RunFolder;
 }
 
-/** Downloads one day and checks it. `findsEnd`: it also shows whether an export includes its end. */
-export async function downloadDay(day: Day, deps: DayDeps, findsEnd: boolean): Promise<DayResult> {
+/** Downloads one day and checks it. `provesEnd`: it also shows whether an export includes its end. */
+export async function downloadDay(day: Day, deps: DayDeps, provesEnd: boolean): Promise<DayResult> {
   const { goneThrough } = deps.service;
   if (goneThrough !== undefined && day <= goneThrough) return { kind: 'gone', day };
-  return new DayExport(day, deps).download(findsEnd);
+  return new DayExport(day, deps).download(provesEnd);
 }
 
 class DayExport {
@@ -52,7 +52,7 @@ class DayExport {
   /** Instant before the first request (ms since 1970). */
   readonly #began: number;
   readonly #isOver: boolean;
-  /** The `to_date` of its requests: as the answer in hand was requested. */
+  /** The `to_date` of the answer in hand, and of the requests after it. */
   #to: Day;
   /** Requests that were sent. */
   #exports = 0;
@@ -66,13 +66,13 @@ class DayExport {
   }
 
   /** Throws a failure that ends the run. */
-  async download(findsEnd: boolean): Promise<DayResult> {
-    const result = await this.#meaningOf(await (findsEnd ? this.#findEndDay() : this.#export()));
+  async download(provesEnd: boolean): Promise<DayResult> {
+    const result = await this.#meaningOf(await (provesEnd ? this.#proveEndRule() : this.#export()));
     return result.kind === 'downloaded' ? this.#unlessFewer(result) : result;
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
-  readonly #export: SendExport = async (changes) => {
+  readonly #export: ExportDay = async (changes) => {
     const { service, scannerOptions, spool, settings } = this.#deps;
     const request = { ...filtersOf(settings), from: this.#day, to: this.#to, ...changes };
     const result = await downloadChecked({
@@ -90,13 +90,13 @@ class DayExport {
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
-  async #findEndDay(): Promise<ExportResult> {
+  async #proveEndRule(): Promise<ExportResult> {
     const { service, logger, scannerOptions } = this.#deps;
     const day = this.#day;
-    const { answer, includesEnd } = await findEndDay(day, this.#export, scannerOptions.edits);
+    const { answer, includesEnd } = await proveEndRule(day, this.#export, scannerOptions.edits);
     this.#to = toDateOf(day, includesEnd);
     if (includesEnd === undefined) return answer;
-    service.includesEnd = includesEnd;
+    service.learnEnd(includesEnd);
     const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
     logger.info('end_day.proved', message, { day, to_date_inclusive: includesEnd });
     return answer;
@@ -110,7 +110,7 @@ class DayExport {
    *   empty                      no rows, if it comes twice               left to the next run
    *   retry_or_split             its parts                                left to the next run
    *   gone                       gone                                     left to the next run
-   *   retry, wait                failed                                   left to the next run
+   *   retry                      failed                                   left to the next run
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
@@ -123,19 +123,16 @@ class DayExport {
         return this.#confirmEmpty(answer);
       case 'retry_or_split':
         return this.#inParts();
-      case 'gone': {
-        const { service } = this.#deps;
-        service.goneThrough = laterOf(day, service.goneThrough ?? day);
+      case 'gone':
+        this.#deps.service.learnGone(day);
         return { kind: 'gone', day };
-      }
-      case 'retry':
-      case 'wait':
-        return this.#notLoaded(downloadError(day, answer));
       case 'unsupported':
         return this.#notLoaded(unsupportedError(day, answer));
       case 'config':
       case 'invalid':
         throw downloadError(day, answer);
+      default:
+        return this.#notLoaded(downloadError(day, answer));
     }
   }
 
@@ -199,7 +196,7 @@ class DayExport {
   #storedRows(): { readonly rows: number; readonly isSameRequest: boolean } {
     const { receipts, fingerprints } = this.#deps;
     const stored = receipts.get(this.#day);
-    if (stored === undefined || stored.pruned === true || hasOtherFilters(stored, fingerprints)) {
+    if (stored === undefined || stored.pruned === true || hasOtherSettings(stored, fingerprints)) {
       return { rows: 0, isSameRequest: false };
     }
     const isSameRequest = stored.to_date === this.#to;
@@ -213,7 +210,7 @@ class DayExport {
       to_date: this.#to,
       requestedAt: this.#began,
       is_over: this.#isOver,
-      filters: fingerprints.filters,
+      filters: fingerprints.settings,
       exports: this.#exports,
       verifiedAt: clock.now(),
     });

@@ -2,8 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, ExportRefusal } from '../../service/export/protocol.ts';
 import { isFilter } from '../export-request.ts';
-import { type CheckedFile, discardFiles } from '../spool.ts';
-import type { SendExport } from './end-day.ts';
+import { type CheckedFile, discardFiles, type ExportDay } from '../spool.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -32,11 +31,13 @@ const KNOWN_NAMES: readonly string[] = [
  */
 export async function fetchParts(
   day: Day,
-  filters: ExportFilters,
+  { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
-  sendExport: SendExport,
+  exportDay: ExportDay,
 ): Promise<readonly CheckedFile[] | UserError> {
-  const { events, eventsCondition } = filters;
+  const userCondition = isFilter(events, eventsCondition) ? eventsCondition : 'all';
+  const excludedByUser = userCondition === 'exclude' ? events : [];
+  const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
   const files: CheckedFile[] = [];
   const included: string[] = [];
   let refusal: ExportRefusal | undefined;
@@ -44,8 +45,8 @@ export async function fetchParts(
     await discardFiles(...files);
     return tooLargeError(day, which, part);
   };
-  for (const name of namesWithin(filters, [...KNOWN_NAMES, ...eventNames])) {
-    const part = await sendExport({ events: [name], eventsCondition: 'include' });
+  for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
+    const part = await exportDay({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event.
     if (part.kind === 'invalid') {
       refusal = part;
@@ -55,21 +56,14 @@ export async function fetchParts(
     else if (part.kind !== 'empty') return fail(`named ${name}`, part);
     included.push(name);
   }
-  if (isFilter(events, eventsCondition) && eventsCondition === 'include') {
+  if (userCondition === 'include') {
     // A filter of which the service knows no name says nothing about the rows of the day.
     return refusal !== undefined && included.length === 0 ? fail(`named ${events.join(', ')}`, refusal) : files;
   }
-  const excluded = [...new Set([...(eventsCondition === 'exclude' ? events : []), ...included])];
-  const others = await sendExport({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
+  const excluded = [...new Set([...excludedByUser, ...included])];
+  const others = await exportDay({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
   if (others.kind === 'checked') return [...files, others];
   return others.kind === 'empty' ? files : fail(`other than the ${excluded.length} known`, others);
-}
-
-/** The names that parts may request within the user's filter. */
-function namesWithin({ events, eventsCondition }: ExportFilters, names: readonly string[]): string[] {
-  if (isFilter(events, eventsCondition) && eventsCondition === 'include') return [...new Set(events)];
-  const excluded = new Set(eventsCondition === 'exclude' ? events : []);
-  return [...new Set(names)].filter((name) => !excluded.has(name));
 }
 
 function tooLargeError(day: Day, which: string, { clause }: ExportRefusal): UserError {

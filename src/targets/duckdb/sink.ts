@@ -16,7 +16,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/engine-errors.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
-import type { RunProgress } from '../../extract/export-state.ts';
+import type { CommitInfo } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
@@ -84,7 +84,7 @@ class DuckDbSink implements Sink {
     return this.#state;
   }
 
-  commit(batch: readonly CheckedDay[], progress: RunProgress, table: Table = EVENTS): Promise<Commit> {
+  commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
     const { timezone = null, logger } = this.#options;
     const columnCount = new Set(
       batch.flatMap(({ files }) => files.flatMap(({ columns }) => columns.map(({ key }) => key))),
@@ -96,7 +96,7 @@ class DuckDbSink implements Sink {
       const before = stored?.state[table.name] ?? newTable(table, timezone);
       const planned = await planBatch(before, batch, {
         table,
-        progress,
+        commitInfo,
         rules: this.#options,
         logger,
         countRows: (days) => rowsByDay(engine, rowsToReplaceSql(table, days)),

@@ -1,5 +1,5 @@
 import type { CheckedDay } from '../../extract/checked-day.ts';
-import type { RunProgress } from '../../extract/export-state.ts';
+import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
 import { logRescued, logWidened } from '../../table/column-changes.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
@@ -46,10 +46,10 @@ class FilesSink implements Sink {
     return this.#place.manifest.version?.state;
   }
 
-  async commit(batch: readonly CheckedDay[], progress: RunProgress, table: Table = EVENTS): Promise<Commit> {
+  async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
     const { logger } = this.#options;
     const { commit, changes } = await withUserErrors(this.#options, () => {
-      return this.#place.commit(() => this.#changeOf(batch, progress, table));
+      return this.#place.commit(() => this.#changeOf(batch, commitInfo, table));
     });
     logWidened(logger, changes);
     logRescued(logger, commit.rescuedCells);
@@ -78,7 +78,7 @@ class FilesSink implements Sink {
   }
 
   /** The change that stores a batch, and what is reported of it. Throws if people were purged since the opening. */
-  async #changeOf(batch: readonly CheckedDay[], progress: RunProgress, table: Table) {
+  async #changeOf(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
     const { timezone = null, address, clock, logger } = this.#options;
     const place = this.#place;
     const state = this.state ?? newState(timezone);
@@ -88,7 +88,7 @@ class FilesSink implements Sink {
     const before = stored === undefined || stored.receipts.size === 0 ? newTable(table, timezone) : stored;
     const planned = await planBatch(before, batch, {
       table,
-      progress,
+      commitInfo,
       rules: this.#options,
       logger,
       countRows: (days) => place.countRows(days),

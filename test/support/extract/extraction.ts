@@ -249,10 +249,10 @@ class FakeTarget {
     return { state: this.state, receipts: new Map(stored) };
   }
 
-  async commit({ days, progress }: DayBatch): Promise<void> {
+  async commit({ days, commitInfo }: DayBatch): Promise<void> {
     this.commits.push(days.map(({ receipt }) => receipt.day));
     for (const download of days) await this.#replace(download);
-    this.state = JSON.parse(JSON.stringify(stateAfter(this.state, this.receipts, progress))) as ExportState;
+    this.state = JSON.parse(JSON.stringify(stateAfter(this.state, this.receipts, commitInfo))) as ExportState;
   }
 
   async #replace({ receipt, files, mayShareRows }: CheckedDay): Promise<void> {

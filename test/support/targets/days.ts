@@ -10,7 +10,7 @@ import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../../src/cells/csv/header.ts';
 import type { ColumnType } from '../../../src/cells/types/column-types.ts';
 import type { CheckedDay, Receipt, SpoolFile } from '../../../src/extract/checked-day.ts';
-import type { RunProgress } from '../../../src/extract/export-state.ts';
+import type { CommitInfo } from '../../../src/extract/export-state.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';
 import { scanIn } from '../scan.ts';
 import { type Cells, csvOf, on } from './csv.ts';
@@ -63,11 +63,11 @@ export class Days {
     return this.ofCsv(day, [csvOf(rows)], { to_date: addDays(day, 1) });
   }
 
-  facts(start: Day): RunProgress {
+  facts(start: Day): CommitInfo {
     return {
       now: this.clock.now(),
       start,
-      fingerprints: { service: HASH, filters: HASH },
+      fingerprints: { service: HASH, settings: HASH },
       hashing: { columns: [], key_check: null },
       rewrites: false,
       includesEnd: true,

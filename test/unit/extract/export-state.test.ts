@@ -1,23 +1,23 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import type { PriorReceipt } from '../../../src/extract/checked-day.ts';
+import type { KnownReceipt } from '../../../src/extract/checked-day.ts';
 import { implausibleDay } from '../../../src/extract/doubtful-days.ts';
 import { fingerprintsOf } from '../../../src/extract/export-request.ts';
-import { type ExportState, parseState, type RunProgress, stateAfter } from '../../../src/extract/export-state.ts';
+import { type CommitInfo, type ExportState, parseState, stateAfter } from '../../../src/extract/export-state.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
-const receipt = (more: Partial<PriorReceipt> = {}): PriorReceipt => ({
+const receipt = (more: Partial<KnownReceipt> = {}): KnownReceipt => ({
   rows: 100,
   to_date: '2026-01-01',
   is_over: true,
   requested_at: '2026-01-20T00:00:00.000Z',
   ...more,
 });
-const receipts = (days: readonly Day[], more: Partial<PriorReceipt> = {}) =>
+const receipts = (days: readonly Day[], more: Partial<KnownReceipt> = {}) =>
   new Map(days.map((day) => [day, receipt(more)]));
 
-const facts = (more: Partial<RunProgress> = {}): RunProgress => ({
+const facts = (more: Partial<CommitInfo> = {}): CommitInfo => ({
   now: at('2026-01-20T14:00:00Z'),
   start: '2026-01-10',
   fingerprints: fingerprintsOf({ ...SETTINGS }),
@@ -27,7 +27,7 @@ const facts = (more: Partial<RunProgress> = {}): RunProgress => ({
 });
 
 describe('the cursor after a commit', () => {
-  const cursor = (days: readonly Day[], before?: Partial<ExportState>, more: Partial<RunProgress> = {}) =>
+  const cursor = (days: readonly Day[], before?: Partial<ExportState>, more: Partial<CommitInfo> = {}) =>
     stateAfter(before && { version: 1, from_date: '2026-01-10', ...before }, receipts(days), facts(more)).from_date;
 
   it('is the first day that is not both loaded and over', () => {
@@ -59,7 +59,7 @@ describe('the cursor after a commit', () => {
     const days = daysOf('2026-01-10', '2026-01-18');
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...days), { maxLength: 30 }), (order) => {
-        const stored = new Map<Day, PriorReceipt>();
+        const stored = new Map<Day, KnownReceipt>();
         let before: ExportState | undefined;
         for (const [i, day] of order.entries()) {
           stored.set(day, receipt({ is_over: i % 5 !== 0 || stored.get(day)?.is_over === true }));

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { forecastOf } from '../../../src/cli/run/sync-plan.ts';
-import type { PriorReceipt } from '../../../src/extract/checked-day.ts';
+import type { KnownReceipt } from '../../../src/extract/checked-day.ts';
 import { fingerprintsOf } from '../../../src/extract/export-request.ts';
 import type { ExportState } from '../../../src/extract/export-state.ts';
 import { cursorOf, type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
@@ -11,7 +11,7 @@ import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 const NOW = at('2026-01-20T14:00:00Z');
 const FINGERPRINTS = fingerprintsOf({ ...SETTINGS });
 
-type Stored = Partial<PriorReceipt>;
+type Stored = Partial<KnownReceipt>;
 
 /** Receipts of days, each over and with 100 rows unless `other` says something else. */
 const receipts = (first: Day, last: Day, other: Readonly<Record<Day, Stored>> = {}) =>
@@ -223,8 +223,9 @@ describe('a stored state', () => {
     ['a dropped column', { columnsDrop: ['phone'] }, false],
   ])('goes on with the same filters alone: %s', (_, more, isSame) => {
     const settings: Partial<PlanSettings> = { events: ['a', 'b'], eventsCondition: 'include' };
+    const fingerprints = fingerprintsOf({ ...SETTINGS, ...settings });
     const prior = {
-      state: state({ ...fingerprintsOf({ ...SETTINGS, ...settings }) }),
+      state: state({ service: fingerprints.service, filters: fingerprints.settings }),
       receipts: receipts('2026-01-10', '2026-01-18'),
     };
     const run = () => plan(prior, { ...settings, ...more });

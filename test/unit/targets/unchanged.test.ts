@@ -2,7 +2,7 @@ import { lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
-import type { RunProgress } from '../../../src/extract/export-state.ts';
+import type { CommitInfo } from '../../../src/extract/export-state.ts';
 import type { Commit } from '../../../src/table/commit.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
@@ -24,7 +24,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     place.of(D3, ROWS, { is_over: false, ...facts }),
   ];
 
-  async function commit(batch: readonly CheckedDay[], facts: Partial<RunProgress> = {}): Promise<Commit> {
+  async function commit(batch: readonly CheckedDay[], facts: Partial<CommitInfo> = {}): Promise<Commit> {
     const sink = await place.target.open(place.place, place.options());
     try {
       return await sink.commit(batch, { ...place.facts(D1), ...facts });

@@ -2,12 +2,8 @@ import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
-import type { EventRequest } from '../../service/export/protocol.ts';
 import { rowCount } from '../checked-day.ts';
-import { discardFiles, type ExportResult } from '../spool.ts';
-
-/** Exports the day at hand, or with these changes to its request. */
-export type SendExport = (changes?: Partial<EventRequest>) => Promise<ExportResult>;
+import { discardFiles, type ExportDay, type ExportResult } from '../spool.ts';
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
@@ -21,23 +17,23 @@ const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DA
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
  *   anything else; a refusal is no observation                                nothing is known yet
  */
-export async function findEndDay(
+export async function proveEndRule(
   day: Day,
-  sendExport: SendExport,
+  exportDay: ExportDay,
   edits: ColumnEdits,
 ): Promise<{ readonly answer: ExportResult; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
-  const answerOfDay = await sendExport({ to: day });
+  const answerOfDay = await exportDay({ to: day });
   if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
   // The service may select by this column, the only one of them that can be dropped.
   const canProve = !edits.drop.has(EVENT_DATETIME);
   if (answerOfDay.kind === 'checked' && canProve && spansAnHour(answerOfDay.scan.columns)) {
     return { answer: answerOfDay, includesEnd: true };
   }
-  const answerWithNext = await sendExport({ to: next });
+  const answerWithNext = await exportDay({ to: next });
   let isExcluded = false;
   if (hasNoRows(answerOfDay) && answerWithNext.kind === 'checked' && rowCount([answerWithNext]) > 0) {
-    const nextAlone = await sendExport({ from: next, to: next });
+    const nextAlone = await exportDay({ from: next, to: next });
     isExcluded = hasNoRows(nextAlone);
     await discardFiles(nextAlone);
   }
