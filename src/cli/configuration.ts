@@ -8,7 +8,7 @@ import { Secret } from '../base/secrets.ts';
 import {
   type ConfigSchema,
   readVariables,
-  refuseUnknownNames,
+  refuseUnknownVariables,
   variableNameOf,
   variablesOf,
 } from '../config/environment.ts';
@@ -57,7 +57,7 @@ export function readConfiguration(
   const { folder, shownFile, env, values: inFile } = readFileOrObject(pathOrObject, context.env);
   const { erasure: erasureInFile = {}, ...keysInFile } = inFile;
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
-  refuseUnknownNames(env, VARIABLES);
+  refuseUnknownVariables(env, VARIABLES);
   const { values: inEnvironment, variableNames, problems } = readVariables(VARIABLES, env);
   // No message may show a secret, whatever else is wrong with it.
   for (const part of [keysInFile, erasureInFile, inEnvironment])

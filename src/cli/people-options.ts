@@ -60,7 +60,7 @@ export async function withPeopleSearch<T>(
   const { hashKey } = requireKeys(config, 'hash_key');
   const search = {
     places: placesOf(values, config),
-    profiles: undefined,
+    profileService: undefined,
     column: isSuppressed ? undefined : (byColumn ?? config.byColumn),
     mapping,
     hashKey: hashKey && new HashKey(hashKey),
@@ -68,11 +68,13 @@ export async function withPeopleSearch<T>(
   };
   if (isSuppressed || !config.profiles || mapping !== undefined || config.exportToken === undefined)
     return await work(search);
-  const profiles = openExportClient(requireKeys(config, ...EXPORT_KEYS), context, { maxWaitMs: MAX_QUOTA_WAIT_MS });
+  const profileService = openExportClient(requireKeys(config, ...EXPORT_KEYS), context, {
+    maxWaitMs: MAX_QUOTA_WAIT_MS,
+  });
   try {
-    return await work({ ...search, profiles });
+    return await work({ ...search, profileService });
   } finally {
-    await profiles.close();
+    await profileService.close();
   }
 }
 

@@ -37,18 +37,18 @@ export const variablesOf = (...schemas: readonly ConfigSchema[]): Variable[] =>
   );
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
-export function refuseUnknownNames(env: Env, variables: readonly Variable[]): void {
+export function refuseUnknownVariables(env: Env, variables: readonly Variable[]): void {
   const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
   const names = [...variables.map(({ name }) => name), ...secrets.map((name) => `${name}_FILE`)];
   const suffixes = names.map((name) => name.slice(PREFIX.length));
-  const unknown: string[] = [];
+  const unknownNames: string[] = [];
   for (const name of Object.keys(env).sort()) {
     if (!name.toUpperCase().startsWith(PREFIX) || names.includes(name)) continue;
-    const near = nearest(name.slice(PREFIX.length), suffixes, Number.POSITIVE_INFINITY);
-    unknown.push(`${name} (did you mean ${PREFIX}${near}?)`);
+    const nearName = nearest(name.slice(PREFIX.length), suffixes, Number.POSITIVE_INFINITY);
+    unknownNames.push(`${name} (did you mean ${PREFIX}${nearName}?)`);
   }
-  if (unknown.length === 0) return;
-  throw configError(`the environment has unknown variables: ${unknown.join(', ')}. Correct or unset them.`);
+  if (unknownNames.length === 0) return;
+  throw configError(`the environment has unknown variables: ${unknownNames.join(', ')}. Correct or unset them.`);
 }
 
 /**
@@ -63,7 +63,10 @@ export function readVariables(variables: readonly Variable[], env: Env) {
     try {
       const variable = property.airbyte_secret ? secretFrom(env, name) : { name, text: variableText(env, name) };
       if (variable?.text === undefined) continue;
-      values[key] = typedValue(variable.text, variable.name, property.type);
+      const { form, parse } = VARIABLE_FORMS[property.type ?? 'string'];
+      const value = parse(variable.text);
+      if (value === undefined) throw configError(`${variable.name} is not usable, wanted ${form}.`);
+      values[key] = value;
       variableNames.set(key, variable.name);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
@@ -77,20 +80,12 @@ export function readVariables(variables: readonly Variable[], env: Env) {
 export const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; parse(text: string): unknown }>> = {
   boolean: { form: 'true or false', parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined) },
   integer: { form: 'a whole number', parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : undefined) },
-  array: { form: 'names with commas, without quotes, or a JSON array', parse: listIn },
+  array: { form: 'names with commas, without quotes, or a JSON array', parse: namesIn },
   object: { form: 'a JSON object', parse: (text) => [tryParseJson(text)].find(isObject) },
   string: { form: 'a text', parse: (text) => text },
 };
 
-/** Throws for a text that does not fit the type. */
-function typedValue(text: string, variableName: string, type = 'string'): unknown {
-  const { form, parse } = VARIABLE_FORMS[type];
-  const value = parse(text);
-  if (value === undefined) throw configError(`${variableName} is not usable, wanted ${form}.`);
-  return value;
-}
-
-function listIn(text: string): unknown {
+function namesIn(text: string): unknown {
   if (text.trimStart().startsWith('[')) return [tryParseJson(text)].find(Array.isArray);
   const names = text.split(',').map((name) => name.trim());
   // The quotes would belong to the name.

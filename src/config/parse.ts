@@ -153,6 +153,6 @@ export const unknownKeyTexts = (keys: readonly string[], object: object): string
   Object.keys(object)
     .filter((key) => !keys.includes(key) && !key.startsWith('_'))
     .map((key) => {
-      const near = nearest(key, keys);
-      return near === undefined ? key : `${key} (did you mean ${near}?)`;
+      const nearKey = nearest(key, keys);
+      return nearKey === undefined ? key : `${key} (did you mean ${nearKey}?)`;
     });

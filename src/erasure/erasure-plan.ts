@@ -46,8 +46,8 @@ export async function planErasure(options: ErasureOptions) {
   const hasPurge = purgeSettings !== undefined && (ids.length > 0 || isSuppressedOnly);
   const purge = hasPurge ? await planPurge(purgeSettings, listedIds, settings, ledger) : undefined;
   const isDone = (listed: ListedId): boolean => !mayRequestAgain && isDoneBefore(listed, ledger);
-  const toRequest = deleter === undefined ? [] : listedIds.filter((listed) => !isDone(listed));
-  const doneBefore = deleter === undefined ? [] : listedIds.filter(isDone);
+  const idsToRequest = deleter === undefined ? [] : listedIds.filter((listed) => !isDone(listed));
+  const idsDoneBefore = deleter === undefined ? [] : listedIds.filter(isDone);
   return {
     /** When it was begun (ms since 1970). */
     beganAt,
@@ -56,19 +56,19 @@ export async function planErasure(options: ErasureOptions) {
     /** Undefined if no place is to be purged. */
     purge,
     /** Whom the service is asked for. */
-    toRequest,
+    idsToRequest,
     /** Whom the ledger knows as deleted. */
-    doneBefore,
+    idsDoneBefore,
     isPurgeOnly: deleter === undefined,
     /** The limit that the erasure exceeds, as a sentence. */
-    limitProblem: requestLimitProblem(toRequest, ledger, settings) ?? (purge && peopleLimitProblem(purge)),
+    limitProblem: requestLimitProblem(idsToRequest, ledger, settings) ?? (purge && peopleLimitProblem(purge)),
     /** What the officer confirms. */
     hash: consentHash(options, purge),
     warnings: [
       counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(counts) ?? [],
       list.warnings(),
-      memorySentences(doneBefore, ledger, settings),
+      memorySentences(idsDoneBefore, ledger, settings),
     ].flat(),
   };
 }
@@ -85,24 +85,24 @@ function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
 }
 
 /** What the ledger remembers of the list, or that it remembers nothing. */
-function memorySentences(doneBefore: readonly ListedId[], ledger: Ledger, settings: ErasureSettings): string[] {
+function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, settings: ErasureSettings): string[] {
   if (!ledger.isKept) {
     return ['There is no ledger_dir: nothing is remembered or proved, and each run requests every ID again.'];
   }
-  if (doneBefore.length === 0) return [];
+  if (idsDoneBefore.length === 0) return [];
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = new Set(doneBefore.flatMap(({ id }) => ledger.history.of(id)?.standingAnswer?.at.slice(0, 10) ?? []));
+  const days = new Set(idsDoneBefore.flatMap(({ id }) => ledger.history.of(id)?.standingAnswer?.at.slice(0, 10) ?? []));
   return [
-    `${formatCount(doneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
+    `${formatCount(idsDoneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
   ];
 }
 
 /** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */
-function requestLimitProblem(toRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
+function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
-  const n = toRequest.filter(({ id }) => ledger.history.of(id)?.standingAnswer?.outcome !== 'rejected').length;
+  const n = idsToRequest.filter(({ id }) => ledger.history.of(id)?.standingAnswer?.outcome !== 'rejected').length;
   if (n <= limit) return undefined;
   return (
     `${formatCount(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
@@ -120,7 +120,7 @@ function consentHash(options: ErasureOptions, purge: Purge | undefined): string 
     [list.digest, deleter === undefined, mayRequestAgain],
     purgeSettings && [
       purgeSettings.places.map(placeName).sort(),
-      purgeSettings.profiles !== undefined,
+      purgeSettings.profileService !== undefined,
       purgeSettings.column ?? null,
       pairs,
     ],

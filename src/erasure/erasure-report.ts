@@ -6,7 +6,7 @@ import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
 /** What a plan would do; with `requests` what it did until `now` (schemas/deletion.json). Ids appear nowhere. */
 export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResult) {
-  const { ledger, purge, toRequest } = plan;
+  const { ledger, purge, idsToRequest } = plan;
   const isPlan = requests === undefined;
   const { counts, stoppedBy } = requests ?? NO_REQUESTS;
   return {
@@ -15,8 +15,8 @@ export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResul
     mode: isPlan ? 'plan' : 'executed',
     run: isPlan ? null : ledger.run,
     ...plan.counts,
-    done_before: plan.doneBefore.length,
-    to_request: toRequest.length,
+    done_before: plan.idsDoneBefore.length,
+    to_request: idsToRequest.length,
     guard: plan.limitProblem ?? null,
     purge_only: plan.isPurgeOnly,
     /** Null if the service was not asked. */
@@ -27,7 +27,7 @@ export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResul
     seconds: Math.round(now - plan.beganAt) / 1_000,
     ...counts,
     // Also those that were never requested.
-    undecided: isPlan ? 0 : toRequest.length - counts.done - counts.rejected,
+    undecided: isPlan ? 0 : idsToRequest.length - counts.done - counts.rejected,
     stopped_by: stoppedBy?.code ?? null,
     head: isPlan || !ledger.isKept ? null : ledger.head,
   } as const;
@@ -35,7 +35,7 @@ export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResul
 
 /** What the purge found and removed in one place. */
 function placeReport(place: PlacePurge, listedIds: readonly ListedId[]) {
-  const { target, path, people, foreign, result, failure } = place;
+  const { target, path, people, foreignNames, result, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
   const withoutRows = listedIds.filter(({ id }) => !rowCountById.has(id));
   return {
@@ -55,7 +55,7 @@ function placeReport(place: PlacePurge, listedIds: readonly ListedId[]) {
     bytes_before: result?.bytesBefore ?? null,
     bytes_after: result?.bytesAfter ?? null,
     /** A hundred at most. */
-    foreign: foreign.slice(0, MAX_NAMED),
+    foreign: foreignNames.slice(0, MAX_NAMED),
     error: failure?.message ?? null,
   };
 }

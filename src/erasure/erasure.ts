@@ -38,7 +38,7 @@ export async function runErasure(
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, purge, toRequest, doneBefore } = plan;
+  const { ledger, purge, idsToRequest, idsDoneBefore } = plan;
   const planReport = reportOf(plan, io.clock.now());
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
@@ -53,7 +53,7 @@ export async function runErasure(
   onPlanned?.(planReport);
   if (plan.counts.ids > 0 || purge !== undefined) {
     const places = (options.purgeSettings?.places ?? []).map(placeName);
-    await ledger.begin({ ids: toRequest.length, places, requests: deleter !== undefined });
+    await ledger.begin({ ids: idsToRequest.length, places, requests: deleter !== undefined });
   }
 
   // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
@@ -66,8 +66,8 @@ export async function runErasure(
   const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
   let requests = NO_REQUESTS;
   if (isPurged && deleter !== undefined) {
-    for (const { id } of doneBefore) noteDecision(id, 'done');
-    requests = await sendRequests(toRequest, { ...io, ledger, limits: settings, deleter, onDecided: noteDecision });
+    for (const { id } of idsDoneBefore) noteDecision(id, 'done');
+    requests = await sendRequests(idsToRequest, { ...io, ledger, limits: settings, deleter, onDecided: noteDecision });
   }
   io.signal.throwIfAborted();
 
@@ -82,24 +82,24 @@ const MIN_REJECTED = 10;
 
 /** The failure of the requests, if any. */
 function requestFailure(
-  { ledger, purge, toRequest }: ErasurePlan,
+  { ledger, purge, idsToRequest }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
   { settings, io }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;
-  const undecided = toRequest.length - done - rejected;
+  const undecided = idsToRequest.length - done - rejected;
   const haveRowsLeft = purge?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = haveRowsLeft ? ' Their rows have left the places.' : '';
   const purgeOnlyHint = purge !== undefined ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) {
     return configError(
-      `${stoppedBy.message} ${withSeparators(done)} of ${formatCount(toRequest.length, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,
+      `${stoppedBy.message} ${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,
     );
   }
   if (undecided > 0) {
     const codes = codesText(counts.undecided_codes);
     return transientError(
-      `${withSeparators(done)} of ${formatCount(toRequest.length, 'ID')} are deleted at the service. Undecided: ${withSeparators(undecided)}` +
+      `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID')} are deleted at the service. Undecided: ${withSeparators(undecided)}` +
         `${codes && ` (${codes})`}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
     );
   }

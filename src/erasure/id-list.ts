@@ -66,8 +66,8 @@ export class IdList {
     if (refusal !== undefined) return this.#refuse(refusal);
     const at = requestInstant(requestedAt);
     if (at === 'invalid') return this.#refuse('requested_at');
-    const before = this.#ids.get(id);
-    if (before === undefined) {
+    const earlier = this.#ids.get(id);
+    if (earlier === undefined) {
       if (this.#ids.size === MAX_IDS) {
         throw configError(`The list is too long: more than ${MAX_IDS} ids. Split it. Nothing was done.`);
       }
@@ -75,10 +75,10 @@ export class IdList {
       return id;
     }
     this.#duplicates++;
-    const isLater = at !== undefined && at > (before.requestedAt ?? Number.NEGATIVE_INFINITY);
-    if (isLater) this.#ids.set(id, { ...before, requestedAt: at });
+    const isLater = at !== undefined && at > (earlier.requestedAt ?? Number.NEGATIVE_INFINITY);
+    if (isLater) this.#ids.set(id, { ...earlier, requestedAt: at });
     // The text of the first row: the others need no memory.
-    return before.id;
+    return earlier.id;
   }
 
   /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */

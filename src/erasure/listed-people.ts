@@ -31,7 +31,7 @@ export function placeName({ target, path }: Place): string {
 export interface PeopleSearch {
   readonly places: readonly Place<StatefulTarget>[];
   /** The export of profiles; undefined if it is not asked. */
-  readonly profiles: ExportService | undefined;
+  readonly profileService: ExportService | undefined;
   /** Column of the places with the external ids. */
   readonly column: string | undefined;
   /** File with the columns external_id and df_unified_id, in place of the profiles. */
@@ -64,7 +64,7 @@ const NO_WAY =
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findListedPeople(listedIds: readonly ListedId[], search: PeopleSearch): Promise<ListedPeople> {
-  const { column, profiles: service, hashKey, io } = search;
+  const { column, profileService, hashKey, io } = search;
   const ids = new Set(listedIds.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
@@ -73,15 +73,15 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const usesProfiles = mapping === undefined && ids.size > 0;
   const query = { ids: [...ids], column, hashKey };
-  let lookups = await searchRows({ ...query, searchesProfiles: usesProfiles && service === undefined }, search);
+  let lookups = await searchRows({ ...query, searchesProfiles: usesProfiles && profileService === undefined }, search);
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   let profiles: ProfilesOfIds | undefined;
   let whyNot: string | undefined;
-  if (usesProfiles && service !== undefined) {
+  if (usesProfiles && profileService !== undefined) {
     const unifiedIdsInRows = lookups.flatMap((lookup) => [...lookup.unifiedIdsById.values()].flat());
     const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
-    ({ profiles, whyNot } = await profilesOfIds({ ids, peopleInRows, hashKey }, service, io));
+    ({ profiles, whyNot } = await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io));
     if (profiles === undefined) lookups = await searchRows({ ...query, searchesProfiles: true }, search);
   }
   const searchesProfiles = usesProfiles && profiles === undefined;

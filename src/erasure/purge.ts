@@ -94,10 +94,10 @@ export async function planPurge(
     }
     warnings.push(...olderListWarnings('The ledger', ledger.history.suppressionLength, listLength));
   }
-  for (const { name, people, foreign } of places) {
+  for (const { name, people, foreignNames } of places) {
     warnings.push(...people.warnings, ...olderListWarnings(name, people.state.suppressionLength, listLength));
-    if (foreign.length === 0) continue;
-    warnings.push(`${name} also has ${shortened(foreign)}, not made here: they stay, and may name the people.`);
+    if (foreignNames.length === 0) continue;
+    warnings.push(`${name} also has ${shortened(foreignNames)}, not made here: they stay, and may name the people.`);
   }
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
   if (isEmpty) warnings.push(`No place holds ${isSuppressedOnly ? 'anybody of the list' : 'any of these IDs'}.`);
@@ -145,7 +145,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
 async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   const { settings, ledger, listedPeople } = purge;
   const { io, suppressionFile, isNewList } = settings;
-  const { target, path, name, foreign } = place;
+  const { target, path, name, foreignNames } = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
   const onFound = async (people: PeopleFound): Promise<number> => {
     place.people = people;
@@ -162,7 +162,7 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
     const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
     place.result = await (await target.people()).purge(path, query, { ...io, onFound });
     const { rowsRemoved: rows, suppressionLength, unreached } = place.result;
-    const stays = foreign.slice(0, MAX_NAMED);
+    const stays = foreignNames.slice(0, MAX_NAMED);
     const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...remains });
     if (unreached.length > 0) place.failure = transientError(unreached.join(' '));

@@ -30,7 +30,7 @@ export class RateLimiter {
   }
 
   /** Resolves when the next request may be sent; rejects with the signal's reason. */
-  async turn(signal: AbortSignal): Promise<void> {
+  async waitForTurn(signal: AbortSignal): Promise<void> {
     do {
       signal.throwIfAborted();
       if (this.pausedMs > 0) await this.#clock.sleep(this.pausedMs, signal);
@@ -42,7 +42,7 @@ export class RateLimiter {
   }
 
   /** Learns from an answer: nothing is sent before the reset once the limit is used up. */
-  observe({ kind, quotaReport }: DeletionAnswer): void {
+  noteLimits({ kind, quotaReport }: DeletionAnswer): void {
     if (kind !== 'wait' && quotaReport.remaining !== 0) return;
     const now = this.#clock.now();
     const from = Math.max(quotaReport.resetAt ?? 0, quotaReport.retryAt ?? 0);

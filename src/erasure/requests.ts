@@ -150,14 +150,14 @@ class Sender {
   async #request({ id: externalId, requestedAt }: ListedId): Promise<DeletionAnswer | undefined> {
     const { ledger } = this.#options;
     const id = ledger.key.idHash(externalId);
-    await this.#limiter.turn(this.#signal);
+    await this.#limiter.waitForTurn(this.#signal);
     await ledger.write({ kind: 'before', id });
     const answer = await this.#send(externalId);
     if (answer === undefined) {
       await ledger.write({ kind: 'after', id, outcome: 'undecided', code: 'stopped', status: null });
       return undefined;
     }
-    this.#limiter.observe(answer);
+    this.#limiter.noteLimits(answer);
     const { kind: outcome, code, status = null } = answer;
     const requested_at = requestedAt === undefined ? undefined : new Date(requestedAt).toISOString();
     await ledger.write({ kind: 'after', id, outcome, code, status, requested_at });

@@ -78,23 +78,23 @@ export function readSuppression(
  * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
  * and a purge would lose track of them.
  */
-export function refuseOlderList(place: string, stored: number | undefined, listLength: number | undefined): void {
-  if (stored === undefined || stored <= (listLength ?? 0)) return;
+export function refuseOlderList(place: string, knownLength: number | undefined, listLength: number | undefined): void {
+  if (knownLength === undefined || knownLength <= (listLength ?? 0)) return;
   const why =
     listLength === undefined
       ? 'neither suppression_file nor erasure.ledger_dir is configured'
       : `the list has ${listLength}: it is an older copy, or another one`;
   throw configError(
-    `${place} was purged with a suppression list of ${stored} entries, but ${why}. Give that list, so that nobody comes ` +
+    `${place} was purged with a suppression list of ${knownLength} entries, but ${why}. Give that list, so that nobody comes ` +
       'back. If it is lost for good, begin a new one: forget --suppressed --new-list.',
   );
 }
 
 /** A warning if `who`, a place or the ledger, knows of more people than are on the list. */
-export function olderListWarnings(who: string, stored: number | undefined, listLength: number): string[] {
-  if (stored === undefined || stored <= listLength) return [];
+export function olderListWarnings(who: string, knownLength: number | undefined, listLength: number): string[] {
+  if (knownLength === undefined || knownLength <= listLength) return [];
   return [
-    `${who} knew ${formatCount(stored, 'person', 'people')} on the suppression list, and the list has ` +
+    `${who} knew ${formatCount(knownLength, 'person', 'people')} on the suppression list, and the list has ` +
       `${withSeparators(listLength)}: it is an older copy, or another one. Those who are missing return while the service exports them.`,
   ];
 }

@@ -172,7 +172,7 @@ export interface People {
 export interface PurgePreview {
   readonly people: PeopleFound;
   /** Tables and files in the place that are not this program's: they stay, and may name the people. */
-  readonly foreign: readonly string[];
+  readonly foreignNames: readonly string[];
 }
 
 export interface PurgeOptions extends PlaceOptions {

@@ -35,7 +35,7 @@ export class IdHistory {
   readonly answers: Answer[] = [];
   readonly countedRows: CountedRows[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
-  readonly shown: Access[] = [];
+  readonly accesses: Access[] = [];
   /** The runs that were to delete the id. */
   readonly runs = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
@@ -50,7 +50,7 @@ export class IdHistory {
     const { standingAnswer: answer } = this;
     if (answer !== undefined) return answer.outcome === 'done' ? 'confirmed' : 'rejected';
     if (this.countedRows.length > 0) return 'not_asked';
-    return this.shown.length > 0 ? 'shown' : 'unknown';
+    return this.accesses.length > 0 ? 'shown' : 'unknown';
   }
 
   get standingAnswer(): Answer | undefined {
@@ -115,7 +115,7 @@ export class LedgerHistory {
     const { at } = line;
     switch (line.kind) {
       case 'access':
-        history.shown.push({ at, rows: line.rows, ways: line.ways, places: line.places });
+        history.accesses.push({ at, rows: line.rows, ways: line.ways, places: line.places });
         return;
       case 'purge':
         history.isToBeAsked ||= run.requests;

@@ -7,7 +7,7 @@ import type { Proof } from './proof.ts';
 type ProvedId = Proof['ids'][number];
 
 /** What the summary says of the number of ids in a state. */
-const COUNTED: Readonly<Record<ProvedId['state'], string>> = {
+const STATE_TEXTS: Readonly<Record<ProvedId['state'], string>> = {
   confirmed: 'confirmed by the service',
   rejected: 'rejected by the service',
   open: 'open',
@@ -39,7 +39,7 @@ export function removalSentence({ place, rows, unfinished, unreached }: Proof['s
 /** How many ids are in which state, as a sentence. */
 export function countsSentence({ summary }: Proof): string {
   const states = ID_STATES.filter((state) => summary[state] > 0 || ALWAYS_COUNTED.includes(state));
-  const counts = states.map((state) => `${withSeparators(summary[state])} ${COUNTED[state]}`);
+  const counts = states.map((state) => `${withSeparators(summary[state])} ${STATE_TEXTS[state]}`);
   return `${formatCount(summary.ids, 'ID')}: ${counts.join(', ')}.`;
 }
 

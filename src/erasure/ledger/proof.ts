@@ -33,7 +33,7 @@ export async function proveErasure(
     service_id,
     head,
     summary: summaryOf(history, histories),
-    ids: histories.map(({ state, unansweredSince, answers, countedRows, shown }, i) => ({
+    ids: histories.map(({ state, unansweredSince, answers, countedRows, accesses }, i) => ({
       /** HMAC of the id, as in the lines. */
       id: ledger.key.idHash(ids[i].id),
       row: ids[i].row,
@@ -41,7 +41,7 @@ export async function proveErasure(
       asked_at: unansweredSince ?? null,
       answers,
       removals: countedRows.map(({ run: _, ...counted }) => counted),
-      shown,
+      shown: accesses,
     })),
     problems,
   } as const;

@@ -26,7 +26,7 @@ export const PEOPLE: People = {
     withCopy(file, options, async ({ engine, state }) => {
       const { people } = await findPeople(searchedPlace(engine, state), query);
       checkNotMounted(engine.file);
-      return { people, foreign: await foreignTables(engine, state) };
+      return { people, foreignNames: await foreignTables(engine, state) };
     }),
   purge,
 };

@@ -57,7 +57,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const { people } = await place.engine.transaction(() => findRemoval(place, query));
-    return { people, foreign: await place.manifest.foreignFiles() };
+    return { people, foreignNames: await place.manifest.foreignFiles() };
   });
 }
 

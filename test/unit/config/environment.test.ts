@@ -7,7 +7,12 @@ import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
 import { CONFIG_SCHEMAS } from '../../../src/cli/configuration.ts';
 import { formOf } from '../../../src/cli/help.ts';
-import { type ConfigSchema, readVariables, refuseUnknownNames, variablesOf } from '../../../src/config/environment.ts';
+import {
+  type ConfigSchema,
+  readVariables,
+  refuseUnknownVariables,
+  variablesOf,
+} from '../../../src/config/environment.ts';
 import { ERASURE, LOCAL } from '../../../src/config/local.ts';
 import { parseForCommand } from '../../../src/config/parse.ts';
 import type { Problem } from '../../../src/config/problems.ts';
@@ -114,7 +119,9 @@ describe('the environment as a configuration', () => {
     ['DFINERY_BASE_URL_FILE', 'DFINERY_BASE_URL'],
     ['DFINERY_EXPORT_TOKEN_FILES', 'DFINERY_EXPORT_TOKEN_FILE'],
   ])('refuses the name %s with the nearest known name', (name, near) => {
-    const message = refusalOf(() => refuseUnknownNames({ [name]: '1' }, variablesOf(...Object.values(CONFIG_SCHEMAS))));
+    const message = refusalOf(() =>
+      refuseUnknownVariables({ [name]: '1' }, variablesOf(...Object.values(CONFIG_SCHEMAS))),
+    );
     expect(message).toContain(`${name} (did you mean ${near}?)`);
   });
 
@@ -127,7 +134,7 @@ describe('the environment as a configuration', () => {
     );
     const names = files.flatMap((file) => readFileSync(file, 'utf8').match(/DFINERY_[A-Z_]*[A-Z]/g) ?? []);
     const env = Object.fromEntries(names.map((name) => [name, '1']));
-    expect(() => refuseUnknownNames(env, variablesOf(...Object.values(CONFIG_SCHEMAS)))).not.toThrow();
+    expect(() => refuseUnknownVariables(env, variablesOf(...Object.values(CONFIG_SCHEMAS)))).not.toThrow();
   });
 });
 

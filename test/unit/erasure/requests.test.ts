@@ -122,7 +122,7 @@ describe('the pace of requests', () => {
     const limiter = new RateLimiter(clock, 600);
     const sent: number[] = [];
     for (let i = 0; i < 1_500; i++) {
-      await limiter.turn(new AbortController().signal);
+      await limiter.waitForTurn(new AbortController().signal);
       sent.push(clock.now());
     }
     const most = Math.max(...sent.map((from) => sent.filter((at) => at >= from && at < from + 60_000).length));
@@ -132,13 +132,13 @@ describe('the pace of requests', () => {
   it('pauses until the reset when nothing remains, for a minute if the reset is not credible', async () => {
     const clock = new LeapingClock(0);
     const limiter = new RateLimiter(clock, 600);
-    limiter.observe(answerOf('done', {}, 1, 5_000));
+    limiter.noteLimits(answerOf('done', {}, 1, 5_000));
     expect(limiter.pausedMs).toBe(0);
-    limiter.observe(answerOf('done', {}, 0, 5_000));
+    limiter.noteLimits(answerOf('done', {}, 0, 5_000));
     expect(limiter.pausedMs).toBe(5_000);
-    limiter.observe(answerOf('wait', {}, 0, 10 * 3_600_000));
+    limiter.noteLimits(answerOf('wait', {}, 0, 10 * 3_600_000));
     expect(limiter.pausedMs).toBe(60_000);
-    await limiter.turn(new AbortController().signal);
+    await limiter.waitForTurn(new AbortController().signal);
     expect(clock.now()).toBeGreaterThanOrEqual(60_000);
   });
 });

@@ -229,11 +229,11 @@ describe('a Parquet folder', () => {
     for (const name of names) writeFileSync(join(place.place, name), 'mine');
     const preview = async () =>
       (await place.target.people()).previewPurge(place.place, { ids: ['m1'], column: 'member' }, place.options());
-    expect((await preview()).foreign).toEqual(names);
+    expect((await preview()).foreignNames).toEqual(names);
     const seen = names.filter((name) => name.endsWith('.parquet'));
     expect((await place.verify()).differences.map(({ message }) => message.split(' ')[0])).toEqual(seen);
     await place.prune(D3, true);
-    expect((await preview()).foreign).toEqual(names);
+    expect((await preview()).foreignNames).toEqual(names);
     const folders = [`event_date=${D1}`, 'event_date=2026-13-45', 'other.parquet'];
     expect(readdirSync(join(place.place, 'events')).sort()).toEqual(folders);
   });

@@ -244,7 +244,7 @@ describe('the table user_profiles of a Delta place', () => {
     writeFileSync(profiles(...FIRST_ENTRY), 'garbage');
     const others = ['events/copy.parquet', 'user_profiles/part-00000-c000.snappy.parquet'];
     for (const path of others) writeFileSync(join(place.root, path), 'Erna');
-    expect((await preview()).foreign).toEqual(others);
+    expect((await preview()).foreignNames).toEqual(others);
     await place.purge(['m1']);
     for (const path of others) expect(readFileSync(join(place.root, path), 'utf8')).toBe('Erna');
   });
