@@ -4,7 +4,7 @@ import { LOG_LEVELS } from '../base/log.ts';
 import { parseDuration } from '../base/quantities.ts';
 import { nearest } from '../config/nearest.ts';
 import { hasCredentials } from './configuration.ts';
-import { type Context, LOG_FORMATS, type Stream } from './context.ts';
+import { type Context, LOG_FORMATS, type StreamName } from './context.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {
   /** Options by name in camel case: `maxWait` is `--max-wait`. Arguments are among them, in their order. */
@@ -21,7 +21,7 @@ export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];
   /** Default: stdout. A command whose data go there names stderr. */
-  readonly stream?: Stream;
+  readonly stream?: StreamName;
   /** Default: done. */
   readonly exit?: ExitCode;
 }

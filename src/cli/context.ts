@@ -25,12 +25,12 @@ export function contextOf(system: System, logLevel: LogLevel, logFormat: LogForm
   return { ...system, commandName, random: systemRandom, redactor, logger };
 }
 
-export type Stream = 'stdout' | 'stderr';
+export type StreamName = 'stdout' | 'stderr';
 
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
   /** Writes one line of a result: on stdout, unless the command says otherwise. */
-  result(line: string, stream?: Stream): void;
+  result(line: string, stream?: StreamName): void;
   /** Writes one line of log, above the status. */
   note(line: string, level?: LogLevel): void;
   /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */

@@ -36,8 +36,8 @@ export const PEOPLE_OPTIONS = {
 type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 
 /** The places of the options, else of the configuration. */
-function placesOf({ in: named }: Pick<PeopleValues, 'in'>, config: CommandConfig): Place<StatefulTarget>[] {
-  const places = (named.length > 0 ? named : config.places).map(({ target, place }) =>
+function placesOf({ in: namedPlaces }: Pick<PeopleValues, 'in'>, config: CommandConfig): Place<StatefulTarget>[] {
+  const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target, place }) =>
     checkedPlace(target, place, STATEFUL_TARGETS, '--in'),
   );
   const names = places.map(placeName);

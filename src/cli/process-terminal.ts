@@ -7,7 +7,7 @@ import type { LogLevel } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
-import type { Stream, Terminal } from './context.ts';
+import type { StreamName, Terminal } from './context.ts';
 import { truncate, widthOf } from './text-layout.ts';
 
 /** Longest wait (ms) for a reader of the log that takes nothing. After a signal to stop also for one of the results. */
@@ -76,7 +76,7 @@ export class ProcessTerminal implements Terminal {
     return isatty(1) ? terminalColumns(process.stdout) : Number.POSITIVE_INFINITY;
   }
 
-  result(line: string, stream: Stream = 'stdout'): void {
+  result(line: string, stream: StreamName = 'stdout'): void {
     if (stream === 'stderr') {
       this.note(line);
       return;

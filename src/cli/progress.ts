@@ -35,7 +35,7 @@ export async function withProgress<T>(
 }
 
 /** Shows for how long `work` has been under way. */
-export function during<T>(what: string, work: () => Promise<T>, context: Context): Promise<T> {
+export function withElapsedTime<T>(what: string, work: () => Promise<T>, context: Context): Promise<T> {
   const began = context.clock.now();
   const text = () => `${what} · ${formatDuration(context.clock.now() - began)}`;
   return withProgress(() => ({ text: text(), lineEveryMs: SLOW_LINE_EVERY_MS }), work, context);

@@ -5,8 +5,8 @@ import { isatty } from 'node:tty';
 import { configError } from '../base/errors.ts';
 
 export interface Prompts {
-  /** A line of text; asked again while `problem` finds something wrong with it. An empty answer is the `usual` one. */
-  text(question: string, usual?: string, problem?: (answer: string) => string | undefined): Promise<string>;
+  /** A line of text; asked again while `problem` finds something wrong with it. An empty answer is the `defaultAnswer`. */
+  text(question: string, defaultAnswer?: string, problem?: (answer: string) => string | undefined): Promise<string>;
   /** A line that is not shown. */
   secret(question: string): Promise<string>;
   /** Yes or no; no by default. */
@@ -46,12 +46,13 @@ export function terminalPrompts({
       if (isHidden) output.write('\n');
     }
   };
-  const text: Prompts['text'] = async (question, usual, problem = () => undefined) => {
-    const answer = (await ask(`${question}${(usual ?? '') === '' ? '' : ` [${usual}]`}: `)) || (usual ?? '');
-    const wrong = answer === '' && usual === undefined ? 'an answer is needed' : problem(answer);
-    if (wrong === undefined) return answer;
-    output.write(`  ${wrong}\n`);
-    return await text(question, usual, problem);
+  const text: Prompts['text'] = async (question, defaultAnswer, problem = () => undefined) => {
+    const hint = defaultAnswer ? ` [${defaultAnswer}]` : '';
+    const answer = (await ask(`${question}${hint}: `)) || (defaultAnswer ?? '');
+    const complaint = answer === '' && defaultAnswer === undefined ? 'an answer is needed' : problem(answer);
+    if (complaint === undefined) return answer;
+    output.write(`  ${complaint}\n`);
+    return await text(question, defaultAnswer, problem);
   };
   const secret: Prompts['secret'] = async (question) => (await ask(`${question}: `, true)) || (await secret(question));
   return {

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
 import { MIN_KEY_LENGTH, Secret } from '../base/secrets.ts';
 import { createFile } from '../fs/atomic-file.ts';
-import { GROUP_AND_OTHERS, isProtected } from '../fs/permissions.ts';
+import { GROUP_AND_OTHERS_BITS, isProtected } from '../fs/permissions.ts';
 
 /** A file whose lines are keyed hashes: the ledger, and the suppression list. */
 export interface KeyedFile {
@@ -57,7 +57,7 @@ const keyPathOf = ({ path, keyFileName }: KeyedFile): string => join(dirname(pat
 function storedKey(path: string): Secret | undefined {
   try {
     const file = lstatSync(path);
-    if (!file.isFile() || !isProtected(file, GROUP_AND_OTHERS, dirname(path))) {
+    if (!file.isFile() || !isProtected(file, GROUP_AND_OTHERS_BITS, dirname(path))) {
       throw configError(
         `The key ${path} is a link, belongs to another user or is open to others: ` +
           'see that nobody else can read it and set its mode to 0600.',

@@ -8,7 +8,7 @@ import { checkLocalPath } from './local-path.ts';
 import { PRIVATE_FOLDER_MODE, setMode } from './permissions.ts';
 
 /** The bit of a folder by which new files in it get its group. */
-const SETGID = 0o2000;
+const SETGID_BIT = 0o2000;
 
 /**
  * Makes a folder and those above it with this mode, as far as they are missing. Their names are synced to disk: else a
@@ -28,7 +28,7 @@ export async function makeFolders(path: string, mode = PRIVATE_FOLDER_MODE): Pro
     throw error;
   }
   // The umask must not decide the mode. A folder in one of a shared group keeps that group.
-  if (mode !== PRIVATE_FOLDER_MODE) setMode(path, mode | (statSync(path).mode & SETGID));
+  if (mode !== PRIVATE_FOLDER_MODE) setMode(path, mode | (statSync(path).mode & SETGID_BIT));
   await syncFolder(parent);
 }
 

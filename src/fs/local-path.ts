@@ -10,7 +10,7 @@ const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 export const schemeOf = (text: string): string | undefined => SCHEME.exec(text)?.[1]?.toLowerCase();
 
 /** An address without its user name and password, which may hold `/`. */
-export const withoutUser = (address: string): string => address.replace(/^([^:]*:\/\/).*@/, '$1');
+export const withoutCredentials = (address: string): string => address.replace(/^([^:]*:\/\/).*@/, '$1');
 
 /** The beginning of an address of another program, such as `postgres:`, `md:`, `s3:` or `:memory:`. */
 const ADDRESS = /^(?:[A-Za-z][A-Za-z0-9+.-]+|:memory):/;
@@ -22,7 +22,7 @@ export function checkLocalPath(text: string): void {
   const [address] = ADDRESS.exec(text) ?? [];
   if (address === undefined) return;
   // A password may stand anywhere in an address without a host.
-  const shown = schemeOf(text) === undefined ? `${address}…` : withoutUser(text);
+  const shown = schemeOf(text) === undefined ? `${address}…` : withoutCredentials(text);
   throw configError(`${shown} is an address: give a path on this machine (a bucket can hold delta).`);
 }
 

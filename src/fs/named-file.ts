@@ -49,8 +49,8 @@ export async function writeNamedFile(path: string, text: string, what: string, m
   try {
     const replaced = replaceablePath(path);
     if (replaced === undefined) return await writeFile(path, text);
-    const { mode: kept = mode } = statSync(replaced, { throwIfNoEntry: false }) ?? {};
-    await replaceFile(replaced, text, kept & PERMISSION_BITS);
+    const { mode: newMode = mode } = statSync(replaced, { throwIfNoEntry: false }) ?? {};
+    await replaceFile(replaced, text, newMode & PERMISSION_BITS);
   } catch (error) {
     throw diskError(error, { what, path });
   }

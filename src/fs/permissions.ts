@@ -10,7 +10,7 @@ export const PRIVATE_FILE_MODE = 0o600;
 /** The bits of a mode that say who may do what. */
 export const PERMISSION_BITS = 0o777;
 /** The bits of group and others. */
-export const GROUP_AND_OTHERS = 0o077;
+export const GROUP_AND_OTHERS_BITS = 0o077;
 
 /** True for an owner who is neither this user nor root, whoever this user is. False where files have no owners. */
 export function isForeignOwner(uid: number): boolean {
@@ -19,10 +19,10 @@ export function isForeignOwner(uid: number): boolean {
 }
 
 const NO_MODES_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
-let firstWithoutModes: string | undefined;
+let firstFolderWithoutModes: string | undefined;
 
 /** The first folder in which this process could set no mode; undefined if there was none. */
-export const folderWithoutModes = (): string | undefined => firstWithoutModes;
+export const folderWithoutModes = (): string | undefined => firstFolderWithoutModes;
 
 /** Sets the mode of a file of this user. SMB, exFAT and other file systems keep no modes: then nothing changes. */
 export function setMode(path: string, mode: number): void {
@@ -30,7 +30,7 @@ export function setMode(path: string, mode: number): void {
     chmodSync(path, mode);
   } catch (error) {
     if (!hasCode(error, NO_MODES_CODES)) throw error;
-    firstWithoutModes ??= resolve(dirname(path));
+    firstFolderWithoutModes ??= resolve(dirname(path));
   }
 }
 
@@ -53,7 +53,7 @@ export function isPrivateFolder(path: string): boolean {
   const folder = lstatSync(path, { throwIfNoEntry: false });
   if (folder?.isDirectory() !== true) return false;
   const user = process.getuid?.();
-  return user === undefined || (folder.uid === user && (folder.mode & GROUP_AND_OTHERS) === 0);
+  return user === undefined || (folder.uid === user && (folder.mode & GROUP_AND_OTHERS_BITS) === 0);
 }
 
 /** Makes a new file in a folder for this user alone, and removes it. Its mode tells whether the file system keeps modes. */
@@ -61,14 +61,14 @@ function keepsModes(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
   try {
     writeFileSync(probe, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });
-    if ((statSync(probe).mode & GROUP_AND_OTHERS) === 0) return true;
+    if ((statSync(probe).mode & GROUP_AND_OTHERS_BITS) === 0) return true;
   } catch {
     // Without the right to write here nothing is known, and modes are believed.
     return true;
   } finally {
     rmSync(probe, { force: true });
   }
-  firstWithoutModes ??= resolve(folder);
+  firstFolderWithoutModes ??= resolve(folder);
   return false;
 }
 
@@ -80,7 +80,7 @@ let umaskBefore: number | undefined;
  * it returns releases the hold, once. A worker thread cannot set the umask: that of the process stays.
  */
 export function holdPrivateUmask(): () => void {
-  if (umaskHolders++ === 0) umaskBefore = setUmask(GROUP_AND_OTHERS);
+  if (umaskHolders++ === 0) umaskBefore = setUmask(GROUP_AND_OTHERS_BITS);
   let isHeld = true;
   return () => {
     if (!isHeld) return;

@@ -8,7 +8,7 @@ export interface ProcessIdentity {
   /** Name of the host; two containers, or two machines, may share one. */
   readonly host: string;
   /** Boot and namespace in which `pid` means this process; empty if the system does not provide it. */
-  readonly space: string;
+  readonly pidSpace: string;
   /** Start time in the system's ticks, since process ids are used again. Empty if the system does not provide it. */
   readonly started: string;
 }
@@ -22,7 +22,7 @@ export type Liveness = 'alive' | 'dead' | 'unknown';
 export const OWN_IDENTITY: ProcessIdentity = {
   pid: process.pid,
   host: hostname(),
-  space: processSpace(),
+  pidSpace: ownPidSpace(),
   started: readStatus('self')?.started ?? '',
 };
 
@@ -31,8 +31,8 @@ export const OWN_IDENTITY: ProcessIdentity = {
  * the host is compared. Machines that share a folder then need different names. An id in use may be that of a later
  * process, so its liveness is unknown.
  */
-export function livenessOf({ pid, host, space, started }: StoredIdentity): Liveness {
-  if (typeof pid !== 'number' || space !== OWN_IDENTITY.space || host !== OWN_IDENTITY.host) return 'unknown';
+export function livenessOf({ pid, host, pidSpace, started }: StoredIdentity): Liveness {
+  if (typeof pid !== 'number' || pidSpace !== OWN_IDENTITY.pidSpace || host !== OWN_IDENTITY.host) return 'unknown';
   if (!isRunning(pid)) return 'dead';
   const status = readStatus(String(pid));
   if (status === undefined || typeof started !== 'string' || started === '') return 'unknown';
@@ -62,7 +62,7 @@ function readStatus(pid: string): { readonly started: string; readonly isOver: b
 }
 
 /** Identifies the boot and the namespace of process ids. */
-function processSpace(): string {
+function ownPidSpace(): string {
   try {
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {

@@ -60,7 +60,7 @@ export class RunFolder {
    */
   async remove(): Promise<void> {
     try {
-      for (const name of await entriesIn(this.path)) {
+      for (const name of await namesIn(this.path)) {
         if (name !== LOCK_FILE) await this.onDisk(rm(join(this.path, name), { recursive: true, force: true }));
       }
     } finally {
@@ -70,7 +70,7 @@ export class RunFolder {
   }
 }
 
-const entriesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
+const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
 /**
  * Removes the folders that dead runs of this user left under a spool directory; they hold only copies. Returns those
@@ -82,7 +82,7 @@ export async function sweepRunFolders(
 ): Promise<{ readonly unremovable: readonly string[]; readonly liveFolders: readonly string[] }> {
   const unremovable: string[] = [];
   const liveFolders: string[] = [];
-  for (const name of await entriesIn(root)) {
+  for (const name of await namesIn(root)) {
     const folder = join(root, name);
     if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
     try {

@@ -16,8 +16,8 @@ export async function checkWritable(path: string): Promise<void> {
 /** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
 export function checkNotMounted(path: string): void {
   const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
-  const points = mounts.split('\n').map((line) => unescaped(line.split(' ')[4] ?? ''));
-  if (!points.includes(realpathSync(path))) return;
+  const mountPoints = mounts.split('\n').map((line) => unescaped(line.split(' ')[4] ?? ''));
+  if (!mountPoints.includes(realpathSync(path))) return;
   const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
   throw configError(message, { where: { file: path } });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import { checkLocalPath, schemeOf, withoutUser } from '../fs/local-path.ts';
+import { checkLocalPath, schemeOf, withoutCredentials } from '../fs/local-path.ts';
 import { DiskStorage } from './disk.ts';
 import { openS3Storage } from './s3.ts';
 import type { BucketFolder } from './s3-client.ts';
@@ -16,7 +16,8 @@ function bucketFolderOf(address: string): BucketFolder | undefined {
     return undefined;
   }
   const [bucket = '', ...segments] = address.slice('s3://'.length).replace(/\/$/, '').split('/');
-  if (!BUCKET.test(bucket)) throw configError(`${withoutUser(address)} names no bucket: wanted s3://BUCKET/PREFIX.`);
+  if (!BUCKET.test(bucket))
+    throw configError(`${withoutCredentials(address)} names no bucket: wanted s3://BUCKET/PREFIX.`);
   if (segments.some((segment) => segment === '' || segment === '.' || segment === '..')) {
     throw configError(`${address} has an empty or dotted part in its prefix: wanted s3://BUCKET/PREFIX.`);
   }

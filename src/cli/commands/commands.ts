@@ -2,10 +2,10 @@
 
 import type { Command } from '../command.ts';
 
-type Load = () => Promise<{ readonly command: Command }>;
+type LoadCommand = () => Promise<{ readonly command: Command }>;
 
 /** `usage` follows the name: `[TARGET PLACE]`. The file of a command is loaded when it is chosen. */
-const entry = (usage: string, summary: string, load: Load) => ({ usage, summary, load });
+const entry = (usage: string, summary: string, load: LoadCommand) => ({ usage, summary, load });
 
 /** Every command by its name, in the order of help. */
 export const COMMANDS: Readonly<Record<string, ReturnType<typeof entry>>> = {

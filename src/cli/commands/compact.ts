@@ -3,7 +3,7 @@ import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
-import { during } from '../progress.ts';
+import { withElapsedTime } from '../progress.ts';
 
 export const command = defineCommand({
   options: placeArguments([duckdb]),
@@ -13,7 +13,7 @@ export const command = defineCommand({
     const { config, place } = configuredPlace(values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
     const work = () => compactDuckDb(place.path, placeOptions(config, context));
-    const { rows, bytesBefore, bytesAfter } = await during(`Compacting ${place.path}`, work, context);
+    const { rows, bytesBefore, bytesAfter } = await withElapsedTime(`Compacting ${place.path}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
     return { result, lines: [`${place.path}: ${formatCount(rows, 'row')}, ${size}.`] };

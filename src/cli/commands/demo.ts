@@ -14,7 +14,7 @@ import { describeSummary } from '../run/summary.ts';
 import { shellWord, tableLines, wrapped } from '../text-layout.ts';
 import { readReport } from './report.ts';
 
-const DAYS = 14;
+const DEMO_DAYS = 14;
 const EVENTS_PER_DAY = 2_000;
 /** Queries over the table that was just loaded, as a person would write them. */
 const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] = [
@@ -23,7 +23,7 @@ const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] 
     sql: `SELECT df_server_datetime::DATE::VARCHAR AS day, count(*) AS events,
   bar(count(*), 0, max(count(*)) OVER (), 30) AS chart
 FROM event_logs
-GROUP BY ALL ORDER BY day DESC LIMIT ${DAYS}`,
+GROUP BY ALL ORDER BY day DESC LIMIT ${DEMO_DAYS}`,
   },
   {
     title: 'The most frequent events',
@@ -71,9 +71,9 @@ export const command = defineCommand({
     if (existsSync(output) && !existsSync(file)) {
       throw configError(`${output} is there already, and the demo writes its page there: name another file.`);
     }
-    const { columns, result: say } = context.terminal;
-    const intro = `An embedded service on loopback stands in for the real one; its last ${DAYS} days go into ${file}.`;
-    for (const line of [...wrapped(intro, columns), '']) say(line);
+    const { columns, result: print } = context.terminal;
+    const intro = `An embedded service on loopback stands in for the real one; its last ${DEMO_DAYS} days go into ${file}.`;
+    for (const line of [...wrapped(intro, columns), '']) print(line);
     const place = { target: duckdb, path: file };
     const summary = await loadDemo(place, context);
     const config = readConfiguration({}, context);
@@ -94,7 +94,7 @@ async function loadDemo(place: Place, context: Context): Promise<Summary> {
   const simulator = await startSimulator({ clock: context.clock, scenario: { events_per_day: EVENTS_PER_DAY } });
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
-    const start = addDays(dayAt(context.clock.now()), 1 - DAYS);
+    const start = addDays(dayAt(context.clock.now()), 1 - DEMO_DAYS);
     const keys = {
       base_url: simulator.url,
       service_id: simulator.scenario.service_id,

@@ -28,7 +28,7 @@ import { type CommandConfig, readConfiguration, requireKeys } from '../configura
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { PEOPLE_OPTIONS, readIdList, WHERE_HEADING, WHOM_HEADING, withPeopleSearch } from '../people-options.ts';
-import { during } from '../progress.ts';
+import { withElapsedTime } from '../progress.ts';
 import { proofPage } from '../report/proof-page.ts';
 
 /** As in schemas/destination-config.json. */
@@ -98,17 +98,17 @@ interface Task {
   run(values: ForgetValues, context: Context): Promise<CommandResult>;
 }
 
-const PURGE: readonly Key[] = ['in', 'purgeOnly', 'maxPeople', 'allowShared', 'execute', 'confirm', 'reason'];
-const ERASE: Task = { options: [...PURGE, 'column', 'byColumn', 'mapping', 'again'], run: erase };
-const PROVE: Task = { options: ['column', 'output', 'head'], run: prove };
+const PURGE_OPTIONS: readonly Key[] = ['in', 'purgeOnly', 'maxPeople', 'allowShared', 'execute', 'confirm', 'reason'];
+const ERASE_TASK: Task = { options: [...PURGE_OPTIONS, 'column', 'byColumn', 'mapping', 'again'], run: erase };
+const PROVE_TASK: Task = { options: ['column', 'output', 'head'], run: prove };
 
 /** The tasks by the options of which one is given: what the command is asked about. */
 const TASKS: Readonly<Partial<Record<Key, Task>>> = {
-  id: ERASE,
-  file: ERASE,
-  suppressed: { options: [...PURGE, 'newList'], run: erase },
-  proof: PROVE,
-  proofFile: PROVE,
+  id: ERASE_TASK,
+  file: ERASE_TASK,
+  suppressed: { options: [...PURGE_OPTIONS, 'newList'], run: erase },
+  proof: PROVE_TASK,
+  proofFile: PROVE_TASK,
   verifyLedger: { options: ['head'], run: verify },
 };
 
@@ -134,7 +134,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     };
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-      return erasureResult(await during(what, work, context), purgeSettings, context);
+      return erasureResult(await withElapsedTime(what, work, context), purgeSettings, context);
     } finally {
       await deleter?.close();
     }

@@ -9,7 +9,7 @@ import { argument, calendarDay, defineCommand, required, text } from '../command
 import { type CommandConfig, openOptions, PLAN_KEYS, placeOptions, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
-import { during } from '../progress.ts';
+import { withElapsedTime } from '../progress.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
 import { type RunOutcome, recordedRun } from '../run/run.ts';
 
@@ -32,7 +32,7 @@ export const command = defineCommand({
     if ((await maintenance.readState(path, placeOptions(config, context)))?.events.exportState === undefined)
       throw configError(`${path} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(path, openOptions(config, context));
-    const loading = () => during(`Loading ${file}`, () => loadDay(sink, file, day, config, context), context);
+    const loading = () => withElapsedTime(`Loading ${file}`, () => loadDay(sink, file, day, config, context), context);
     const { summary, error } = await recordedRun(sink, loading, context);
     if (error !== undefined) throw error;
     const { rows, days_changed, next_from_date: cursor } = summary;

@@ -4,7 +4,7 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
 import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
-import { during } from '../progress.ts';
+import { withElapsedTime } from '../progress.ts';
 
 const age = wordOption(
   'Age of the days that go: 25mo, 8w or 90d',
@@ -30,7 +30,7 @@ export const command = defineCommand({
     const maintenance = await target.maintenance();
     const options = { ...placeOptions(config, context), execute };
     const work = () => maintenance.prune(path, before, options);
-    const { days, rows } = await during(`Pruning ${path}`, work, context);
+    const { days, rows } = await withElapsedTime(`Pruning ${path}`, work, context);
     const what = `${formatCount(days.length, 'day')} before ${before} with ${formatCount(rows, 'row')}`;
     const result = { v: 1, target: target.name, place: path, before, executed: execute, days, rows };
     if (days.length === 0)

@@ -6,7 +6,7 @@ import { defineCommand, required, text } from '../command.ts';
 import { type CommandConfig, placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
-import { during } from '../progress.ts';
+import { withElapsedTime } from '../progress.ts';
 import { reportPage } from '../report/report-page.ts';
 
 export const command = defineCommand({
@@ -19,7 +19,7 @@ export const command = defineCommand({
   async run(values, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
     const { output } = values;
-    const page = await during(`Reading ${place.path}`, () => readReport(place, config, context), context);
+    const page = await withElapsedTime(`Reading ${place.path}`, () => readReport(place, config, context), context);
     const result = { v: 1, target: place.target.name, place: place.path, output };
     if (output === '-') return { result, lines: page.trimEnd().split('\n') };
     await writeNamedFile(output, page, `the report ${output}`);

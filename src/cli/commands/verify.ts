@@ -5,7 +5,7 @@ import { defineCommand } from '../command.ts';
 import { type CommandConfig, placeOptions } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
-import { during } from '../progress.ts';
+import { withElapsedTime } from '../progress.ts';
 import type { Verification } from '../results.ts';
 
 export const command = defineCommand({
@@ -14,7 +14,7 @@ export const command = defineCommand({
   docsPage: 'operations.md',
   async run(values, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
-    const result = await during(`Verifying ${place.path}`, () => verifyPlace(place, config, context), context);
+    const result = await withElapsedTime(`Verifying ${place.path}`, () => verifyPlace(place, config, context), context);
     const { differences, warnings } = result;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const agrees = differences.length === 0;

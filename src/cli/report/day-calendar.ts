@@ -34,13 +34,13 @@ export function reportedDays(report: TargetReport, now: number, historyDays: num
   const recordedDays = [...receipts.keys(), ...gaps].sort();
   const first = [exportState?.start_date, recordedDays[0]].filter((day) => day !== undefined).sort()[0];
   if (first === undefined) return [];
-  const again = new Set(exportState?.read_again);
+  const readAgainDays = new Set(exportState?.read_again);
   const last = [today, recordedDays.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
     const daysLeft = daysLeftOf(day, today, historyDays);
     const receipt = receipts.get(day);
-    const isAgain = again.has(day) && receipt?.is_over === true;
-    const state = isAgain ? 'read again' : stateOfDay(receipt, gaps.has(day), daysLeft);
+    const isReadAgain = readAgainDays.has(day) && receipt?.is_over === true;
+    const state = isReadAgain ? 'read again' : stateOfDay(receipt, gaps.has(day), daysLeft);
     return { day, state, rows: receipt?.rows, daysLeft: state === 'lost soon' ? daysLeft : undefined };
   });
 }
@@ -60,7 +60,7 @@ export function dayCalendar(days: readonly ReportedDay[]): Html {
   const legend = Object.entries(DAY_STATES).map(
     ([state, meaning]) => html`<li><span class="swatch ${classOfState(state)}"></span>${meaning}</li>`,
   );
-  return html`<ul class="legend">${legend}</ul><div class="months">${[...months].map(([month, ofMonth]) => monthTable(month, ofMonth))}</div>`;
+  return html`<ul class="legend">${legend}</ul><div class="months">${[...months].map(([month, daysOfMonth]) => monthTable(month, daysOfMonth))}</div>`;
 }
 
 const classOfState = (state: string): string => state.replaceAll(' ', '-');

@@ -83,7 +83,7 @@ async function outcomeOf(work: () => Promise<RunOutcome>, context: Context): Pro
   }
 }
 
-/** Does the work of a run. */
+/** Plans a run, and loads its days into an open place. */
 async function loadInto(
   sink: Sink | StreamSink,
   { daySelection, maxWaitMs }: SyncRun,
@@ -107,17 +107,18 @@ async function loadInto(
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
   if (config.userProfiles && stateful === undefined)
     logger.warn('profiles.none', 'This target has no table of user profiles.');
-  const loadAll = () => load.loadAll(plan, sink, config.userProfiles ? config : undefined);
-  let error: unknown;
+  const work = () => load.loadAll(plan, sink, config.userProfiles ? config : undefined);
+  const summaryNow = (): Summary => {
+    const summary = summaryOf(plan, load.counts, (clock.now() - began) / 1_000);
+    // A stream has no cursor.
+    return stateful === undefined ? { ...summary, next_from_date: null } : summary;
+  };
   try {
-    await withProgress(progress, loadAll, context);
-  } catch (thrown) {
-    error = thrown;
+    await withProgress(progress, work, context);
+    return { summary: summaryNow() };
+  } catch (error) {
+    return failedRun(summaryNow(), error, context);
   } finally {
     await service.close();
   }
-  const done = summaryOf(plan, load.counts, (clock.now() - began) / 1_000);
-  // A stream has no cursor.
-  const summary = stateful === undefined ? { ...done, next_from_date: null } : done;
-  return error === undefined ? { summary } : failedRun(summary, error, context);
 }

@@ -37,32 +37,32 @@ export function describeSummary(summary: Summary, place: Place): string {
   return summary.profiles === null ? daysText : `${daysText} ${formatCount(summary.profiles, 'user profile')} stored.`;
 }
 
-function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summary, place: string): string {
+function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summary, placeText: string): string {
   // A run that failed at once may know no cursor.
-  if (exit !== EXIT.done && profiles === null) return `Nothing was committed to ${place}.`;
+  if (exit !== EXIT.done && profiles === null) return `Nothing was committed to ${placeText}.`;
   const what = from_date === null ? 'Nothing new for' : 'Nothing was committed to';
-  return `${what} ${place}${next_from_date === null ? '' : `; the cursor stays at ${next_from_date}`}.`;
+  return `${what} ${placeText}${next_from_date === null ? '' : `; the cursor stays at ${next_from_date}`}.`;
 }
 
-function storedText(summary: Summary, place: string): string {
+function storedText(summary: Summary, placeText: string): string {
   const { rows, rows_new: added, days, days_changed: changed, next_from_date: cursor } = summary;
   const cost = `(${formatBytes(summary.bytes)}, ${formatCount(summary.exports, 'export')})`;
   const duration = formatDuration(summary.seconds * 1_000);
   const what =
     changed.length === 0
-      ? `Nothing changed in ${formatCount(days, 'day')} of ${place} ${cost}, read in ${duration}`
-      : `${formatCount(rows, 'row')} in ${formatCount(changed.length, 'day')} ${cost} committed to ${place} in ${duration}`;
-  const countIfAny = (n: number, noun: string, more = '') => (n > 0 ? [`${formatCount(n, noun)}${more}`] : []);
+      ? `Nothing changed in ${formatCount(days, 'day')} of ${placeText} ${cost}, read in ${duration}`
+      : `${formatCount(rows, 'row')} in ${formatCount(changed.length, 'day')} ${cost} committed to ${placeText} in ${duration}`;
+  const countText = (n: number, noun: string, more = '') => n > 0 && `${formatCount(n, noun)}${more}`;
   const extras = [
-    ...(changed.length > 0 ? countIfAny(days - changed.length, 'day', ' unchanged') : []),
-    ...(added < rows ? [`${withSeparators(added)} of them new, ${withSeparators(rows - added)} replaced`] : []),
-    ...countIfAny(summary.columns_added.length, 'new column'),
-    ...countIfAny(summary.columns_widened.length, 'column', ' of another type'),
-    ...countIfAny(summary.rescued_cells, 'cell', ' rescued'),
-    ...countIfAny(summary.suppressed_rows, 'row', ' of forgotten people held out'),
-    ...countIfAny(summary.gaps.length, 'day', ' lost at the service'),
-    ...countIfAny(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
-    ...(cursor === null ? [] : [`the cursor is at ${cursor}`]),
+    changed.length > 0 && countText(days - changed.length, 'day', ' unchanged'),
+    added < rows && `${withSeparators(added)} of them new, ${withSeparators(rows - added)} replaced`,
+    countText(summary.columns_added.length, 'new column'),
+    countText(summary.columns_widened.length, 'column', ' of another type'),
+    countText(summary.rescued_cells, 'cell', ' rescued'),
+    countText(summary.suppressed_rows, 'row', ' of forgotten people held out'),
+    countText(summary.gaps.length, 'day', ' lost at the service'),
+    countText(summary.implausible_days.length, 'day', ' with far fewer rows than usual'),
+    cursor !== null && `the cursor is at ${cursor}`,
   ];
-  return `${what}${extras.length > 0 ? `; ${extras.join('; ')}` : ''}.`;
+  return `${[what, ...extras.filter((extra) => extra !== false)].join('; ')}.`;
 }

@@ -71,11 +71,11 @@ it('without /proc, a lock of this host is free once no process has the id of its
   mkdirSync(join(place, '_dfinery'), { recursive: true });
   const lock = join(place, '_dfinery', 'lock');
   const argv = fixture.syncInto('parquet', place, { lock_wait: '10ms' });
-  writeFileSync(lock, ownerText({ space: '', started: '' }));
+  writeFileSync(lock, ownerText({ pidSpace: '', started: '' }));
   expect(await runOn('macos', argv)).toMatchObject({
     code: 3,
     stderr: expect.stringContaining('is in use by process'),
   });
-  writeFileSync(lock, ownerText({ pid: DEAD_PID, space: '', started: '' }));
+  writeFileSync(lock, ownerText({ pid: DEAD_PID, pidSpace: '', started: '' }));
   expect((await runOn('macos', argv)).code).toBe(0);
 });

@@ -15,7 +15,7 @@ import { until } from '../../support/wait.ts';
 
 const DEAD = ownerText({ pid: DEAD_PID });
 /** An owner on another machine, which cannot be seen from here. */
-const FAR = ownerText({ host: 'elsewhere', space: 'other' });
+const FAR = ownerText({ host: 'elsewhere', pidSpace: 'other' });
 let dir = '';
 let path = '';
 beforeEach(() => {
@@ -117,7 +117,7 @@ describe('the lock of an owner that is not here', () => {
 });
 
 /** Without /proc nothing tells whether a process is alive. */
-describe.runIf(OWN_IDENTITY.space !== '')('the lock of a process of this machine', () => {
+describe.runIf(OWN_IDENTITY.pidSpace !== '')('the lock of a process of this machine', () => {
   it('is taken over at once if that is dead, or if its number belongs to another one now', async () => {
     for (const dead of [DEAD, ownerText({ started: '1' })]) {
       writeFileSync(path, dead);
