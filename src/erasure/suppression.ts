@@ -194,15 +194,15 @@ function parseList(text: string, path: string, key: HashKey): SuppressionList {
   const hashChecks = new Set<string>();
   for (const [i, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '') continue;
-    const refused = (why: string) =>
+    const lineError = (why: string) =>
       configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { file: path, row: i + 1 } });
     const { kind, key_check, hmac, hash_key } = objectIn(line);
     if (i === 0 && kind === 'suppression') {
       if (key_check === key.checkValue) continue;
-      throw refused(`was written under another key: give that one. ${NEW_LIST}`);
+      throw lineError(`was written under another key: give that one. ${NEW_LIST}`);
     }
     if (typeof hmac !== 'string' || !isHash(hmac)) {
-      throw refused(
+      throw lineError(
         'is not {"hmac":"<64 hex digits>"}. Restore the file; the next purge removes a last line that was cut.',
       );
     }

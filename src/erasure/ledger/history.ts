@@ -7,24 +7,11 @@ export interface Answer {
   readonly line: number;
 }
 
-/** The rows of an id in a place, which a run was to remove. */
-interface CountedRows {
-  /** The run that counted the rows. */
-  readonly run: string;
-  /** When the rows were found, right before their removal. */
-  readonly at: string;
-  readonly place: string;
-  readonly rows: number;
+/** The rows of an id in a place, as a run counted them right before it was to remove them. */
+interface CountedRows extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
   /** By when the removal was done; null if no line says so. */
   removed_at: string | null;
   readonly line: number;
-}
-
-export interface Access {
-  readonly at: string;
-  readonly rows: number;
-  readonly ways: readonly string[];
-  readonly places: readonly string[];
 }
 
 /** What the lines say of an id in one word; `not_asked`: a purge alone. */
@@ -35,7 +22,7 @@ export class IdHistory {
   readonly answers: Answer[] = [];
   readonly countedRows: CountedRows[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
-  readonly accesses: Access[] = [];
+  readonly accesses: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
   /** The runs that were to delete the id. */
   readonly runs = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */

@@ -49,8 +49,8 @@ export function summarySentences(proof: Proof): string[] {
     countsSentence(proof),
     ...places.map((place) => {
       const { stays } = place;
-      const stay = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
-      return `${removalSentence(place)}${stay}`;
+      const staysSentence = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
+      return `${removalSentence(place)}${staysSentence}`;
     }),
     ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
     ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),
