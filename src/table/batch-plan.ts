@@ -14,7 +14,7 @@ import type { CheckedDay } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
 import { changesOf, type PlannedColumnChange } from './column-changes.ts';
 import { addedColumns, type ColumnRules, type PlannedColumn, scannedColumns } from './column-plan.ts';
-import { type ColumnCells, configuredTypeOf, planColumn } from './column-type.ts';
+import { type ColumnForms, configuredTypeOf, planColumn } from './column-type.ts';
 import type { TableState } from './place-state.ts';
 import type { StoredReceipt } from './receipts.ts';
 import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
@@ -22,8 +22,8 @@ import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts
 /** A day that is to be stored. */
 export interface PlannedDay {
   readonly download: CheckedDay;
-  /** Its cells in each column of the place, by position. */
-  readonly cells: readonly ColumnCells[];
+  /** The forms of its cells in each column of the place, by position. */
+  readonly columnForms: readonly ColumnForms[];
 }
 
 /** Days that are to be stored, and the columns of their table then. */
@@ -38,8 +38,7 @@ export interface PlannedDays {
 
 /** A batch as a commit stores it. */
 export interface PlannedBatch extends PlannedDays {
-  /** The table before the commit. */
-  readonly before: TableState;
+  readonly tableBefore: TableState;
   /** The days of the batch that are not written, since their rows are there. */
   readonly unchanged: readonly CheckedDay[];
   readonly commitInfo: CommitInfo;
@@ -55,42 +54,58 @@ interface BatchOptions {
 }
 
 /**
- * Plans a batch. A day is unchanged if it has the same bytes and filters as the stored one, and its rows are there.
- * Undefined if the place holds a later download of each day.
+ * Plans a batch. A day is unchanged if it has the same bytes and filters as the stored one, which was not pruned, and
+ * its rows are there; but not in a snapshot, nor in a run that writes every day. Undefined if the place holds a later
+ * download of each day.
  */
 export async function planBatch(
-  before: TableState,
+  tableBefore: TableState,
   batch: readonly CheckedDay[],
   { table, commitInfo, rules, logger, countRows }: BatchOptions,
 ): Promise<PlannedBatch | undefined> {
+  const { receipts, columns } = tableBefore;
   // A snapshot replaces the one that is there, whatever its day.
-  const [snapshot] = before.receipts.values();
-  const storedReceipt = (day: Day) => (table.isSnapshot ? snapshot : before.receipts.get(day));
-  const isOlder = ({ receipt: { day, requested_at, source } }: CheckedDay) =>
-    source !== 'file' && requested_at < (storedReceipt(day)?.requested_at ?? '');
-  const older = batch.filter(isOlder);
-  if (older.length > 0) {
-    const what = table.isSnapshot ? table.name : formatDays(older.map(({ receipt }) => receipt.day));
-    const message = `another run has loaded a later download of ${what}, which stays: that of this run is left out.`;
-    logger.warn('days.older', message, { days: older.length });
-  }
-  const downloads = batch.filter((download) => !isOlder(download));
+  const [snapshot] = receipts.values();
+  const storedReceipt = (day: Day) => (table.isSnapshot ? snapshot : receipts.get(day));
+  const downloads = withoutOlder(batch, storedReceipt, table, logger);
   if (downloads.length === 0) return undefined;
-  const candidates = downloads.filter(({ receipt: { day, sha256, filters } }) => {
+  const mayBeUnchanged = ({ receipt: { day, sha256, filters } }: CheckedDay) => {
     const stored = storedReceipt(day);
-    return !commitInfo.rewrites && stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
-  });
+    return stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
+  };
+  const candidates = table.isSnapshot || commitInfo.rewrites ? [] : downloads.filter(mayBeUnchanged);
   const rowsByDay = candidates.length === 0 ? undefined : await countRows(candidates.map(({ receipt }) => receipt.day));
   const unchanged = candidates.filter((download) => {
     const { day } = download.receipt;
     return (rowsByDay?.get(day) ?? 0) === rowsToHold(download, storedReceipt(day));
   });
   const toWrite = downloads.filter((download) => !unchanged.includes(download));
-  const storedColumns = before.receipts.size === 0 ? undefined : before.columns;
-  const planned = planDays(storedColumns, toWrite, rules, table);
-  // Without a day to write no setting changes a column.
-  const kept = before.columns.map((column) => ({ ...column, storedType: column.type }));
-  return { ...planned, ...(toWrite.length === 0 && { columns: kept }), before, unchanged, commitInfo };
+  if (toWrite.length > 0) {
+    const planned = planDays(receipts.size === 0 ? undefined : columns, toWrite, rules, table);
+    return { ...planned, tableBefore, unchanged, commitInfo };
+  }
+  // Without a day to write no setting of a column counts.
+  const keptColumns = columns.map((column) => ({ ...column, storedType: column.type }));
+  const planned = { columns: keptColumns, changes: [], days: [], timezone: rules.timezone, table };
+  return { ...planned, tableBefore, unchanged, commitInfo };
+}
+
+/** The downloads of a batch that are not older than those of the place; warns of the others. */
+function withoutOlder(
+  batch: readonly CheckedDay[],
+  storedReceipt: (day: Day) => StoredReceipt | undefined,
+  table: Table,
+  logger: Logger,
+): CheckedDay[] {
+  const isOlder = ({ receipt: { day, requested_at, source } }: CheckedDay) =>
+    source !== 'file' && requested_at < (storedReceipt(day)?.requested_at ?? '');
+  const olderDays = batch.filter(isOlder).map(({ receipt }) => receipt.day);
+  if (olderDays.length > 0) {
+    const what = table.isSnapshot ? table.name : formatDays(olderDays);
+    const message = `another run has loaded a later download of ${what}, which stays: that of this run is left out.`;
+    logger.warn('days.older', message, { days: olderDays.length });
+  }
+  return batch.filter((download) => !isOlder(download));
 }
 
 /**
@@ -129,7 +144,9 @@ export function planDays(
     return planColumn(typeRules, scansByDay);
   });
   const columns = planned.map(({ column }) => column);
-  const days = downloads.map((download, i) => ({ download, cells: planned.map(({ cellsByDay }) => cellsByDay[i]) }));
+  const days = downloads.map((download, i) => {
+    return { download, columnForms: planned.map(({ formsByDay }) => formsByDay[i]) };
+  });
   return { columns, changes: changesOf(columns, scans, { isFirst, zone }), days, timezone, table };
 }
 

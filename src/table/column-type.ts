@@ -1,5 +1,5 @@
 // From cells to a type: the scan of an export says which forms the cells of a column have. `planColumn` makes a type of
-// them, and says what they are in a column of this type. `cellTypeOf` says as what they are read.
+// them, and gives their forms in a column of this type. `cellTypeOf` says as what they are read.
 
 import { configError } from '../base/errors.ts';
 import { nfc } from '../base/text.ts';
@@ -25,44 +25,44 @@ interface TypeRules {
   readonly zone: Zone | undefined;
 }
 
-/** Plans a column of a batch, and its cells in each day. Days are read as if they were committed one by one. */
+/** Plans a column, and gives the forms of its cells by day. Days are read as if they were committed one by one. */
 export function planColumn(
   rules: TypeRules,
   scansByDay: readonly (ScannedColumn | undefined)[],
-): { readonly column: PlannedColumn; readonly cellsByDay: readonly ColumnCells[] } {
-  const { storedColumn, configuredType, isPinned, isFrozen, zone } = rules;
+): { readonly column: PlannedColumn; readonly formsByDay: readonly ColumnForms[] } {
+  const { storedColumn, configuredType, isFrozen, zone } = rules;
+  const { type: storedType, forms: storedForms } = storedColumn;
   // No cell changes it.
-  const fixedType = configuredType ?? declaredType(rules) ?? (isFrozen ? storedColumn.type : null);
-  const mayAdd = !isFrozen || configuredType !== undefined;
+  const fixedType = configuredType ?? declaredType(rules) ?? (isFrozen ? storedType : null);
   // The type once cells of these forms have come; null if the table does not have the column.
   const typeAfter = (forms: CellForms): ColumnType | null => {
-    if (storedColumn.type === null && !isPinned) {
-      const hasValue = (fixedType === 'string' ? forms : forms & ~NULL_TEXT) !== 0;
-      if (!hasValue || !mayAdd) return null;
-    }
-    if (fixedType !== null) return fixedType;
-    const allForms = storedColumn.forms | forms;
+    if (!mayHaveColumn(rules, fixedType, forms)) return null;
+    const allForms = storedForms | forms;
     return (
-      (storedColumn.type === null ? typeOf(allForms, zone) : widenedType(storedColumn.type, allForms, zone)) ?? null
+      fixedType ?? (storedType === null ? typeOf(allForms, zone) : widenedType(storedType, allForms, zone)) ?? null
     );
   };
   let forms: CellForms = 0;
-  const cellsByDay = scansByDay.map((scan) => {
+  const formsByDay = scansByDay.map((scan) => {
     const dayForms = scan?.forms ?? 0;
     forms |= dayForms;
-    return cellsOfDay(dayForms, typeAfter(forms), fixedType !== null);
+    return formsOfDay(dayForms, typeAfter(forms), fixedType !== null);
   });
-  const type = typeAfter(forms);
   const [firstCell] = scansByDay.flatMap((scan) => scan?.firstCells ?? []);
   const firstShape = storedColumn.firstShape ?? firstCell?.shape ?? null;
-  const column = {
-    ...storedColumn,
-    type,
-    forms: storedColumn.forms | forms,
-    firstShape,
-    storedType: storedColumn.type,
-  };
-  return { column, cellsByDay };
+  const column = { ...storedColumn, type: typeAfter(forms), forms: storedForms | forms, firstShape, storedType };
+  return { column, formsByDay };
+}
+
+/** True if the table has the column already, or takes it for a value among cells of these forms. */
+function mayHaveColumn(
+  { storedColumn, configuredType, isPinned, isFrozen }: TypeRules,
+  fixedType: ColumnType | null,
+  forms: CellForms,
+): boolean {
+  if (storedColumn.type !== null || isPinned) return true;
+  const hasValue = (fixedType === 'string' ? forms : forms & ~NULL_TEXT) !== 0;
+  return hasValue && (!isFrozen || configuredType !== undefined);
 }
 
 /** The type of a declared group, unless stored values may not fit into it. */
@@ -99,15 +99,15 @@ export function configuredTypeOf(
   );
 }
 
-/** The cells of a column in a day, or in some files. */
-export interface ColumnCells {
+/** The forms that the cells of a column have in a day, or in some files. */
+export interface ColumnForms {
   readonly forms: CellForms;
   /** True if the cell `null` is a text, and not an absent value. */
   readonly isNullText: boolean;
 }
 
-/** The cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
-function cellsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnCells {
+/** The forms of the cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
+function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnForms {
   // A column that is always a string has each cell as it was written.
   const isVerbatim = type === 'string' && isFixed && forms !== 0;
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.

@@ -49,27 +49,27 @@ export const NOTHING_STORED: Commit = {
 
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
-  { table, before, columns, changes, days, unchanged, commitInfo }: PlannedBatch,
+  { table, tableBefore, columns, changes, days, unchanged, commitInfo }: PlannedBatch,
   { widenedDays, rowsByDay, rescuedCells }: StoredRows,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
   const written = days.map(({ download: { receipt } }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
-  const kept = withRows(withUnchanged(before.receipts, unchanged), rowsByDay, changedAt);
+  const kept = withRows(withUnchanged(tableBefore.receipts, unchanged), rowsByDay, changedAt);
   const others = table.isSnapshot ? [] : withChangedAt(kept, widenedDays, changedAt).values();
   const receipts = receiptsOf([...others, ...written]);
   const state: TableState = {
-    timezone: before.timezone,
+    timezone: tableBefore.timezone,
     columns: columns.map(({ storedType: _storedType, ...column }) => column),
     receipts,
-    exportState: stateAfter(table.isSnapshot ? undefined : before.exportState, receipts, commitInfo),
-    changes: [...before.changes, ...recordChanges(changes, before.changes, changedAt)],
+    exportState: stateAfter(table.isSnapshot ? undefined : tableBefore.exportState, receipts, commitInfo),
+    changes: [...tableBefore.changes, ...recordChanges(changes, tableBefore.changes, changedAt)],
   };
   const commit = {
     daysWritten: written.map(({ day }) => day),
     rowsWritten: countStoredRows(written),
-    rowsNew: countStoredRows(receipts.values()) - countStoredRows(before.receipts.values()),
+    rowsNew: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
     daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
     columnsAdded: changes.filter(({ change }) => change === 'added').map(({ column }) => column.name),

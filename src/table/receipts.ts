@@ -17,8 +17,9 @@ export interface StoredReceipt extends Receipt {
 /** The receipts of a place by day, in the order of days. */
 export type Receipts = ReadonlyMap<Day, StoredReceipt>;
 
+/** Of several receipts of a day the last one counts. */
 export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
-  new Map([...receipts].map((receipt) => [receipt.day, receipt] as const).sort(([a], [b]) => (a < b ? -1 : 1)));
+  new Map([...new Map([...receipts].map((receipt) => [receipt.day, receipt]))].sort(([a], [b]) => (a < b ? -1 : 1)));
 
 /** Number of the rows that a place holds by these receipts. */
 export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
@@ -41,9 +42,9 @@ export function removedDays(receipts: Receipts, daysWithRows: { has(day: Day): b
     .map(({ day }) => day);
 }
 
-/** What `prune` would remove: the days before a day that still have rows, and the number of these. */
-export function prunableBefore(receipts: Receipts, before: Day): { readonly days: Day[]; readonly rows: number } {
-  const prunable = [...receipts.values()].filter(({ day, rows_stored: rows }) => day < before && rows > 0);
+/** What `prune` would remove: the days before `firstKeptDay` that still have rows, and the number of these. */
+export function prunableBefore(receipts: Receipts, firstKeptDay: Day): { readonly days: Day[]; readonly rows: number } {
+  const prunable = [...receipts.values()].filter(({ day, rows_stored: rows }) => day < firstKeptDay && rows > 0);
   return { days: prunable.map(({ day }) => day), rows: countStoredRows(prunable) };
 }
 

@@ -38,7 +38,7 @@ export interface StatefulTarget extends Target {
   /** Loads its module on the first call, so that other commands start without it. */
   maintenance(): Promise<Maintenance>;
   /** As `maintenance`. */
-  people(): Promise<People>;
+  people(): Promise<PeopleOperations>;
 }
 
 /** A place, as a user names it. */
@@ -146,7 +146,7 @@ export interface PruneResult {
  * configuration failure (exit 2). An erasure calls `previewPurge` of every place, then `purge` of one place after
  * the other. `person` calls `find` and `rows`.
  */
-export interface People {
+export interface PeopleOperations {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
   find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
   /**

@@ -2,18 +2,18 @@ import { configError, transientError, type UserError } from '../base/errors.ts';
 import type { PlaceState } from '../table/place-state.ts';
 
 /** The failure for a place that a command needs and that was never loaded. */
-export const noTableError = (place: string): UserError =>
-  configError(`${place} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`, {
-    where: { file: place },
-  });
+export const noTableError = (address: string): UserError =>
+  configError(
+    `${address} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`,
+    {
+      where: { file: address },
+    },
+  );
 
 /** The failure for a configured time zone that is not that of the place's first load. */
-export function otherTimezoneError(
-  place: string,
-  { configured, stored }: { readonly configured: string | null; readonly stored: string | null },
-): UserError {
+export function otherTimezoneError(address: string, configured: string | null, stored: string | null): UserError {
   return configError(
-    `timezone is ${configured ?? 'not set'}, but ${place} was loaded with ${stored ?? 'none'}: go on with that, load into another place, or move this one away and sync again.`,
+    `timezone is ${configured ?? 'not set'}, but ${address} was loaded with ${stored ?? 'none'}: go on with that, load into another place, or move this one away and sync again.`,
   );
 }
 
@@ -22,10 +22,10 @@ export function otherTimezoneError(
  * list before they were on it, and would bring them back.
  */
 export function checkNotPurged(
-  place: string,
+  address: string,
   stateAtOpen: PlaceState | undefined,
   stateNow: PlaceState | undefined,
 ): void {
   if ((stateNow?.suppressionLength ?? 0) <= (stateAtOpen?.suppressionLength ?? 0)) return;
-  throw transientError(`People were purged from ${place} while this run was under way: run again.`);
+  throw transientError(`People were purged from ${address} while this run was under way: run again.`);
 }

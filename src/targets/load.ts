@@ -101,12 +101,15 @@ export class Load {
   }
 
   /** Executes a plan: reads its days and stores them in an open place. Throws UserError. */
-  loadDays(plan: Plan, sink: Sink | StreamSink): Promise<void> {
-    return 'commit' in sink ? this.#loadBatches(plan, sink) : this.#loadStream(plan, sink);
+  async loadDays(plan: Plan, sink: Sink | StreamSink): Promise<void> {
+    // This module is loaded late: the library and a dry run import this file, and may load nothing.
+    const { Extraction } = await import('../extract/extract.ts');
+    const extraction = new Extraction(plan, this.#deps);
+    this.#days = extraction.outcome;
+    await ('commit' in sink ? this.#loadBatches(extraction, sink) : this.#loadStream(extraction, sink));
   }
 
-  async #loadBatches(plan: Plan, sink: Sink): Promise<void> {
-    const extraction = await this.#begin(plan);
+  async #loadBatches(extraction: Extraction, sink: Sink): Promise<void> {
     for await (const { days, commitInfo } of extraction.batches()) {
       try {
         await this.#commit(days, commitInfo, sink);
@@ -117,14 +120,6 @@ export class Load {
         for (const day of days) await this.#commit([day], commitInfo, sink);
       }
     }
-  }
-
-  async #begin(plan: Plan): Promise<Extraction> {
-    // This module is loaded late: the library and a dry run import this file, and may load nothing.
-    const { Extraction } = await import('../extract/extract.ts');
-    const extraction = new Extraction(plan, this.#deps);
-    this.#days = extraction.outcome;
-    return extraction;
   }
 
   async #commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, sink: Sink): Promise<void> {
@@ -139,8 +134,7 @@ export class Load {
     }
   }
 
-  async #loadStream(plan: Plan, sink: StreamSink): Promise<void> {
-    const extraction = await this.#begin(plan);
+  async #loadStream(extraction: Extraction, sink: StreamSink): Promise<void> {
     try {
       await sink.write(extraction.days(), (download, sent) => {
         this.#loaded = addCommit(this.#loaded, [download], sent);

@@ -4,7 +4,7 @@ import type { TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { dayOfRowSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { rowsByDay } from './row-counts.ts';
+import { countRowsByDay } from './row-counts.ts';
 
 // What `verify` finds in the rows of a place. `from` is SQL after FROM that gives all rows of a table; undefined if
 // there are none.
@@ -36,7 +36,7 @@ export async function checkRows(
 ): Promise<VerifyResult> {
   const differences: Difference[] = [];
   const daySql = dayOfRowSql(table, receipts.keys());
-  const stored = from === undefined ? new Map<Day, number>() : await rowsByDay(engine, from, daySql);
+  const stored = from === undefined ? new Map<Day, number>() : await countRowsByDay(engine, from, daySql);
   for (const day of new Set([...receipts.keys(), ...stored.keys()])) {
     const [expected, rows = 0] = [receipts.get(day)?.rows_stored, stored.get(day)];
     if (rows === expected) continue;

@@ -3,13 +3,12 @@ import { canCast, codecOf, fits, fitsSql, trustedValueSql, widenSql } from '../.
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
-import { type ColumnCells, cellTypeOf } from '../../table/column-type.ts';
+import { type ColumnForms, cellTypeOf } from '../../table/column-type.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 
 /** The SQL that turns the cells of one column of some files into values. */
-export interface CellSql {
-  readonly column: StoredColumn;
+interface CellSql {
   /** The type that the reader gives the column. */
   readonly readerType: string;
   /** SQL of the value in the column's own type; undefined if the table does not have the column. */
@@ -21,7 +20,7 @@ export interface CellSql {
 /** The SQL for a column that is read as `expr`; undefined without a value. `wantsText`: other SQL needs its texts. */
 export function cellSql(
   column: StoredColumn,
-  { forms, isNullText }: ColumnCells,
+  { forms, isNullText }: ColumnForms,
   expr: string,
   { zone, wantsText }: { readonly zone: Zone | undefined; readonly wantsText: boolean },
 ): CellSql | undefined {
@@ -31,22 +30,22 @@ export function cellSql(
   if (type === null) {
     // The table does not take the column.
     const hasText = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
-    return { column, readerType: 'VARCHAR', rescue: rescueIf(hasText) };
+    return { readerType: 'VARCHAR', rescue: rescueIf(hasText) };
   }
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
     const rescue = rescueIf(`NOT ${fitsSql(codec, expr)}`);
-    return { column, readerType: 'VARCHAR', value: widen(codec.valueSql(expr)), rescue };
+    return { readerType: 'VARCHAR', value: widen(codec.valueSql(expr)), rescue };
   }
   const keepsNull = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
   if (!wantsText && !keepsNull && canCast(codec, forms)) {
-    return { column, readerType: codec.duckdb, value: widen(expr) };
+    return { readerType: codec.duckdb, value: widen(expr) };
   }
   const value = widen(trustedValueSql(codec, expr, forms));
   const valueOrNull = `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END`;
-  return { column, readerType: 'VARCHAR', value: keepsNull ? valueOrNull : value };
+  return { readerType: 'VARCHAR', value: keepsNull ? valueOrNull : value };
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */

@@ -5,10 +5,10 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
 import type { OwnColumn } from '../../table/column-names.ts';
-import type { ColumnCells } from '../../table/column-type.ts';
+import type { ColumnForms } from '../../table/column-type.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { dateSql } from '../column-sql.ts';
-import { type CellSql, cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql } from './csv-sql.ts';
+import { cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql } from './csv-sql.ts';
 
 /** A query of typed rows. */
 export interface RowsQuery {
@@ -24,7 +24,7 @@ export interface RowsQuery {
 /** A file, and the day that it is of. */
 export interface FileOfDay {
   readonly file: SpoolFile;
-  readonly day: PlannedDay;
+  readonly planned: PlannedDay;
 }
 
 /** A column of files with one header. */
@@ -44,20 +44,21 @@ export function filesQuery({ columns, timezone, table }: PlannedDays, files: rea
     return { key, source, index, filledCells };
   });
   const idKey = columnKey(table.idColumn, 1);
-  const id = fileColumns.find(({ key }) => key === idKey);
-  const everyRowHasId = id?.filledCells === sumRows(spoolFiles);
+  const idColumn = fileColumns.find(({ key }) => key === idKey);
+  const everyRowHasId = idColumn?.filledCells === sumRows(spoolFiles);
   const zone = zoneOf(timezone);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column.source, column.occurrence), column]));
-  const cells = fileColumns.map((fileColumn): CellSql | undefined => {
+  const cells = fileColumns.map((fileColumn) => {
     const { key, index, filledCells } = fileColumn;
     const column = columnsByKey.get(key);
     if (filledCells === 0 || column === undefined) return undefined;
     // Hashes, and the key, are made of texts.
-    const wantsText = !everyRowHasId || fileColumn === id;
-    return cellSql(column, cellsOfFiles(files, column), readerColumn(index), { zone, wantsText });
+    const wantsText = !everyRowHasId || fileColumn === idColumn;
+    const cell = cellSql(column, formsOfFiles(files, column), readerColumn(index), { zone, wantsText });
+    return cell && { column, ...cell };
   });
   const ownSql: Readonly<Record<OwnColumn['name'], string>> = {
-    _key: keySql(fileColumns, id, everyRowHasId),
+    _key: keySql(fileColumns, idColumn, everyRowHasId),
     event_date: byFileSql(files, ({ day }) => dateSql(day)),
     _rescued: rescuedSql(cells.filter((cell) => cell !== undefined)),
     _loaded_at: byFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
@@ -74,12 +75,12 @@ export function filesQuery({ columns, timezone, table }: PlannedDays, files: rea
   };
 }
 
-/** The cells of a column in all these files. */
-function cellsOfFiles(files: readonly FileOfDay[], { position }: StoredColumn): ColumnCells {
-  const cells = files.map(({ day }) => day.cells[position]).filter(({ forms }) => forms !== 0);
+/** The forms of the cells of a column in all these files. */
+function formsOfFiles(files: readonly FileOfDay[], { position }: StoredColumn): ColumnForms {
+  const formsByFile = files.map(({ planned }) => planned.columnForms[position]).filter(({ forms }) => forms !== 0);
   return {
-    forms: cells.reduce((union, { forms }) => union | forms, 0),
-    isNullText: cells.some(({ isNullText }) => isNullText),
+    forms: formsByFile.reduce((union, { forms }) => union | forms, 0),
+    isNullText: formsByFile.some(({ isNullText }) => isNullText),
   };
 }
 
@@ -89,20 +90,20 @@ export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((su
  * SQL of the key of a row: its id, else `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
  * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
  */
-function keySql(columns: readonly FileColumn[], id: FileColumn | undefined, everyRowHasId: boolean): string {
-  if (id !== undefined && everyRowHasId) return readerColumn(id.index);
+function keySql(columns: readonly FileColumn[], idColumn: FileColumn | undefined, everyRowHasId: boolean): string {
+  if (idColumn !== undefined && everyRowHasId) return readerColumn(idColumn.index);
   const ordered = [...columns].sort((a, b) => compareUtf8(a.source, b.source));
   const parts = ordered.map(({ source, index }) => {
     const name = literal(`${Buffer.byteLength(source)}:${source}`);
     return `${name} || strlen(${readerColumn(index)}) || ':' || ${readerColumn(index)}`;
   });
   const hashSql = `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
-  return id === undefined ? hashSql : `coalesce(${readerColumn(id.index)}, ${hashSql})`;
+  return idColumn === undefined ? hashSql : `coalesce(${readerColumn(idColumn.index)}, ${hashSql})`;
 }
 
 /** SQL of what is the same for all rows of a day, in rows of files. */
 function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: PlannedDay['download']['receipt']) => string): string {
-  const values = files.map(({ file, day }) => [literal(file.path), sqlOf(day.download.receipt)]);
+  const values = files.map(({ file, planned }) => [literal(file.path), sqlOf(planned.download.receipt)]);
   if (values.length === 1) return values[0][1];
   return `CASE ${PATH_COLUMN} ${values.map(([path, value]) => `WHEN ${path} THEN ${value}`).join(' ')} END`;
 }

@@ -49,10 +49,9 @@ export async function countForReport(
     const nothing = columns.map((column) => ({ ...column, filled: 0, rescued: 0 }));
     return { rows: 0, lastEventAt: null, events: [], columns: nothing };
   }
-  const tableColumns = typedColumns(columns);
-  const eventName = valueSql(tableColumns, EVENT_NAME, 'string', zone);
-  const logId = valueSql(tableColumns, LOG_ID, 'string', zone);
-  const arrivedAt = valueSql(tableColumns, SERVER_DATETIME, 'datetime', zone);
+  const eventName = valueSql(columns, EVENT_NAME, 'string', zone);
+  const logId = valueSql(columns, LOG_ID, 'string', zone);
+  const arrivedAt = valueSql(columns, SERVER_DATETIME, 'datetime', zone);
   const { rows, last_event_at: lastEventAt } = await engine.row(`
     SELECT count(*) AS rows, CAST(${localTimeSql(`max(${arrivedAt})`, zone)} AS VARCHAR) AS last_event_at
     FROM ${events}`);

@@ -4,7 +4,7 @@ import type { Engine } from '../session/engine.ts';
 // Counts of rows. `from` is SQL after FROM that gives rows of a table, or of a file with its columns.
 
 /** Counts rows by day. `from` may end with a condition. `daySql`: SQL of the day of a row. */
-export async function rowsByDay(engine: Engine, from: string, daySql = 'event_date'): Promise<Map<Day, number>> {
+export async function countRowsByDay(engine: Engine, from: string, daySql = 'event_date'): Promise<Map<Day, number>> {
   const rows = await engine.rows(`
     SELECT CAST(${daySql} AS VARCHAR) AS day, count(*) AS n
     FROM ${from}

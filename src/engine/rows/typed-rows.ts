@@ -13,7 +13,7 @@ import { cellTypeOf } from '../../table/column-type.ts';
 import { typedColumns } from '../../table/tables.ts';
 import { castToColumnSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { MisreadFile } from '../session/engine-errors.ts';
+import { MisreadFileError } from '../session/engine-errors.ts';
 import { type FileOfDay, filesQuery, type RowsQuery, sumRows } from './files-query.ts';
 
 /** Rows that the files of these days have. */
@@ -34,7 +34,9 @@ export async function withTypedRows(
     const [expected, stored] = [downloadedRows(rowsDays), await store(rows)];
     if (stored === expected) return;
     const dayNames = rowsDays.map(({ download }) => download.receipt.day).join(', ');
-    throw new MisreadFile(`${expected} rows of ${dayNames} came to ${stored}: nothing was kept. Please report it.`);
+    throw new MisreadFileError(
+      `${expected} rows of ${dayNames} came to ${stored}: nothing was kept. Please report it.`,
+    );
   };
   const daysWithRows = batch.days.filter((day) => downloadedRows([day]) > 0);
   const daysWithIds = daysWithRows.filter(({ download }) => !mayHaveDuplicateIds(download));
@@ -47,12 +49,12 @@ export async function withTypedRows(
   }
 }
 
-const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, day }));
+const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, planned: day }));
 
 /** What files that one query reads have in common: the header, and as what the texts that are stored are read. */
-function readingOf({ columns, timezone }: PlannedDays, { file, day }: FileOfDay): string {
+function readingOf({ columns, timezone }: PlannedDays, { file, planned }: FileOfDay): string {
   const readings = columns.flatMap(({ type, position }): (ColumnType | boolean)[] => {
-    const { forms, isNullText } = day.cells[position];
+    const { forms, isNullText } = planned.columnForms[position];
     // Such cells go to `_rescued`; a file without any goes with every other.
     if (type === null) return [isNullText || forms === 0];
     return type === 'string' ? [cellTypeOf(type, forms, zoneOf(timezone))] : [];

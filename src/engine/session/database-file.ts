@@ -83,7 +83,7 @@ const BLOCK_SIZE = 262_144;
 const WIDE_BLOCK_SIZE = 16_384;
 const WIDE_COLUMNS = 500;
 
-/** Options of ATTACH that make a file whose largest table has this number of columns. */
+/** Options of ATTACH that make a file for tables of this number of columns. */
 export const newFileOptions = (columns: number): string =>
   `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${columns > WIDE_COLUMNS ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
 /** Age (ms) from which a half-made file counts as abandoned; making a file takes moments. */

@@ -8,6 +8,8 @@ import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
 const DISK_FAILED = /Input\/output error|Stale file handle|fsync failed!/;
 /** DuckDB's messages about a file that another process has open: on Linux and macOS, and on Windows. */
 const LOCKED = /Could not set lock on file|File is already open in|being used by another process/;
+const DISK_FULL =
+  /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i;
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
 /** DuckDB's messages about Parquet files whose bytes were changed. */
 const DAMAGED_PARQUET = [
@@ -29,7 +31,7 @@ const FAULTS: readonly { readonly match: RegExp; readonly toError: (file: string
         transientError(`${file} is in use: ${holderOf(firstLine)}. Close it there, or wait, and run again.`),
     },
     {
-      match: /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
+      match: DISK_FULL,
       toError: (file) => transientError(`The disk of ${file} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
     },
     {
@@ -113,7 +115,7 @@ export function isDamagedBlock(thrown: unknown): boolean {
 }
 
 /** Thrown if a scanned file gives other rows than the scan saw. */
-export class MisreadFile extends UserError {
+export class MisreadFileError extends UserError {
   constructor(message: string) {
     super('system', message);
   }
@@ -121,12 +123,12 @@ export class MisreadFile extends UserError {
 
 /** True if DuckDB's reader of CSV refused a scanned file, or found other rows in it. */
 export function isMisread(thrown: unknown): boolean {
-  return thrown instanceof MisreadFile || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
+  return thrown instanceof MisreadFileError || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
 }
 
 export function isOutOfMemory(thrown: unknown): boolean {
   const text = messageOf(thrown);
-  return OUT_OF_MEMORY.test(text) && !/max_temp_directory_size/.test(text);
+  return OUT_OF_MEMORY.test(text) && !DISK_FULL.test(text);
 }
 
 /** The class of an error, such as `Conversion Error`, and the line of the CSV. The rest of its text may hold cells. */

@@ -29,7 +29,7 @@ export interface EngineOptions {
   readonly signal?: AbortSignal | undefined;
   /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
-  /** Number of columns of the largest table of a file that is made. Very many have smaller blocks. */
+  /** Number of columns of the first table of a file that is made. Very many have smaller blocks. */
   readonly columnCount?: number;
 }
 
@@ -40,11 +40,12 @@ export interface EngineOptions {
 export class Engine {
   readonly file: string;
   readonly clock: Clock;
+  /** True once memory did not suffice. */
+  isLowOnMemory = false;
   readonly #end: () => void;
   readonly #connection: DuckDBConnection;
   readonly #interrupt = () => this.#connection.interrupt();
   #signal: AbortSignal | undefined;
-  #isLowOnMemory = false;
 
   /** `end` closes the connection, and ends the claim of this process to the file. */
   constructor({ file, clock, signal }: EngineOptions, connection: DuckDBConnection, end: () => void) {
@@ -111,10 +112,6 @@ export class Engine {
     return Number((await this.row(`SELECT count(*) AS n FROM ${from}`)).n);
   }
 
-  get isLowOnMemory(): boolean {
-    return this.#isLowOnMemory;
-  }
-
   /**
    * Runs work in one transaction. Throws what the work throws. After two kinds of failure the transaction is rolled
    * back and run again. If memory does not suffice, one thread works from then on: each holds a block of every column.
@@ -135,8 +132,8 @@ export class Engine {
         // A commit that failed has rolled back already.
         await this.#connection.run('ROLLBACK').catch(() => {});
         this.throwIfAborted();
-        if (isOutOfMemory(error) && !this.#isLowOnMemory) {
-          this.#isLowOnMemory = true;
+        if (isOutOfMemory(error) && !this.isLowOnMemory) {
+          this.isLowOnMemory = true;
           await this.run('SET threads = 1');
         } else if (isMisread(error) && readsInParallel) {
           readsInParallel = false;

@@ -49,9 +49,10 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
  * Opens or makes a file; waits for its lock for a bounded time. Throws UserError. Until the engine is closed, only the
  * owner may read files that this process makes. A write-ahead log and spilled blocks hold rows too.
  */
-export async function openEngine(options: EngineOptions): Promise<Engine> {
+export async function openEngine({ file: path, ...more }: EngineOptions): Promise<Engine> {
   // The log beside the file, and the file that replaces it, must not belong to a link.
-  const file = realOrGivenPath(options.file);
+  const file = realOrGivenPath(path);
+  const options = { ...more, file };
   const restoreUmask = holdPrivateUmask();
   let instance: DuckDBInstance | undefined;
   let connection: DuckDBConnection | undefined;
@@ -63,10 +64,10 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     restoreUmask();
   };
   try {
-    instance = await createInstance({ ...options, file });
+    instance = await createInstance(options);
     connection = await instance.connect();
     if (mayWrite(options) && !existsSync(file)) await makeFile(connection, file, options.columnCount ?? 0);
-    release = await attach(connection, { ...options, file });
+    release = await attach(connection, options);
     await connection.run(`USE ${DATABASE}`);
     // Views and macros that others left in a file that is read must not reach other files.
     if (options.access === 'read') await connection.run('SET enable_external_access = false');
@@ -77,7 +78,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       await sweepNewFiles(file, options.clock.now());
       sweepSpilled(file);
     }
-    return new Engine({ ...options, file }, connection, end);
+    return new Engine(options, connection, end);
   } catch (error) {
     end();
     options.signal?.throwIfAborted();

@@ -61,7 +61,7 @@ async function writeArrow(
     try {
       const { columns, days: plannedDays } = await planStream(days, folder.path, options);
       const batches = batchesOfDays(plannedDays, { engine, folder: folder.path, columns, rules: options });
-      await sendDays(prefetch(batches), typedColumns(columns), stream, { ...options, onSent });
+      await sendDays(prefetch(batches), typedColumns(columns), stream, options, onSent);
     } finally {
       await engine.close();
     }
@@ -139,12 +139,13 @@ async function sendDays(
   days: AsyncIterable<DayBatches>,
   columns: readonly TypedColumn[],
   out: Writable,
-  { timezone, logger, signal, onSent }: OpenOptions & { readonly onSent: OnSent },
+  { timezone, logger, signal }: Pick<OpenOptions, 'timezone' | 'logger' | 'signal'>,
+  onSent: OnSent,
 ): Promise<void> {
   const stream = new IpcStream(out, streamSchema(columns, zoneOf(timezone), VERSION), signal);
   let daysTaken = 0;
   try {
-    for await (const { day: download, rescuedCells, batches } of days) {
+    for await (const { download, rescuedCells, batches } of days) {
       let rows = 0;
       for await (const batch of batches) {
         await stream.write(batch.messages);
@@ -152,15 +153,8 @@ async function sendDays(
       }
       const sentDays = [download.receipt.day];
       const columnsAdded = daysTaken === 0 ? columns.map(({ name }) => name) : [];
-      onSent(download, {
-        ...NOTHING_STORED,
-        daysWritten: sentDays,
-        daysChanged: sentDays,
-        rowsWritten: rows,
-        rowsNew: rows,
-        rescuedCells,
-        columnsAdded,
-      });
+      const counts = { rowsWritten: rows, rowsNew: rows, rescuedCells, columnsAdded };
+      onSent(download, { ...NOTHING_STORED, daysWritten: sentDays, daysChanged: sentDays, ...counts });
       daysTaken++;
     }
     await stream.end();

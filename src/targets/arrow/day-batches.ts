@@ -17,7 +17,7 @@ import { messagesOf } from './ipc-stream.ts';
 
 /** A day, and what a stream gets of it. */
 export interface DayBatches {
-  readonly day: CheckedDay;
+  readonly download: CheckedDay;
   /** Cells in `_rescued`, by their key there. */
   readonly rescuedCells: ReadonlyMap<string, number>;
   /** The rows as messages, from a temporary file that is removed behind the last batch. */
@@ -34,14 +34,14 @@ const COLUMN_BYTES = 8;
 const GROUP_BATCHES = 4;
 /** Different values at which a column gives up a dictionary, which takes time: ids never repeat. */
 const DICTIONARY_VALUES = 4_096;
-/** Temporary table: what tells the rows of a day that the next one may have again. */
-const SENT = '_dfinery_sent';
+/** Temporary table: the ids of the rows of a day that the next one may have again. */
+const PREVIOUS_ROW_IDS = '_dfinery_previous_row_ids';
 
 /** Loads the decoder of Parquet: 5 MB of WebAssembly, which take 35 ms and are needed only here. */
 const loadDecoder = () => import('parquet-wasm');
 
-/** By what the days of a stream are written. */
-interface StreamRules {
+/** What all days of a stream have in common. */
+interface StreamContext {
   readonly engine: Engine;
   /** A private folder, in which the files are made. */
   readonly folder: string;
@@ -53,36 +53,37 @@ interface StreamRules {
 /** Gives the rows of days, in their order, with the columns of a stream. Removes the files of each. Throws UserError. */
 export async function* batchesOfDays(
   days: AsyncIterable<CheckedDay> | Iterable<CheckedDay>,
-  stream: StreamRules,
+  context: StreamContext,
 ): AsyncGenerator<DayBatches> {
-  const { engine } = stream;
-  // The day whose rows are in `SENT`.
+  const { engine } = context;
+  // The day whose rows are in `PREVIOUS_ROW_IDS`.
   let sharedDay: Day | undefined;
-  for await (const day of days) {
-    let written: DayBatches = { day, rescuedCells: new Map(), batches: [] };
-    if (day.files.some(({ rows }) => rows > 0)) {
-      const isAfterShared = sharedDay === addDays(day.receipt.day, -1);
+  for await (const download of days) {
+    const { day } = download.receipt;
+    let dayBatches: DayBatches = { download, rescuedCells: new Map(), batches: [] };
+    if (download.files.some(({ rows }) => rows > 0)) {
+      const isAfterShared = sharedDay === addDays(day, -1);
       try {
-        written = await engine.transaction(() => writeDay(day, stream, isAfterShared));
+        dayBatches = await engine.transaction(() => writeDay(download, context, isAfterShared));
       } catch (error) {
         engine.throwIfAborted();
         throw engineError(error, PLACE);
       }
-      if (day.mayShareRows) sharedDay = day.receipt.day;
+      if (download.mayShareRows) sharedDay = day;
     }
-    for (const { path } of day.files) await rm(path, { force: true });
-    yield written;
+    for (const { path } of download.files) await rm(path, { force: true });
+    yield dayBatches;
   }
 }
 
 /** Writes a day with rows. `isAfterShared`: the day before may have some of them, which are left out. */
 async function writeDay(
-  day: CheckedDay,
-  { engine, folder, columns, rules }: StreamRules,
+  download: CheckedDay,
+  { engine, folder, columns, rules }: StreamContext,
   isAfterShared: boolean,
 ): Promise<DayBatches> {
-  const { receipt, mayShareRows } = day;
-  const batch = planDays(columns, [day], rules);
+  const { receipt, mayShareRows } = download;
+  const batch = planDays(columns, [download], rules);
   const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
   const batchRows = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
   const write = (query: string, path: string) =>
@@ -96,19 +97,22 @@ async function writeDay(
   const allPath = join(folder, `${receipt.day}.parquet`);
   await withTypedRows(engine, batch, async (rows) => {
     // What will read the file is loaded while it is written.
-    const [written] = await Promise.all([write(selectRowsSql(rows, batch, OWN_COLUMNS), allPath), loadDecoder()]);
-    return written;
+    const [rowsWritten] = await Promise.all([write(selectRowsSql(rows, batch, OWN_COLUMNS), allPath), loadDecoder()]);
+    return rowsWritten;
   });
   const rowId = sharedRowIdSql(batch.columns);
   const path = isAfterShared ? join(folder, `${receipt.day}-unsent.parquet`) : allPath;
   if (isAfterShared) {
-    await write(`SELECT * FROM ${fileSql(allPath)} WHERE ${rowId} NOT IN (FROM ${SENT})`, path);
+    await write(`SELECT * FROM ${fileSql(allPath)} WHERE ${rowId} NOT IN (FROM ${PREVIOUS_ROW_IDS})`, path);
     await rm(allPath);
   }
   if (mayShareRows) {
-    await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT} AS SELECT ${rowId} AS row_id FROM ${fileSql(path)}`);
+    await engine.run(
+      `CREATE OR REPLACE TEMP TABLE ${PREVIOUS_ROW_IDS} AS SELECT ${rowId} AS row_id FROM ${fileSql(path)}`,
+    );
   }
-  return { day, rescuedCells: await countRescuedByKey(engine, fileSql(path)), batches: recordBatches(path, batchRows) };
+  const rescuedCells = await countRescuedByKey(engine, fileSql(path));
+  return { download, rescuedCells, batches: recordBatches(path, batchRows) };
 }
 
 const fileSql = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;

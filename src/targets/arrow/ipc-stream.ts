@@ -89,7 +89,7 @@ const LENGTH_AT = 4;
 const METADATA_AT = 8;
 
 /** The messages of a stream without its schema and its end. */
-export function messagesOf(stream: Uint8Array): Uint8Array {
-  const schemaBytes = new DataView(stream.buffer, stream.byteOffset).getInt32(LENGTH_AT, true);
-  return stream.subarray(METADATA_AT + schemaBytes, -END_BYTES);
+export function messagesOf(ipcBytes: Uint8Array): Uint8Array {
+  const schemaBytes = new DataView(ipcBytes.buffer, ipcBytes.byteOffset).getInt32(LENGTH_AT, true);
+  return ipcBytes.subarray(METADATA_AT + schemaBytes, -END_BYTES);
 }

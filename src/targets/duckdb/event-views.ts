@@ -2,7 +2,8 @@ import { anyOfSql, identifier, literal, varcharSql } from '../../base/sql.ts';
 import { DETAIL_LOG_ID, ITEM_PREFIX, LOG_ID } from '../../cells/csv/header.ts';
 import { columnOfSourceSql } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { isItemGroup, type StoredColumn, typedColumns } from '../../table/tables.ts';
+import { ITEM_POSITION } from '../../table/column-names.ts';
+import { EVENTS, isItemGroup, type StoredColumn, typedColumns } from '../../table/tables.ts';
 
 export const EVENT_VIEWS = {
   event_logs: {
@@ -13,7 +14,7 @@ export const EVENT_VIEWS = {
 };
 
 /** Makes `event_logs` and `event_items` anew over these columns. */
-export async function createViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
+export async function createEventViews(engine: Engine, columns: readonly StoredColumn[]): Promise<void> {
   const tableColumns = typedColumns(columns);
   for (const [view, { queryOf, comment }] of Object.entries(EVENT_VIEWS)) {
     await engine.run(`CREATE OR REPLACE VIEW ${view} AS ${queryOf(tableColumns)}`);
@@ -28,10 +29,10 @@ function eventLogs(columns: readonly StoredColumn[]): string {
   // A row without a log id is an event of its own.
   return `
     SELECT ${['event_date', ...names, '_rescued', '_loaded_at'].join(', ')}
-    FROM events
+    FROM ${EVENTS.name}
     WHERE (event_date, _key) IN (
       SELECT (event_date, arg_min(_key, (coalesce(${itemPositionSql(columns)}, -1), _key)))
-      FROM events
+      FROM ${EVENTS.name}
       GROUP BY event_date, ${log}, CASE WHEN ${log} IS NULL THEN _key END
     )`;
 }
@@ -45,11 +46,11 @@ function eventItems(columns: readonly StoredColumn[]): string {
     'event_date',
     ...common.map((column) => identifier(column.name)),
     ...items.map((column) => `${identifier(column.name)} AS ${identifier(column.itemName ?? column.name)}`),
-    `${itemPositionSql(columns)} AS item_position`,
+    `${itemPositionSql(columns)} AS ${ITEM_POSITION}`,
   ];
   return `
     SELECT ${select.join(', ')}
-    FROM events
+    FROM ${EVENTS.name}
     WHERE ${anyOfSql([...items.map(hasValueSql), RESCUED_ITEM])}`;
 }
 

@@ -93,10 +93,9 @@ async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
 
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */
 async function copyDatabase(engine: Engine, state: PlaceState, path: string): Promise<void> {
-  const columns = await engine.count(
-    "duckdb_columns() WHERE database_name = current_database() AND table_name = 'events'",
-  );
-  await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFileOptions(columns)})`);
+  const { columns } = await engine.row(`
+    SELECT max(column_count) AS columns FROM duckdb_tables() WHERE database_name = current_database()`);
+  await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFileOptions(Number(columns))})`);
   try {
     copyOwner(engine.file, path);
     await engine.keepOrder();

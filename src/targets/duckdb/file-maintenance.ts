@@ -15,7 +15,7 @@ import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { Maintenance, PruneResult, TargetReport } from '../contract.ts';
 import { checkExists, readLoadedState, readState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
-import { rowsToReplaceSql, sqlColumns } from './row-tables.ts';
+import { rowsOfDaysSql, sqlColumns } from './row-tables.ts';
 
 export const MAINTENANCE: Maintenance = {
   async readState(file, options) {
@@ -57,7 +57,7 @@ async function pruneDays(engine: Engine, state: PlaceState, before: Day): Promis
   if (days.length === 0) return pruned;
   const receipts = withPruned(events.receipts, days, nextChangedAt(events.receipts, engine.clock.now()));
   await engine.transaction(async () => {
-    await engine.run(`DELETE FROM ${rowsToReplaceSql(EVENTS, days)}`);
+    await engine.run(`DELETE FROM ${rowsOfDaysSql(EVENTS, days)}`);
     await writeState(engine, { ...state, events: { ...events, receipts } });
   });
   await engine.joinRowGroups();
@@ -122,10 +122,8 @@ async function columnDifferences(
     const expectedType = expected.get(name) ?? 'absent';
     const actualType = actual.get(name) ?? 'absent';
     if (expectedType === actualType) continue;
-    differences.set(
-      name,
-      difference('columns', `column ${name} of ${table.name} should be ${expectedType} and is ${actualType}`),
-    );
+    const message = `column ${name} of ${table.name} should be ${expectedType} and is ${actualType}`;
+    differences.set(name, difference('columns', message));
   }
   return differences;
 }

@@ -3,7 +3,7 @@ import { UserError } from '../../base/errors.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
 import { findPeople, jsonOfRows, type RowConditions, type SearchedPlace } from '../../engine/people/find-people.ts';
 import type { PeopleQuery } from '../../engine/people/people.ts';
-import { rowsByDay } from '../../engine/rows/row-counts.ts';
+import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
@@ -11,11 +11,11 @@ import { checkNotMounted } from '../../fs/writability.ts';
 import { type PlaceState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
-import type { People, PlaceOptions, PurgeOptions, PurgeResult } from '../contract.ts';
+import type { PeopleOperations, PlaceOptions, PurgeOptions, PurgeResult } from '../contract.ts';
 import { compactDuckDb, withCopy } from './file-copy.ts';
 import { checkExists, foreignTables, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 
-export const PEOPLE: People = {
+export const PEOPLE: PeopleOperations = {
   find: (file, query, options) =>
     withLoadedFile(
       { ...options, file, access: 'read' },
@@ -82,11 +82,11 @@ async function removeRows(engine: Engine, state: PlaceState, conditions: RowCond
   for (const table of TABLES) {
     const before = state[table.name];
     if (before === undefined) continue;
-    const leaving = `${table.name} WHERE ${conditions[table.name]}`;
-    const rowsLost = await rowsByDay(engine, leaving, dayOfRowSql(table, before.receipts.keys()));
+    const rowsToRemoveSql = `${table.name} WHERE ${conditions[table.name]}`;
+    const rowsLost = await countRowsByDay(engine, rowsToRemoveSql, dayOfRowSql(table, before.receipts.keys()));
     const changedAt = nextChangedAt(before.receipts, engine.clock.now());
     after = { ...after, [table.name]: withoutRows(before, rowsLost, changedAt) };
-    removed += await engine.run(`DELETE FROM ${leaving}`);
+    removed += await engine.run(`DELETE FROM ${rowsToRemoveSql}`);
   }
   await writeState(engine, after);
   return removed;

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { tryParseJson } from '../../base/json.ts';
-import { rowsByDay } from '../../engine/rows/row-counts.ts';
+import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
@@ -10,7 +10,7 @@ import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../
 import { nextChangedAt, receiptsOf, removedDays, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
-import { createViews, EVENT_VIEWS } from './event-views.ts';
+import { createEventViews, EVENT_VIEWS } from './event-views.ts';
 import {
   CHANGES_TABLE,
   COLUMNS_TABLE,
@@ -78,7 +78,7 @@ export async function readState(engine: Engine): Promise<ReadState | undefined> 
       ...(source && { source }),
     })),
   );
-  const daysWithoutRows = removedDays(receipts, await rowsByDay(engine, EVENTS.name));
+  const daysWithoutRows = removedDays(receipts, await countRowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
   const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
   const placeState: PlaceState = {
@@ -149,7 +149,7 @@ export async function makeTables(engine: Engine, state: PlaceState): Promise<voi
     const tableState = state[table.name];
     if (tableState !== undefined) await makeTable(engine, table, tableState);
   }
-  await createViews(engine, state.events.columns);
+  await createEventViews(engine, state.events.columns);
   await engine.run(
     `CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
   );

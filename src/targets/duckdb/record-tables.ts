@@ -121,16 +121,20 @@ async function readRows(engine: Engine, { name, orderBy, columns }: RecordTable<
   return rows.map((row) => Object.fromEntries(Object.entries(row).map(([member, value]) => [member, toNumber(value)])));
 }
 
-export async function addRecords(engine: Engine, table: RecordTable<never>, records: readonly object[]): Promise<void> {
+export async function addRecords<T extends object>(
+  engine: Engine,
+  table: RecordTable<T>,
+  records: readonly T[],
+): Promise<void> {
   const rows = records.map((record) => valuesOf(table, record));
   if (rows.length > 0) await engine.append(table.name, rows);
 }
 
 /** Makes these the records of a table. Those that it has already stay as they are. */
-export async function replaceRecords(
+export async function replaceRecords<T extends object>(
   engine: Engine,
-  table: RecordTable<never>,
-  records: readonly object[],
+  table: RecordTable<T>,
+  records: readonly T[],
 ): Promise<void> {
   const textOf = (record: object) => JSON.stringify(valuesOf(table, record));
   const storedRowIds = new Map((await readRows(engine, table)).map((row) => [textOf(row), row.rowid]));

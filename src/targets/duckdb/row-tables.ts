@@ -3,13 +3,11 @@ import { anyOfSql, identifier, literal } from '../../base/sql.ts';
 import { codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { dateSql } from '../../engine/column-sql.ts';
-import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import type { PlannedDays } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
-import { createViews } from './event-views.ts';
+import { createEventViews } from './event-views.ts';
 
 // The tables with the rows of an export, `events` and `user_profiles`: their columns and comments.
 
@@ -29,7 +27,7 @@ const COMMENTED_COLUMNS = 500;
 /** The columns that a table has in a file, with their types. */
 export const sqlColumns = (
   { ownColumns }: Table,
-  { columns, timezone }: Pick<TableState, 'columns' | 'timezone'>,
+  { columns, timezone }: TableState,
 ): [name: string, type: string][] => [
   ...ownColumns.map(({ name, type }): [string, string] => [name, name === '_rescued' ? 'JSON' : type]),
   ...typedColumns(columns).map((column): [string, string] => [column.name, typeSql(column, timezone)]),
@@ -38,11 +36,7 @@ export const sqlColumns = (
 const typeSql = ({ type }: TypedColumn, timezone: string | null): string => codecOf(type, zoneOf(timezone)).duckdb;
 
 /** Makes a table for these columns. */
-export async function makeTable(
-  engine: Engine,
-  table: Table,
-  state: Pick<TableState, 'columns' | 'timezone'>,
-): Promise<void> {
+export async function makeTable(engine: Engine, table: Table, state: TableState): Promise<void> {
   const { name, ownColumns } = table;
   const columnsSql = sqlColumns(table, state).map(([column, type]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
@@ -69,7 +63,7 @@ export async function alterTable(
     await engine.run(`ALTER TABLE ${table} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
   await commentColumns(engine, table, plan, isAltered);
-  if (table === EVENTS.name) await createViews(engine, plan);
+  if (table === EVENTS.name) await createEventViews(engine, plan);
 }
 
 /** True for a column that a batch adds or re-types. */
@@ -94,10 +88,6 @@ async function commentColumn(engine: Engine, table: Table['name'], column: strin
   await engine.run(`COMMENT ON COLUMN ${table}.${identifier(column)} IS ${literal(text.replaceAll('\0', ''))}`);
 }
 
-/** Adds the rows of a batch to its table. */
-export const insertRows = (engine: Engine, planned: PlannedDays): Promise<void> =>
-  withTypedRows(engine, planned, ({ sql }) => engine.run(`INSERT INTO ${planned.table.name} BY NAME ${sql}`));
-
 /** A table with a condition: the rows that a commit of these days replaces. */
-export const rowsToReplaceSql = ({ name, isSnapshot }: Table, days: readonly Day[]): string =>
+export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[]): string =>
   `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;

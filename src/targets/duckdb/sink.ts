@@ -11,7 +11,8 @@ import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
 import { dateSql, dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
-import { countRescuedByKey, rowsByDay } from '../../engine/rows/row-counts.ts';
+import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
+import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/engine-errors.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
@@ -21,7 +22,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logRescued, logWidened } from '../../table/column-changes.ts';
-import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
+import { isWidened, type PlannedColumn, scannedColumns } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED, type StoredRows } from '../../table/commit.ts';
 import { newState, newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
@@ -32,7 +33,7 @@ import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import { makeTables, type ReadState, readState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
-import { alterTable, insertRows, isAltered, makeTable, rowsToReplaceSql } from './row-tables.ts';
+import { alterTable, isAltered, makeTable, rowsOfDaysSql } from './row-tables.ts';
 
 export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
@@ -63,7 +64,7 @@ async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<Re
   const stored = await readState(engine);
   if (options.userProfiles) await refuseForeignProfiles(engine, stored?.state);
   if (stored === undefined || stored.state.events.timezone === timezone) return stored;
-  throw otherTimezoneError(engine.file, { configured: timezone, stored: stored.state.events.timezone });
+  throw otherTimezoneError(engine.file, timezone, stored.state.events.timezone);
 }
 
 /** A DuckDB file that is loaded. It is open, and so locked, only while a batch is committed. */
@@ -85,10 +86,8 @@ class DuckDbSink implements Sink {
   }
 
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
-    const { timezone = null, logger } = this.#options;
-    const columnCount = new Set(
-      batch.flatMap(({ files }) => files.flatMap(({ columns }) => columns.map(({ key }) => key))),
-    ).size;
+    const { timezone = null, logger, pinned } = this.#options;
+    const columnCount = Math.max(pinned?.size ?? 0, scannedColumns(batch.flatMap(({ files }) => files)).size);
     return withFile({ ...this.#options, file: this.#file, columnCount }, async (engine) => {
       const stored = await readStateToLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stored?.state);
@@ -99,7 +98,7 @@ class DuckDbSink implements Sink {
         commitInfo,
         rules: this.#options,
         logger,
-        countRows: (days) => rowsByDay(engine, rowsToReplaceSql(table, days)),
+        countRows: (days) => countRowsByDay(engine, rowsOfDaysSql(table, days)),
       });
       if (planned === undefined) return NOTHING_STORED;
       const { state, commit } = await this.#store(engine, stored, planned);
@@ -112,15 +111,15 @@ class DuckDbSink implements Sink {
 
   /** Stores a batch in one transaction. A batch after which all is as before leaves no trace. */
   async #store(engine: Engine, stored: ReadState | undefined, planned: PlannedBatch) {
-    const { table, before } = planned;
-    const changedAt = nextChangedAt(before.receipts, engine.clock.now());
+    const { table, tableBefore } = planned;
+    const changedAt = nextChangedAt(tableBefore.receipts, engine.clock.now());
     try {
       return await engine.transaction(async () => {
         const rows = await storeRows(engine, stored?.state, planned);
         const { state: tableState, commit } = finishBatch(planned, rows, changedAt);
-        const state = { ...(stored?.state ?? newState(before.timezone)), [table.name]: tableState };
-        const isStored = stored?.removedDays.length === 0 && isDeepStrictEqual(state, stored.state);
-        if (!isStored) await writeState(engine, state);
+        const state = { ...(stored?.state ?? newState(tableBefore.timezone)), [table.name]: tableState };
+        const isUnchanged = stored?.removedDays.length === 0 && isDeepStrictEqual(state, stored.state);
+        if (!isUnchanged) await writeState(engine, state);
         return { state, commit };
       });
     } catch (cause) {
@@ -148,39 +147,47 @@ class DuckDbSink implements Sink {
 
 /** Stores the rows of a batch, inside the transaction of its commit. `state`: undefined for a file that is new. */
 async function storeRows(engine: Engine, state: PlaceState | undefined, planned: PlannedBatch): Promise<StoredRows> {
-  const { table, before, columns } = planned;
-  const isMade = state?.[table.name] !== undefined;
-  const widenedDays = isMade ? await daysToWiden(engine, planned) : new Set<Day>();
-  if (!isMade || columns.some(isAltered)) {
-    const tableState = { ...before, columns };
-    const stateNow = { ...(state ?? newState(before.timezone)), [table.name]: tableState };
-    if (state === undefined) await makeTables(engine, stateNow);
-    else if (isMade) await alterTable(engine, table, tableState);
-    else await makeTable(engine, table, tableState);
-    await refreshModels(engine, stateNow);
-  }
+  const { table, columns } = planned;
+  const widenedDays = state?.[table.name] && (await daysToWiden(engine, planned));
+  await prepareTable(engine, state, planned);
   const days = planned.days.map(({ download }) => download.receipt.day);
-  let removedRows = await engine.run(`DELETE FROM ${rowsToReplaceSql(table, days)}`);
-  await insertRows(engine, planned);
+  let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
+  await withTypedRows(engine, planned, ({ sql }) => engine.run(`INSERT INTO ${table.name} BY NAME ${sql}`));
   const sharingDays = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
-  const rowsAfter = await rowsByDay(engine, rowsToReplaceSql(table, touchedDays), dayOfRowSql(table, days));
+  const rowsAfter = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), dayOfRowSql(table, days));
   // Later rows take the space of the removed ones.
   if (removedRows > 0) await engine.joinRowGroups();
   return {
-    widenedDays,
+    widenedDays: widenedDays ?? new Set(),
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
-    rescuedCells: await countRescuedByKey(engine, `(FROM ${rowsToReplaceSql(table, days)})`),
+    rescuedCells: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(table, days)})`),
   };
 }
 
+/** Makes the table of a batch, or alters its columns; with it the tables beside it, of a file that is new. */
+async function prepareTable(
+  engine: Engine,
+  state: PlaceState | undefined,
+  { table, tableBefore, columns }: PlannedBatch,
+): Promise<void> {
+  const isMade = state?.[table.name] !== undefined;
+  if (isMade && !columns.some(isAltered)) return;
+  const tableState = { ...tableBefore, columns };
+  const stateNow = { ...(state ?? newState(tableBefore.timezone)), [table.name]: tableState };
+  if (state === undefined) await makeTables(engine, stateNow);
+  else if (isMade) await alterTable(engine, table, tableState);
+  else await makeTable(engine, table, tableState);
+  await refreshModels(engine, stateNow);
+}
+
 /** The days with a value in a column that widens. Called before it does. */
-async function daysToWiden(engine: Engine, { table, before, columns }: PlannedBatch): Promise<ReadonlySet<Day>> {
+async function daysToWiden(engine: Engine, { table, tableBefore, columns }: PlannedBatch): Promise<ReadonlySet<Day>> {
   const hasValue = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
   if (hasValue.length === 0) return new Set();
-  const daySql = dayOfRowSql(table, before.receipts.keys());
-  return new Set((await rowsByDay(engine, `${table.name} WHERE ${anyOfSql(hasValue)}`, daySql)).keys());
+  const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
+  return new Set((await countRowsByDay(engine, `${table.name} WHERE ${anyOfSql(hasValue)}`, daySql)).keys());
 }
 
 /**

@@ -2,7 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
 import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
-import { countRescuedByKey, rowsByDay } from '../../engine/rows/row-counts.ts';
+import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
 import { downloadedRows, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
@@ -91,8 +91,8 @@ export class BatchFiles {
     const stored = readParquetSql([await this.#place.localFiles.fetchColumns(previous, this.#idColumns)]);
     const rowsLost = await this.#place.engine.count(`${stored} WHERE ${leavingSql}`);
     if (rowsLost === 0) return undefined;
-    const { before, columns } = this.#planned;
-    const events = withoutRows({ ...before, columns }, new Map([[previous.day, rowsLost]]), this.#changedAt);
+    const { tableBefore, columns } = this.#planned;
+    const events = withoutRows({ ...tableBefore, columns }, new Map([[previous.day, rowsLost]]), this.#changedAt);
     const file = await this.#place.localFiles.rewrite(previous, { events }, leavingSql);
     return { table: EVENTS.name, day: previous.day, file };
   }
@@ -125,11 +125,11 @@ export class BatchFiles {
   async #findWidenedDays(): Promise<ReadonlySet<Day>> {
     const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
     const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
-    const { table, before } = this.#planned;
+    const { table, tableBefore } = this.#planned;
     const rows = withColumn.length === 0 ? undefined : await this.#place.relationOf(table.name, withColumn);
     if (rows === undefined) return new Set();
     const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
-    const daySql = dayOfRowSql(table, before.receipts.keys());
-    return new Set((await rowsByDay(this.#place.engine, `${rows} WHERE ${hasValueSql}`, daySql)).keys());
+    const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
+    return new Set((await countRowsByDay(this.#place.engine, `${rows} WHERE ${hasValueSql}`, daySql)).keys());
   }
 }

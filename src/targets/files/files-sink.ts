@@ -24,8 +24,7 @@ export function openFilesSink(format: FilesFormat, options: SinkOptions): Promis
       return new FilesSink(place, { ...options, columnName: format.columnName });
     }
     await place.close();
-    const timezones = { configured: options.timezone ?? null, stored: stored.timezone };
-    throw otherTimezoneError(options.address, timezones);
+    throw otherTimezoneError(options.address, options.timezone ?? null, stored.timezone);
   });
 }
 

@@ -6,19 +6,19 @@ import { linesOf } from '../../base/lines.ts';
 import { dayOfRowSql } from '../../engine/column-sql.ts';
 import { findPeople, jsonOfRows } from '../../engine/people/find-people.ts';
 import type { PeopleQuery } from '../../engine/people/people.ts';
-import { rowsByDay } from '../../engine/rows/row-counts.ts';
+import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
-import type { People, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
+import type { PeopleOperations, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
 import type { FilesFormat, FilesOptions } from './format.ts';
 import { bytesIn, type FileChange, type PlaceChange } from './place-version.ts';
 
-export const peopleIn = (format: FilesFormat): People => ({
+export const peopleIn = (format: FilesFormat): PeopleOperations => ({
   find: (address, query, options) =>
     readPlace(format, { ...options, address }, async (place) => {
       const { people } = await lookUp(place, query);
@@ -130,7 +130,7 @@ async function findRemoval(place: FilesPlace, query: PeopleQuery) {
     const { receipts } = searched.state[table.name] ?? {};
     if (relation === undefined || receipts === undefined) continue;
     const leaving = `${relation} WHERE ${conditions[table.name]}`;
-    rowsLost[table.name] = await rowsByDay(place.engine, leaving, dayOfRowSql(table, receipts.keys()));
+    rowsLost[table.name] = await countRowsByDay(place.engine, leaving, dayOfRowSql(table, receipts.keys()));
   }
   const filesWithPeople = place.version.files.filter(({ table, day }) => rowsLost[table].has(day));
   await place.localFiles.storage.checkErasable(filesWithPeople.map(({ path }) => path));

@@ -61,8 +61,11 @@ export class Place extends Days {
   async loadProfiles(snapshot: CheckedDay, more: Partial<OpenOptions> = {}): Promise<number | undefined> {
     const sink = await this.target.open(this.place, this.options({ userProfiles: true, ...more }));
     try {
-      const commitInfo = { ...this.facts(snapshot.receipt.day), rewrites: true };
-      const { daysWritten, rowsWritten } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
+      const { daysWritten, rowsWritten } = await sink.commit(
+        [snapshot],
+        this.facts(snapshot.receipt.day),
+        USER_PROFILES,
+      );
       return daysWritten.length === 0 ? undefined : rowsWritten;
     } finally {
       await sink.close();

@@ -5,7 +5,7 @@ import type { ColumnType } from '../../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../../cells/types/zone.ts';
 import { localTimeSql, occurredAtSql, valueSql } from '../../../engine/column-sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
-import { foldName } from '../../../table/column-names.ts';
+import { foldName, ITEM_POSITION } from '../../../table/column-names.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { isItemGroup, type StoredColumn, typedColumns } from '../../../table/tables.ts';
 import type { PlaceOptions } from '../../contract.ts';
@@ -48,11 +48,8 @@ export async function writeModels(file: string, options: PlaceOptions): Promise<
 export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
   if ((await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`)) === 0) return;
   const foreign = await foreignNames(engine);
-  await createModels(
-    engine,
-    state,
-    MODELS.filter(({ name }) => !foreign.has(name)),
-  );
+  const ownModels = MODELS.filter(({ name }) => !foreign.has(name));
+  await createModels(engine, state, ownModels);
 }
 
 async function createModels(
@@ -94,20 +91,20 @@ function withAttributes(sql: string, model: Model, { columns }: TableState): str
 }
 
 /** The statements that make a model of a SELECT. */
-function statementsOf({ name: model, grain, columns, parameters }: Model, select: string): string[] {
-  const name = `${ANALYTICS}.${model}`;
+function statementsOf({ name, grain, columns, parameters }: Model, select: string): string[] {
+  const qualifiedName = `${ANALYTICS}.${name}`;
   const comment = literal(`${grain} ${COMMENT_END}`);
   if (parameters !== undefined) {
     return [
-      `CREATE OR REPLACE MACRO ${name}(${parameters.join(', ')}) AS TABLE ${select}`,
-      `COMMENT ON MACRO TABLE ${name} IS ${comment}`,
+      `CREATE OR REPLACE MACRO ${qualifiedName}(${parameters.join(', ')}) AS TABLE ${select}`,
+      `COMMENT ON MACRO TABLE ${qualifiedName} IS ${comment}`,
     ];
   }
   return [
-    `CREATE OR REPLACE VIEW ${name} AS ${select}`,
-    `COMMENT ON VIEW ${name} IS ${comment}`,
+    `CREATE OR REPLACE VIEW ${qualifiedName} AS ${select}`,
+    `COMMENT ON VIEW ${qualifiedName} IS ${comment}`,
     ...Object.entries(columns).map(
-      ([column, text]) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(text)}`,
+      ([column, text]) => `COMMENT ON COLUMN ${qualifiedName}.${identifier(column)} IS ${literal(text)}`,
     ),
   ];
 }
@@ -157,7 +154,7 @@ function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): 
   const eventName = valueSql(logColumns, EVENT_NAME, 'string', zone);
   const properties = filledNamesSql(logColumns.filter(isProperty).map(({ name }) => name));
   const events = valuesSql(logColumns, EVENT_VALUES, zone);
-  const items = [...valuesSql(itemColumns, ITEM_VALUES, zone), 'item_position'];
+  const items = [...valuesSql(itemColumns, ITEM_VALUES, zone), ITEM_POSITION];
   return new Map([
     ['events()', `(SELECT ${events.join(', ')} FROM main.event_logs)`],
     ['items()', `(SELECT ${items.join(', ')} FROM main.event_items)`],
