@@ -13,9 +13,8 @@ export function isDay(text: string): boolean {
 }
 
 /** The day of an instant (ms, UTC) by a clock `offsetHours` ahead of UTC. */
-export function dayAt(ms: number, offsetHours = 0): Day {
-  return new Date(ms + offsetHours * HOUR_MS).toISOString().slice(0, 10);
-}
+export const dayAt = (ms: number, offsetHours = 0): Day =>
+  new Date(ms + offsetHours * HOUR_MS).toISOString().slice(0, 10);
 
 /** The first instant (ms, UTC) of a day. */
 export const startOf = (day: Day): number => Date.parse(`${day}T00:00:00Z`);

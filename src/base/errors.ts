@@ -36,8 +36,8 @@ export interface Coordinates {
 }
 
 export interface ErrorDetails {
-  /** Technical detail for maintainers; never a secret or a cell's text. */
-  readonly technical?: string;
+  /** For maintainers; never a secret or a cell's text. */
+  readonly detail?: string;
   readonly where?: Coordinates;
   readonly exitCode?: ExitCode;
   readonly cause?: unknown;
@@ -49,7 +49,7 @@ export interface ErrorDetails {
 export class UserError extends Error {
   override readonly name: string = 'UserError';
   readonly kind: ErrorKind;
-  readonly technical: string;
+  readonly detail: string;
   readonly where: Coordinates;
   readonly exitCode: ExitCode;
   readonly platformMessage: string;
@@ -57,7 +57,7 @@ export class UserError extends Error {
   constructor(kind: ErrorKind, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.kind = kind;
-    this.technical = details.technical ?? message;
+    this.detail = details.detail ?? message;
     this.where = details.where ?? {};
     this.exitCode = details.exitCode ?? DEFAULT_EXIT[kind];
     this.platformMessage = details.platformMessage ?? message;
@@ -65,8 +65,8 @@ export class UserError extends Error {
 
   /** A copy with another message. This failure is its cause. */
   withMessage(message: string): UserError {
-    const { kind, technical, exitCode, where } = this;
-    return new UserError(kind, message, { technical, exitCode, where, cause: this });
+    const { kind, detail, exitCode, where } = this;
+    return new UserError(kind, message, { detail, exitCode, where, cause: this });
   }
 }
 

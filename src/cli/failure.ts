@@ -24,7 +24,7 @@ export function failureOf(
     const message = messageIn(error);
     const log = () => {
       logger.error('run.failed', message, { kind: error.kind, ...error.where });
-      if (error.technical !== error.message) logger.debug('run.failed.detail', error.technical);
+      if (error.detail !== error.message) logger.debug('run.failed.detail', error.detail);
     };
     return { exit: error.exitCode, error: redactor.mask(message), log };
   }

@@ -24,7 +24,7 @@ export const sharedRowIdSql = (columns: readonly StoredColumn[]): string =>
 
 /** SQL of a value in a column's own type, which a file of a dataset must have. */
 export const castToColumnSql = (value: string, type: ColumnType, zone: Zone | undefined): string =>
-  castSql(value, codecOf(type, zone).duckdb);
+  castSql(value, codecOf(type, zone).duckdbType);
 
 /** The name in `cells/types` of a type as DESCRIBE gives it. */
 export const duckDbTypeOf = (described: unknown): string =>
@@ -37,7 +37,7 @@ export function valueSql(
   type: ColumnType,
   zone: Zone | undefined,
 ): string {
-  const typeSql = codecOf(type, zone).duckdb;
+  const typeSql = codecOf(type, zone).duckdbType;
   const column = findColumn(columns, source);
   if (column === undefined || column.type === null) return `CAST(NULL AS ${typeSql})`;
   const name = identifier(column.name);

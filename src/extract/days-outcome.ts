@@ -119,7 +119,7 @@ export class DaysOutcome {
   /** What is to be stored with the days that were loaded so far. */
   commitInfo(): CommitInfo {
     const { settings, fingerprints, appends, mode } = this.#plan;
-    const { includesEnd, finalNewline } = this.#deps.service;
+    const { includesEnd, hasFinalNewline } = this.#deps.service;
     return {
       now: this.#deps.clock.now(),
       start: this.#start,
@@ -129,7 +129,7 @@ export class DaysOutcome {
       rewrites: mode !== 'sync',
       gaps: this.#failsAtGap ? [] : this.gaps,
       includesEnd: settings.toDateInclusive === 'auto' ? includesEnd : undefined,
-      finalNewline,
+      hasFinalNewline,
     };
   }
 

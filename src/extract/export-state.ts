@@ -49,7 +49,7 @@ export interface CommitInfo {
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
   readonly includesEnd?: boolean | undefined;
   /** Whether files end with a line end, as far as this run knows. */
-  readonly finalNewline?: boolean | undefined;
+  readonly hasFinalNewline?: boolean | undefined;
   /** Days found to be lost in this run, under `on_gap: warn`. */
   readonly gaps?: readonly Day[];
   /** True under plain append, which reads only days without rows again. Default false. */
@@ -73,7 +73,7 @@ export function stateAfter(
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
   const hashed = hashedAfter(before, commitInfo.hashing);
   const includesEnd = commitInfo.includesEnd ?? to_date_inclusive;
-  const lacksFinalNewline = (commitInfo.finalNewline ?? final_newline) === false;
+  const lacksFinalNewline = (commitInfo.hasFinalNewline ?? final_newline) === false;
   return {
     ...otherKeys,
     version: 1,

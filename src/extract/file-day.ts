@@ -116,8 +116,8 @@ async function copyChecked(fileDay: FileDay, spool: RunFolder, signal: AbortSign
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
     throw fileError(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
   });
-  const { finalNewline, columns } = copy.scan;
-  if (!finalNewline && state?.final_newline !== false)
+  const { hasFinalNewline, columns } = copy.scan;
+  if (!hasFinalNewline && state?.final_newline !== false)
     throw fileError(
       fileDay,
       `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`,
@@ -130,7 +130,7 @@ async function copyChecked(fileDay: FileDay, spool: RunFolder, signal: AbortSign
 }
 
 /** True for a system column whose first and last time lie on the day, or on one beside it. */
-function isAbout(day: Day, { group, first, last }: ColumnScan): boolean {
-  if (group !== 'system' || first > last) return false;
-  return first * 1000 >= startOf(addDays(day, -1)) && last * 1000 < startOf(addDays(day, 2));
+function isAbout(day: Day, { group, firstTime, lastTime }: ColumnScan): boolean {
+  if (group !== 'system' || firstTime > lastTime) return false;
+  return firstTime * 1000 >= startOf(addDays(day, -1)) && lastTime * 1000 < startOf(addDays(day, 2));
 }

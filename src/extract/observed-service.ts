@@ -23,7 +23,7 @@ export class ObservedService implements ExportService {
   /** Whether an export includes its `to_date`; undefined while it is not known. */
   includesEnd: boolean | undefined;
   /** False if files end without a line end; undefined while it is not known. */
-  finalNewline: boolean | undefined;
+  hasFinalNewline: boolean | undefined;
   /** True once it has exported a day as CSV, in this run or an earlier one. */
   exportsDays = false;
   /** The newest day that it no longer exports: it exports none before it. */
@@ -79,15 +79,15 @@ export class ObservedService implements ExportService {
   /** Takes over what earlier runs have seen. */
   recallFrom(plan: Plan): void {
     this.includesEnd ??= includesEndOf(plan);
-    this.finalNewline ??= plan.state?.final_newline;
+    this.hasFinalNewline ??= plan.state?.final_newline;
     this.exportsDays ||= plan.receipts.size > 0;
   }
 
   /** Takes what the export of a day shows. */
-  learnFrom({ eventNames, editedNames, finalNewline }: ScanResult): void {
+  learnFrom({ eventNames, editedNames, hasFinalNewline }: ScanResult): void {
     this.eventNames = new Set([...this.eventNames, ...eventNames]);
     this.sawColumns(editedNames);
-    this.finalNewline = finalNewline;
+    this.hasFinalNewline = hasFinalNewline;
     this.exportsDays = true;
   }
 

@@ -54,7 +54,7 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
   const { path, what = path ?? 'a file that was written', remedy = REMEDIES.get(code), consequence } = failed;
   const where = path === undefined ? {} : { file: path };
-  const details = { cause: error, where, technical: messageOf(error) };
+  const details = { cause: error, where, detail: messageOf(error) };
   const subject = what === path ? path : capitalized(what);
   const end = consequence === undefined ? '.' : `; ${consequence}.`;
   if (isDiskFull(error)) {

@@ -1,6 +1,5 @@
 import validateScenario from '../../schemas/scenario.validator';
 import { configError } from '../base/errors.ts';
-import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 
 export type Operation = 'export' | 'profiles' | 'delete';
@@ -30,7 +29,6 @@ export interface Scenario {
 export function parseScenario(source: unknown): Scenario {
   // The validation fills in the defaults.
   const value: unknown = structuredClone(source);
-  if (!isObject(value)) throw configError('The scenario is not a JSON object; see docs/simulator.md.');
   if (validateScenario<Scenario>(value)) return value;
   const problems = (validateScenario.errors ?? []).map((error) =>
     error.keyword === 'additionalProperties' ? `"${error.params.additionalProperty}" is not known` : problemText(error),

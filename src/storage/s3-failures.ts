@@ -69,8 +69,8 @@ export function storeFailure(thrown: unknown, address: string, signal: AbortSign
   const fileFailure = typeof path === 'string' && !isDiskFull(thrown) ? diskError(thrown, { path }) : undefined;
   if (fileFailure instanceof UserError) return fileFailure;
   const { kind, message } = failureOf(thrown, address);
-  const technical = `${s3NameOf(thrown)} ${s3StatusOf(thrown) ?? codeOf(thrown) ?? ''}`.trim();
-  return new UserError(kind, message, { cause: thrown, technical });
+  const detail = `${s3NameOf(thrown)} ${s3StatusOf(thrown) ?? codeOf(thrown) ?? ''}`.trim();
+  return new UserError(kind, message, { cause: thrown, detail });
 }
 
 /** What a request that failed means. The first match wins. */

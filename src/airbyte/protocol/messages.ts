@@ -108,9 +108,9 @@ export function errorTrace(
   return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } } as const;
 }
 
-function technicalText({ technical, where }: UserError): string {
+function technicalText({ detail, where }: UserError): string {
   const parts = Object.entries(where).map(([key, value]) => `${key} ${value}`);
-  return parts.length === 0 ? technical : `${technical} (${parts.join(', ')})`;
+  return parts.length === 0 ? detail : `${detail} (${parts.join(', ')})`;
 }
 
 /** The message of a failure, without the text that a parser quotes: it may be anybody's data. */

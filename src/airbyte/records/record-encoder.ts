@@ -123,14 +123,14 @@ export class RecordEncoder {
 
   /** Appends a row, which has this key. */
   write(row: CsvRow, key: RowKey): void {
-    const { filled, contentEnd } = row;
+    const { filledCells, contentEnd } = row;
     const lines = this.#lines;
-    const length = filled === 0 ? 0 : contentEnd - row.starts[0];
-    lines.reserve(this.#room + filled * CELL_ROOM + length * BYTE_ROOM);
+    const length = filledCells === 0 ? 0 : contentEnd - row.starts[0];
+    lines.reserve(this.#room + filledCells * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
     if (this.#hasKey) this.#writeKey(KEY_LABEL, key);
-    for (let k = 0; k < filled; k++) this.#writeCell(row, k);
+    for (let k = 0; k < filledCells; k++) this.#writeCell(row, k);
     if (this.#hasKeyAsLogId && key.logId === undefined) this.#writeKey(LOG_ID_LABEL, key);
     if (this.#hasPosition && key.positionEnd > key.positionStart) {
       lines.append(POSITION_LABEL);

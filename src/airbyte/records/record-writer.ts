@@ -106,8 +106,8 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
 }
 
 function hasItem(row: CsvRow, isItemColumn: readonly boolean[]): boolean {
-  const { bytes, filled, columnNumbers, starts, ends } = row;
-  for (let k = 0; k < filled; k++) {
+  const { bytes, filledCells, columnNumbers, starts, ends } = row;
+  for (let k = 0; k < filledCells; k++) {
     if (isItemColumn[columnNumbers[k]] && !isNull(bytes, starts[k], ends[k])) return true;
   }
   return false;

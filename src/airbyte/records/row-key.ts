@@ -81,7 +81,7 @@ class RowDigest {
 
   of(row: CsvRow): string {
     this.#cellOf.fill(-1);
-    for (let k = 0; k < row.filled; k++) this.#cellOf[row.columnNumbers[k]] = k;
+    for (let k = 0; k < row.filledCells; k++) this.#cellOf[row.columnNumbers[k]] = k;
     const hash = createHash('sha256');
     for (const column of this.#order) {
       const k = this.#cellOf[column];

@@ -23,10 +23,10 @@ export interface ColumnScan extends KeptColumn {
   /** The declared type, else that of the forms; undefined while every cell is absent. */
   readonly type: ColumnType | undefined;
   /** Number of cells that are not empty (the text `null` counts). */
-  readonly filled: number;
-  /** First and last time: seconds from 1970-01-01 00:00 by the zone's wall clock; first > last if no cell is a time. */
-  readonly first: number;
-  readonly last: number;
+  readonly filledCells: number;
+  /** Seconds from 1970-01-01 00:00 by the zone's wall clock; firstTime > lastTime if no cell is a time. */
+  readonly firstTime: number;
+  readonly lastTime: number;
   /** The first cell of each new form, in the order of rows; for the log line that says what widened a column. */
   readonly firstCells: readonly FirstCell[];
 }
@@ -77,10 +77,10 @@ interface Tally {
   /** True for a column of `REQUIRED_NAMES`. */
   readonly isRequired: boolean;
   use: CellUse;
-  filled: number;
+  filledCells: number;
   forms: CellForms;
-  first: number;
-  last: number;
+  firstTime: number;
+  lastTime: number;
   readonly firstCells: FirstCell[];
 }
 
@@ -103,7 +103,8 @@ export class ColumnCollector {
     this.#tallies = columns.map((column, i): Tally => {
       const isRequired = REQUIRED_NAMES.has(names[i].toLowerCase());
       const use = useOf(column, idColumn);
-      return { column, isRequired, use, filled: 0, forms: 0, first: Infinity, last: -Infinity, firstCells: [] };
+      const times = { firstTime: Infinity, lastTime: -Infinity };
+      return { column, isRequired, use, filledCells: 0, forms: 0, ...times, firstCells: [] };
     });
     this.#zone = zone;
   }
@@ -111,11 +112,11 @@ export class ColumnCollector {
   /** Collects what a row tells. False for the header of another export: a required column has the name of one. */
   collect(row: CsvRow): boolean {
     const tallies = this.#tallies;
-    const { filled, columnNumbers } = row;
-    for (let k = 0; k < filled; k++) {
+    const { filledCells, columnNumbers } = row;
+    for (let k = 0; k < filledCells; k++) {
       const tally = tallies[columnNumbers[k]];
       if (tally.isRequired && holdsRequiredName(row, k)) return false;
-      tally.filled++;
+      tally.filledCells++;
       if (tally.use !== 'unread') this.#readCell(row, k, tally);
     }
     return true;
@@ -135,12 +136,13 @@ export class ColumnCollector {
 
   /** What was collected, of each kept column. */
   results(): ColumnScan[] {
-    return this.#tallies.flatMap(({ column, filled, first, last, firstCells, forms: seenForms }): ColumnScan[] => {
+    return this.#tallies.flatMap((tally): ColumnScan[] => {
+      const { column, filledCells, firstTime, lastTime, firstCells } = tally;
       if (column === undefined) return [];
-      const forms = column.declared === 'string' && filled > 0 ? STRING : seenForms;
+      const forms = column.declared === 'string' && filledCells > 0 ? STRING : tally.forms;
       const typeOfCells = typeOf(forms, this.#zone);
       const type = typeOfCells && (column.declared ?? typeOfCells);
-      return [{ ...column, forms, type, filled, first, last, firstCells }];
+      return [{ ...column, forms, type, filledCells, firstTime, lastTime, firstCells }];
     });
   }
 
@@ -162,8 +164,8 @@ export class ColumnCollector {
     }
     if ((forms & TIMES) === 0) return;
     const second = this.#wallClock(forms);
-    if (second < tally.first) tally.first = second;
-    if (second > tally.last) tally.last = second;
+    if (second < tally.firstTime) tally.firstTime = second;
+    if (second > tally.lastTime) tally.lastTime = second;
   }
 
   /** The time of a cell by the zone's wall clock. */

@@ -76,13 +76,13 @@ export class RowWriter {
 
   /** Writes a row, cell by cell, with dropped or hashed cells, or with a CR that ends no line. */
   #edit(row: CsvRow, isHeader: boolean): number {
-    const { filled, columnNumbers, start, contentEnd } = row;
+    const { filledCells, columnNumbers, start, contentEnd } = row;
     this.#flush();
     // Room for the row with its commas, hashes, quotes around each cell, and the end of the line.
-    this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + 2 * filled + 3);
+    this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + 2 * filledCells + 3);
     const begin = this.#written;
     let commas = 0;
-    for (let k = 0; k < filled; k++) {
+    for (let k = 0; k < filledCells; k++) {
       const column = this.#columns[columnNumbers[k]];
       if (column === undefined) continue;
       for (; commas < this.#positions[columnNumbers[k]]; commas++) this.#out[this.#written++] = COMMA;

@@ -52,11 +52,11 @@ export interface ScanResult {
   /** Number of data rows left out by `suppression`. */
   readonly suppressed: number;
   /** Length of the longest row written, the header too, with its line end (bytes). */
-  readonly longestRow: number;
+  readonly longestRowBytes: number;
   /** True if an id occurs twice or is missing (or if there were too many ids to tell). */
   readonly hasDuplicateOrMissingIds: boolean;
   /** False if the last row had no line end: the body may have been cut there. */
-  readonly finalNewline: boolean;
+  readonly hasFinalNewline: boolean;
   /** Number of cells that were not valid UTF-8, and the place of the first of them. */
   readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
   /** Distinct event names, at most 1,000, sorted. */
@@ -93,7 +93,7 @@ export class Scanner {
   /** Number of those of which most characters beyond ASCII were replaced. */
   #foreignCells = 0;
   #firstInvalid: CellPosition | undefined;
-  #longestRow = 0;
+  #longestRowBytes = 0;
 
   constructor(options: ScannerOptions) {
     this.#options = options;
@@ -120,9 +120,9 @@ export class Scanner {
       columns: collector.results(),
       rows,
       suppressed: this.#suppressed,
-      longestRow: this.#longestRow,
+      longestRowBytes: this.#longestRowBytes,
       hasDuplicateOrMissingIds: collector.hasDuplicateOrMissingIds(rows),
-      finalNewline: this.#reader.hasLineEnd,
+      hasFinalNewline: this.#reader.hasLineEnd,
       invalidUtf8: { cells: this.#invalidCells, ...(this.#firstInvalid && { first: this.#firstInvalid }) },
       eventNames: collector.eventNames(),
       editedNames: editedHeader.editedNames,
@@ -142,7 +142,7 @@ export class Scanner {
       }
       if (!isHeader) this.#observe(this.#stages);
       const length = this.#stages.writer.write(reader.row, isHeader);
-      if (length > this.#longestRow) this.#longestRow = length;
+      if (length > this.#longestRowBytes) this.#longestRowBytes = length;
     }
     return this.#stages?.writer.take() ?? Buffer.alloc(0);
   }
@@ -204,9 +204,9 @@ export class Scanner {
   /** Counts the cells of the current row in which characters were replaced. */
   #countInvalid({ names, editedHeader }: ScanStages): void {
     const { row, rows, repairs } = this.#reader;
-    const { bytes, filled, columnNumbers, starts, ends } = row;
+    const { bytes, filledCells, columnNumbers, starts, ends } = row;
     let next = 0;
-    for (let k = 0; k < filled; k++) {
+    for (let k = 0; k < filledCells; k++) {
       const firstOfCell = next;
       while (next < repairs.length && repairs[next] < ends[k]) next++;
       if (next === firstOfCell || editedHeader.columns[columnNumbers[k]] === undefined) continue;

@@ -50,7 +50,7 @@ export class MalformedCsv extends UserError {
   constructor(reason: MalformedReason, { row, byte, expected, found }: MalformedDetails) {
     const clause = `row ${row} (byte ${byte}) ${PREDICATES[reason]}: expected ${expected}, found ${found}`;
     const message = `${capitalized(clause)}; nothing of the export was used, try again later.`;
-    super('transient', message, { where: { row, byte }, technical: `malformed csv: ${reason}` });
+    super('transient', message, { where: { row, byte }, detail: `malformed csv: ${reason}` });
     this.reason = reason;
     this.clause = clause;
   }
@@ -69,7 +69,7 @@ export class UnusableCsv extends UserError {
   constructor(found: string, expected: string) {
     const fault = `${found}, wanted ${expected}`;
     super('config', `The export has ${fault}: nothing of it was used, and it would be the same again.`, {
-      technical: `unusable csv: ${found}`,
+      detail: `unusable csv: ${found}`,
     });
     this.fault = fault;
   }

@@ -8,7 +8,7 @@
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
 //
 // Of the row `a,"b""c"` and LF at byte 0, `read` returns 9, where the next row starts, and leaves width 2, contentEnd 8
-// (the LF) and filled 2:
+// (the LF) and filledCells 2:
 //
 //   k   columnNumbers   starts   ends   flags
 //   0   0               0        1      0                  a

@@ -35,7 +35,7 @@ export class CsvRow {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
   /** Number of filled cells. Everywhere `k` is the number of one of them, from 0. */
-  filled = 0;
+  filledCells = 0;
   /** Number of cells, the empty ones too. */
   width = 0;
   /** End of the row's text, where its line end begins. */
@@ -60,7 +60,7 @@ export class CsvRow {
     const { columnNumbers, starts, ends, flags } = this;
     this.bytes = bytes;
     this.start = at;
-    let filled = 0;
+    let filledCells = 0;
     let column = 0;
     let hasBareCr = false;
     let i = at;
@@ -105,10 +105,10 @@ export class CsvRow {
         }
         if (i > start) {
           // A store behind the end of these arrays has no effect. Such a row is refused at its end.
-          columnNumbers[filled] = column;
-          starts[filled] = start;
-          ends[filled] = i;
-          flags[filled++] = cellFlags;
+          columnNumbers[filledCells] = column;
+          starts[filledCells] = start;
+          ends[filledCells] = i;
+          flags[filledCells++] = cellFlags;
         }
         i += cellFlags & QUOTED;
         if (c === COMMA) {
@@ -118,7 +118,7 @@ export class CsvRow {
         }
       }
       if (column >= MAX_COLUMNS) return this.#broken('too_many_columns', at);
-      this.filled = filled;
+      this.filledCells = filledCells;
       this.hasBareCr = hasBareCr;
       this.width = column + 1;
       this.contentEnd = i;
@@ -147,17 +147,17 @@ export class CsvRow {
 
   /** The number `k` of a column's cell; -1 if that is empty. */
   cellOf(column: number): number {
-    const { filled, columnNumbers } = this;
+    const { filledCells, columnNumbers } = this;
     let k = 0;
-    while (k < filled && columnNumbers[k] < column) k++;
-    return k < filled && columnNumbers[k] === column ? k : -1;
+    while (k < filledCells && columnNumbers[k] < column) k++;
+    return k < filledCells && columnNumbers[k] === column ? k : -1;
   }
 
   /** The texts of all cells, the empty ones too. */
   texts(): string[] {
     const texts = new Array<string>(this.width).fill('');
     const cell = new CellText();
-    for (let k = 0; k < this.filled; k++) {
+    for (let k = 0; k < this.filledCells; k++) {
       cell.read(this, k);
       texts[this.columnNumbers[k]] = cell.text.toString();
     }

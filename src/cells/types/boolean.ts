@@ -15,7 +15,7 @@ export const booleanForm = (bytes: Uint8Array, start: number, end: number): Cell
 export const BOOLEAN_CODEC: ScalarCodec = {
   forms: BOOL,
   castForms: BOOL,
-  duckdb: 'BOOLEAN',
+  duckdbType: 'BOOLEAN',
   jsonSchema: { type: ['boolean', 'null'] },
   valueSql: (expr) =>
     `CASE WHEN ${expr} IN ('TRUE', 'true') THEN true WHEN ${expr} IN ('FALSE', 'false') THEN false END`,

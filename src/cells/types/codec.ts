@@ -47,7 +47,7 @@ export interface ColumnCodec {
   readonly forms: CellForms;
   /** Those of which `CAST`, and so `read_csv` itself, makes the same value. */
   readonly castForms: CellForms;
-  readonly duckdb: DuckDbType;
+  readonly duckdbType: DuckDbType;
   /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
   readonly jsonSchema: JsonSchema;
   /** SQL of the value of a text; NULL if that is NULL, empty, absent or does not fit. */
@@ -67,5 +67,5 @@ export interface ColumnCodec {
 }
 
 export interface ScalarCodec extends ColumnCodec {
-  readonly duckdb: DuckDbScalar;
+  readonly duckdbType: DuckDbScalar;
 }

@@ -104,7 +104,7 @@ export const canCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean =
 /** Cheaper SQL of the value of a text, NULL if that is NULL; wrong unless all texts fit, and have these forms. */
 export function trustedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
-  if (codec.trustedSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdb);
+  if (codec.trustedSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdbType);
   return codec.trustedSql(text, forms);
 }
 
@@ -130,6 +130,6 @@ export function widenSql(expr: string, from: ColumnType, to: ColumnType, zone: Z
   if (from === to) return expr;
   if (!isWider(to, from)) throw systemError(`A column of type ${from} cannot become ${to}.`);
   if (to === 'string') return codecOf(from, zone).textSql(expr);
-  const value = castSql(expr, CODECS[to].duckdb);
+  const value = castSql(expr, CODECS[to].duckdbType);
   return to === 'datetime' && zone !== undefined ? instantSql(value, zone) : value;
 }

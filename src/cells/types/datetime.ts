@@ -85,7 +85,7 @@ const datetimeSchema = (airbyteType: 'timestamp_with_timezone' | 'timestamp_with
 export const WALL_TIME_CODEC: ScalarCodec = {
   forms: WALL_FORMS,
   castForms: CAST_FORMS,
-  duckdb: 'TIMESTAMP',
+  duckdbType: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
   valueSql: wallTimeSql,
   trustedSql: trustedWallTimeSql,
@@ -103,7 +103,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
 export const instantCodec = (zone: Zone): ScalarCodec => ({
   forms: WALL_FORMS | DATETIME_OFFSET,
   castForms: DATETIME_OFFSET,
-  duckdb: 'TIMESTAMPTZ',
+  duckdbType: 'TIMESTAMPTZ',
   jsonSchema: datetimeSchema('timestamp_with_timezone'),
   valueSql(expr) {
     const inYears = (instant: string) => `CASE WHEN ${isInYearsSql(instant)} THEN ${instant} END`;
@@ -132,7 +132,7 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
 export const DATE_CODEC: ScalarCodec = {
   forms: DATE | DATETIME_BEYOND,
   castForms: DATE | DATETIME_BEYOND,
-  duckdb: 'DATE',
+  duckdbType: 'DATE',
   jsonSchema: { type: ['string', 'null'], format: 'date' },
   // No date has the year 0000; `TRY_CAST` refuses the other days that do not exist.
   valueSql: (expr) =>

@@ -127,7 +127,7 @@ function withLongsSql(list: string): string {
 
 const jsonTextSql = (expr: string): string => varcharSql(`to_json(${expr})`);
 
-const fromJsonSql = (expr: string, item: ScalarCodec): string => `from_json(${expr}, '["${item.duckdb}"]')`;
+const fromJsonSql = (expr: string, item: ScalarCodec): string => `from_json(${expr}, '["${item.duckdbType}"]')`;
 
 /** SQL of a list of texts; NULL for any other text. */
 const textsSql = (expr: string): string =>
@@ -142,7 +142,7 @@ const listCodec = (
 ): ColumnCodec => ({
   forms: LIST_EMPTY | forms,
   castForms: 0,
-  duckdb: `${item.duckdb}[]`,
+  duckdbType: `${item.duckdbType}[]`,
   jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
   valueSql: (expr) => valueSql(expr, item),
   trustedSql: (expr) => fromJsonSql(expr, item),

@@ -81,7 +81,7 @@ const LONG_PATTERN = '0|-?[1-9][0-9]{0,18}';
 export const LONG_CODEC: ScalarCodec = {
   forms: LONG | LONG_WIDE,
   castForms: LONG | LONG_WIDE,
-  duckdb: 'BIGINT',
+  duckdbType: 'BIGINT',
   jsonSchema: { type: ['integer', 'null'] },
   valueSql: (expr) => `CASE WHEN ${matchesSql(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`,
   textSql: varcharSql,
@@ -122,7 +122,7 @@ function doubleTextSql(expr: string): string {
 export const DOUBLE_CODEC: ScalarCodec = {
   forms: LONG | DOUBLE,
   castForms: LONG | DOUBLE,
-  duckdb: 'DOUBLE',
+  duckdbType: 'DOUBLE',
   jsonSchema: { type: ['number', 'null'] },
   valueSql: doubleSql,
   textSql: doubleTextSql,

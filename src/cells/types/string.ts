@@ -30,7 +30,7 @@ export function writeString(bytes: Uint8Array, start: number, end: number, out: 
 export const STRING_CODEC: ScalarCodec = {
   forms: ~0,
   castForms: ~0,
-  duckdb: 'VARCHAR',
+  duckdbType: 'VARCHAR',
   jsonSchema: { type: ['string', 'null'] },
   valueSql: (expr) => `nullif(${expr}, '')`,
   textSql: (expr) => expr,

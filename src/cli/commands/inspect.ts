@@ -44,7 +44,7 @@ export const command = defineCommand({
       file,
       rows: scan.rows,
       bytes,
-      final_newline: scan.finalNewline,
+      final_newline: scan.hasFinalNewline,
       invalid_utf8: { cells: scan.invalidUtf8.cells, first: scan.invalidUtf8.first ?? null },
       missing_columns: missing,
       columns,
@@ -84,7 +84,7 @@ function inspectedColumns(
   givenType: (source: string) => ColumnType | undefined,
   zone: Zone | undefined,
 ) {
-  return columns.map(({ name: source, group, type: seen, forms, filled }) => {
+  return columns.map(({ name: source, group, type: seen, forms, filledCells: filled }) => {
     const type = givenType(source) ?? seen ?? null;
     return { source, group, type, filled, fits: type === null || fits(codecOf(type, zone), forms) };
   });
@@ -103,12 +103,12 @@ function tableOf(columns: readonly InspectedColumn[], rows: number, terminalColu
 }
 
 /** What is wrong with the rows. */
-function notesOn({ invalidUtf8: { cells, first }, hasDuplicateOrMissingIds, finalNewline }: ScanResult): string[] {
+function notesOn({ invalidUtf8: { cells, first }, hasDuplicateOrMissingIds, hasFinalNewline }: ScanResult): string[] {
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
   const notes = [
     hasDuplicateOrMissingIds && 'Some rows have no id, or one that an earlier row has: all are kept.',
     cells > 0 && `${formatCount(cells, 'cell')} not valid UTF-8${where}: kept, with U+FFFD in place of the bad bytes.`,
-    !finalNewline && 'The last row has no line end: perhaps the file was cut there.',
+    !hasFinalNewline && 'The last row has no line end: perhaps the file was cut there.',
   ];
   return notes.filter((note) => note !== false);
 }

@@ -41,7 +41,7 @@ export function cellSql(
   }
   const keepsNull = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
   if (!wantsText && !keepsNull && canCast(codec, forms)) {
-    return { readerType: codec.duckdb, value: widen(expr) };
+    return { readerType: codec.duckdbType, value: widen(expr) };
   }
   const value = widen(trustedValueSql(codec, expr, forms));
   const valueOrNull = `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END`;
@@ -77,11 +77,14 @@ export const PATH_COLUMN = '_dfinery_path';
  * `read_csv` of spool files with one header, with every option set, so that nothing is sniffed, padded or skipped.
  * Empty cells, quoted ones too, are NULL. `types` has the reader's type of each column, in the header's order.
  */
-export function readCsvSql(files: readonly Pick<SpoolFile, 'path' | 'longestRow'>[], types: readonly string[]): string {
+export function readCsvSql(
+  files: readonly Pick<SpoolFile, 'path' | 'longestRowBytes'>[],
+  types: readonly string[],
+): string {
   const columns = types.map((type, i) => `${literal(readerColumn(i))}: ${literal(type)}`).join(', ');
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ');
   const withPath = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
-  const longestRow = Math.max(...files.map((file) => file.longestRow));
+  const longestRowBytes = Math.max(...files.map((file) => file.longestRowBytes));
   return `read_csv(
     [${paths}],
     auto_detect = false, header = true,
@@ -90,14 +93,14 @@ export function readCsvSql(files: readonly Pick<SpoolFile, 'path' | 'longestRow'
     strict_mode = true, null_padding = false, ignore_errors = false,
     parallel = getvariable(${literal(READS_IN_PARALLEL)}),
     hive_partitioning = false${withPath},
-    ${lineOptions(longestRow)},
+    ${lineOptions(longestRowBytes)},
     columns = {${columns}}
   )`;
 }
 
-function lineOptions(longestRow: number): string {
-  if (longestRow < USUAL_LINE_BYTES) return `buffer_size = ${USUAL_BUFFER_BYTES}`;
-  const line = longestRow + 1;
+function lineOptions(longestRowBytes: number): string {
+  if (longestRowBytes < USUAL_LINE_BYTES) return `buffer_size = ${USUAL_BUFFER_BYTES}`;
+  const line = longestRowBytes + 1;
   return `max_line_size = ${line}, buffer_size = ${line * LINES_PER_BUFFER}`;
 }
 

@@ -40,7 +40,7 @@ interface FileColumn {
 export function filesQuery({ columns, timezone, table }: PlannedDays, files: readonly FileOfDay[]): RowsQuery {
   const spoolFiles = files.map(({ file }) => file);
   const fileColumns = spoolFiles[0].columns.map(({ key, source }, index): FileColumn => {
-    const filledCells = spoolFiles.reduce((sum, file) => sum + file.columns[index].filled, 0);
+    const filledCells = spoolFiles.reduce((sum, file) => sum + file.columns[index].filledCells, 0);
     return { key, source, index, filledCells };
   });
   const idKey = columnKey(table.idColumn, 1);

@@ -85,7 +85,7 @@ const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 export function engineError(thrown: unknown, file: string): UserError {
   if (thrown instanceof UserError) return thrown;
   if (thrown instanceof TypeError || thrown instanceof RangeError) {
-    const details = { cause: thrown, technical: defectText(thrown), where: { file } };
+    const details = { cause: thrown, detail: defectText(thrown), where: { file } };
     return systemError(`A defect of dfinery-elt, at work on ${file}: please report it.`, details);
   }
   const disk = diskError(thrown, { path: file, consequence: COMMITTED_IS_KEPT });
@@ -96,7 +96,7 @@ export function engineError(thrown: unknown, file: string): UserError {
   if (fault !== undefined)
     return fault.toError(file, firstLine.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
   return systemError(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
-    technical: OF_STATEMENTS.test(text) ? firstLine : classOf(text),
+    detail: OF_STATEMENTS.test(text) ? firstLine : classOf(text),
     where: { file },
   });
 }

@@ -79,7 +79,7 @@ class DayExport {
       ...this.#deps,
       request,
       label: request.from,
-      finalNewline: service.finalNewline,
+      hasFinalNewline: service.hasFinalNewline,
       mayGrow: !this.#isOver,
       open: () => newSpoolFile(spool),
       scannerOptions: { ...scannerOptions, requireColumns: true },
@@ -223,5 +223,5 @@ function unsupportedError(day: Day, { code, clause }: ExportRefusal): UserError 
   const sentence = sentenceOf(clause);
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
   const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${adviceWithoutDay(day)}`;
-  return configError(`${day}: ${sentence} ${advice}`, { where: { day }, technical: code, platformMessage });
+  return configError(`${day}: ${sentence} ${advice}`, { where: { day }, detail: code, platformMessage });
 }

@@ -55,5 +55,5 @@ const hasNoRows = (answer: ExportResult): boolean =>
  */
 function spansAnHour(columns: readonly ColumnScan[]): boolean {
   const filled = columns.filter(({ name, type }) => DATETIME_COLUMNS.has(name) && type !== undefined);
-  return filled.length > 0 && filled.every(({ first, last }) => last - first >= HOUR_S);
+  return filled.length > 0 && filled.every(({ firstTime, lastTime }) => lastTime - firstTime >= HOUR_S);
 }

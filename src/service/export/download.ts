@@ -18,7 +18,7 @@ export interface DownloadRequest<Output extends CheckedOutput> extends Omit<Runt
   readonly open: () => Output | Promise<Output>;
   readonly scannerOptions: ScannerOptions;
   /** Whether the files of the service end with a line end, as far as that is known; default true. */
-  readonly finalNewline?: boolean | undefined;
+  readonly hasFinalNewline?: boolean | undefined;
   /** True if its rows may change between two downloads: those of a day that is not over. Default false. */
   readonly mayGrow?: boolean;
 }
@@ -156,9 +156,9 @@ class Download<Output extends CheckedOutput> {
    * line end.
    */
   async #withWholeEnd(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {
-    const { finalNewline = true, mayGrow = false } = this.#request;
+    const { hasFinalNewline = true, mayGrow = false } = this.#request;
     const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
-    if (body.scan.finalNewline === finalNewline || isConfirmed) return body;
+    if (body.scan.hasFinalNewline === hasFinalNewline || isConfirmed) return body;
     await body.output.discard?.();
     const isFirst = this.#cutLengths.size === 0;
     this.#cutLengths.add(body.bytes);
@@ -189,7 +189,7 @@ function refusalOf(error: unknown): ExportRefusal {
 
 /** The failure for a user; `label` names what was exported, a day or several. */
 export function downloadError(label: string, { kind, code, clause, where }: ExportRefusal): UserError {
-  const details = { where: { ...where, ...(isDay(label) && { day: label }) }, technical: code };
+  const details = { where: { ...where, ...(isDay(label) && { day: label }) }, detail: code };
   switch (kind) {
     case 'empty':
       return transientError(`For ${label} ${clause}.`, details);

@@ -11,7 +11,7 @@ export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondit
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
 
 export interface ProfileDeps<Output extends CheckedOutput>
-  extends Omit<DownloadRequest<Output>, 'label' | 'request' | 'scannerOptions' | 'finalNewline' | 'mayGrow'> {
+  extends Omit<DownloadRequest<Output>, 'label' | 'request' | 'scannerOptions' | 'hasFinalNewline' | 'mayGrow'> {
   readonly scannerOptions?: Omit<ScannerOptions, 'requireColumns'>;
 }
 

@@ -12,7 +12,7 @@ export class InterruptedBody extends UserError {
 
   constructor(refusal: ExportRefusal, cause?: unknown) {
     const { code, clause } = refusal;
-    super('transient', sentenceOf(clause), { technical: `${code}: ${clause}`, cause });
+    super('transient', sentenceOf(clause), { detail: `${code}: ${clause}`, cause });
     this.refusal = refusal;
   }
 }

@@ -92,5 +92,5 @@ const waitTooLongError = (at: number, wait: number, maxWaitMs: number) =>
   transientError(
     `The limit of exports is reached and the next may be sent at ${new Date(at).toISOString()}, in ${formatDuration(wait)}: ` +
       `longer than this run waits (${formatDuration(maxWaitMs)}). Run again then.`,
-    { technical: 'quota: the wait is longer than allowed' },
+    { detail: 'quota: the wait is longer than allowed' },
   );

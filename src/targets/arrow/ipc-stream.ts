@@ -10,7 +10,7 @@ import type { TypedColumn } from '../../table/tables.ts';
 /** The schema of a stream: the program's own columns, then those of the export in their order. */
 export function streamSchema(columns: readonly TypedColumn[], zone: Zone | undefined, version: string): Schema {
   const fields = columns.map(({ name, source, group, type }) =>
-    fieldOf(name, codecOf(type, zone).duckdb, { source, group, type }),
+    fieldOf(name, codecOf(type, zone).duckdbType, { source, group, type }),
   );
   const ownFields = OWN_COLUMNS.map(({ name, type }) => fieldOf(name, type));
   return new Schema([...ownFields, ...fields], new Map([['dfinery.version', version]]));

@@ -33,7 +33,7 @@ export const sqlColumns = (
   ...typedColumns(columns).map((column): [string, string] => [column.name, typeSql(column, timezone)]),
 ];
 
-const typeSql = ({ type }: TypedColumn, timezone: string | null): string => codecOf(type, zoneOf(timezone)).duckdb;
+const typeSql = ({ type }: TypedColumn, timezone: string | null): string => codecOf(type, zoneOf(timezone)).duckdbType;
 
 /** Makes a table for these columns. */
 export async function makeTable(engine: Engine, table: Table, state: TableState): Promise<void> {

@@ -33,6 +33,6 @@ export function parquetColumns({ columns, timezone }: TableColumns, loadedAt: Du
     ['_key', 'VARCHAR'],
     ['_rescued', 'VARCHAR'],
     ['_loaded_at', loadedAt],
-    ...typedColumns(columns).map(({ name, type }) => [name, codecOf(type, zone).duckdb] as const),
+    ...typedColumns(columns).map(({ name, type }) => [name, codecOf(type, zone).duckdbType] as const),
   ]);
 }

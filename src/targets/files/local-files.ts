@@ -160,4 +160,4 @@ function tableRowsSql(path: string, fileColumns: ColumnTypes, { columns, timezon
 
 /** The type of a column by its type in a file. */
 const columnTypeOf = (fileType: DuckDbType, zone: Zone | undefined): ColumnType | undefined =>
-  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdb === fileType);
+  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdbType === fileType);

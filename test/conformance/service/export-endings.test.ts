@@ -67,7 +67,7 @@ describe('a connection without bytes', () => {
     ]);
     await headCame();
     await clock.passUntil(() => quota.released > 0, 2_000_000, 100_000);
-    expect((await failureOf(await asking)).technical).toMatch(/^stall/);
+    expect((await failureOf(await asking)).detail).toMatch(/^stall/);
   });
 
   it('does not stall while bytes arrive now and then', async () => {
@@ -137,7 +137,7 @@ describe('closing an export', () => {
     await until(() => server.requests.length === 1);
     await settle();
     await service.close();
-    expect((await failureOf(await asking)).technical).toMatch(/^reset/);
+    expect((await failureOf(await asking)).detail).toMatch(/^reset/);
   });
 });
 

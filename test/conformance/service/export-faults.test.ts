@@ -119,7 +119,7 @@ describe('incomplete bodies', () => {
     if (answer.kind === 'data') {
       const failure = await failureOf(answer);
       expect(failure.kind).toBe('transient');
-      expect(failure.technical.split(':')[0]).toBe(code);
+      expect(failure.detail.split(':')[0]).toBe(code);
     } else expect(answer).toMatchObject({ kind: 'retry', code });
     expect(quota.released).toBe(1);
   });
@@ -142,7 +142,7 @@ describe('incomplete bodies', () => {
     const corrupt = Buffer.from(GZIP);
     corrupt[corrupt.length - 6] ^= 1;
     const { answer } = await ask(whole(200, corrupt, GZIP_HEAD));
-    if (answer.kind === 'data') expect((await failureOf(answer)).technical).toMatch(/^gzip/);
+    if (answer.kind === 'data') expect((await failureOf(answer)).detail).toMatch(/^gzip/);
     else expect(answer).toMatchObject({ kind: 'retry', code: 'gzip' });
   });
 

@@ -57,10 +57,12 @@ describe('rows with dropped and hashed columns', () => {
         const { result, written } = scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1, edits }), body, cuts);
         expect(readBack(written)).toEqual(expected);
         expect(result.columns.map(({ name }) => name)).toEqual(expected[0]);
-        expect(result.columns.map(({ filled }) => filled)).toEqual(
+        expect(result.columns.map(({ filledCells }) => filledCells)).toEqual(
           kept.map((_, i) => expected.slice(1).filter((row) => row[i] !== '').length),
         );
-        const texts = kept.flatMap((i, at) => (hash.includes(header[i]) && result.columns[at].filled > 0 ? [at] : []));
+        const texts = kept.flatMap((i, at) =>
+          hash.includes(header[i]) && result.columns[at].filledCells > 0 ? [at] : [],
+        );
         for (const at of texts) expect(result.columns[at]).toMatchObject({ type: 'string', isHashed: true });
       }),
       { numRuns: 500 },

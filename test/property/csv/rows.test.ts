@@ -33,7 +33,7 @@ const table = fc.integer({ min: 2, max: 6 }).chain((width) =>
     }),
     rows: fc.array(fc.array(fc.tuple(cell, fc.boolean()), { minLength: width, maxLength: width }), { maxLength: 8 }),
     end: fc.constantFrom('\n', '\r\n'),
-    finalNewline: fc.boolean(),
+    hasFinalNewline: fc.boolean(),
     bom: fc.boolean(),
   }),
 );
@@ -48,7 +48,7 @@ function linesOf({ header, rows }: Table): string[] {
 }
 
 function document(t: Table): Buffer {
-  return Buffer.from((t.bom ? '\ufeff' : '') + linesOf(t).join(t.end) + (t.finalNewline ? t.end : ''));
+  return Buffer.from((t.bom ? '\ufeff' : '') + linesOf(t).join(t.end) + (t.hasFinalNewline ? t.end : ''));
 }
 
 const cutsOf = (fractions: readonly number[], length: number) =>
@@ -69,7 +69,7 @@ describe('the rows of a body', () => {
         expect(readBack(written)).toEqual(expected);
         expect(result.columns.map(({ name }) => name)).toEqual(expected[0]);
         expect(result.rows).toBe(expected.length - 1);
-        expect(result.finalNewline).toBe(t.finalNewline);
+        expect(result.hasFinalNewline).toBe(t.hasFinalNewline);
       }),
       { numRuns: 400 },
     );
@@ -78,14 +78,14 @@ describe('the rows of a body', () => {
   it('are counted as csv-parse has them: filled cells and the longest row', () => {
     fc.assert(
       fc.property(table, (t) => {
-        const body = document({ ...t, bom: false, end: '\n', finalNewline: true });
+        const body = document({ ...t, bom: false, end: '\n', hasFinalNewline: true });
         const { result, written } = scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1 }), body);
         const rows: string[][] = parse(body, { record_delimiter: '\n' });
         const filled = t.header.map((_, i) => rows.slice(1).filter((row) => row[i] !== '').length);
-        expect(result.columns.map((column) => column.filled)).toEqual(filled);
+        expect(result.columns.map((column) => column.filledCells)).toEqual(filled);
         expect(written).toEqual(body);
         const lengths = linesOf(t).map((line) => Buffer.byteLength(line) + 1);
-        expect(result.longestRow).toBe(Math.max(...lengths));
+        expect(result.longestRowBytes).toBe(Math.max(...lengths));
       }),
       { numRuns: 200 },
     );

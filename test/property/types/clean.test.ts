@@ -51,7 +51,7 @@ describe('the fast path for a clean column', () => {
     await writeFile(file, cells.map((cell, n) => `${n},${quoted(cell)}\n`).join(''));
     await duck.run(
       `CREATE OR REPLACE TABLE native AS FROM read_csv(${literal(file)}, auto_detect = false, header = false, delim = ',', ` +
-        `quote = '"', escape = '"', new_line = '\\n', columns = {'n': 'INTEGER', 'c': '${codecOf(type, zone).duckdb}'})`,
+        `quote = '"', escape = '"', new_line = '\\n', columns = {'n': 'INTEGER', 'c': '${codecOf(type, zone).duckdbType}'})`,
     );
     return (await duck.rows(`SELECT ${sqlText(type, 'c', zone !== undefined)} FROM native ORDER BY n`)).map(
       (row) => row[0],

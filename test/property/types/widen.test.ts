@@ -28,7 +28,7 @@ describe('widening a stored column', () => {
     for (const zone of [undefined, new Zone('Asia/Seoul')]) {
       for (const from of COLUMN_TYPES) {
         for (const to of WIDER_TYPES[from]) {
-          const [old, wide] = [from, to].map((type) => codecOf(type, zone).duckdb);
+          const [old, wide] = [from, to].map((type) => codecOf(type, zone).duckdbType);
           await duck.run(`CREATE OR REPLACE TABLE t AS SELECT CAST(NULL AS ${old}) AS x FROM range(3)`);
           await duck.run(`ALTER TABLE t ALTER x SET DATA TYPE ${wide} USING ${widenSql('x', from, to, zone)}`);
           expect(await duck.rows('SELECT typeof(any_value(x)), count(*) FROM t')).toEqual([

@@ -42,7 +42,7 @@ export interface FakeServiceSettings {
   readonly historyDays: number;
   /** More rows than this are too many for one export. */
   readonly most: number;
-  readonly finalNewline: boolean;
+  readonly hasFinalNewline: boolean;
   /** What a day without rows is answered with: a header alone, or one of the other forms. */
   readonly noRows: 'header' | '204' | '404' | 'no byte' | 'an empty list';
   /** Milliseconds after its end until a day's rows appear. */
@@ -79,7 +79,7 @@ const DEFAULTS: FakeServiceSettings = {
   future: 'empty',
   historyDays: 30,
   most: Number.POSITIVE_INFINITY,
-  finalNewline: true,
+  hasFinalNewline: true,
   noRows: 'header',
   lagMs: 0,
   shuffles: false,
@@ -186,7 +186,7 @@ export class FakeService implements ExportService {
     const turn = this.settings.shuffles && rows.length > 0 ? this.requests.length % rows.length : 0;
     const lines = [...rows.slice(turn), ...rows.slice(0, turn)].map(csvOf);
     const text = [HEADER, ...lines].join('\n');
-    return this.settings.finalNewline ? `${text}\n` : text;
+    return this.settings.hasFinalNewline ? `${text}\n` : text;
   }
 }
 

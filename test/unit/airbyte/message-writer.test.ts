@@ -89,7 +89,7 @@ describe('a trace', () => {
   it('has a message for the user and one for maintainers, both masked', () => {
     const cause = new Error('not taken: hush');
     const where = { day: '2026-01-15', row: 3 };
-    const error = configError('Wrong token hush.', { technical: 'got hush', where, cause });
+    const error = configError('Wrong token hush.', { detail: 'got hush', where, cause });
     const text = JSON.stringify(errorTrace(error, 1_700_000_000_000, mask, { name: 'events', namespace: 'shop' }));
     expect(JSON.parse(text).trace).toMatchObject({
       type: 'ERROR',

@@ -23,22 +23,22 @@ describe('a scan', () => {
       group: 'custom',
       forms: LONG | NULL_TEXT | LONG_WIDE,
       type: 'long',
-      filled: 3,
+      filledCells: 3,
       firstCells: [
         { forms: LONG, shape: '9' },
         { forms: NULL_TEXT, shape: 'aaaa' },
         { forms: LONG_WIDE, shape: '9999999999999999' },
       ],
     });
-    expect(columnOf(result, 's')).toMatchObject({ forms: STRING, type: 'string', filled: 2 });
+    expect(columnOf(result, 's')).toMatchObject({ forms: STRING, type: 'string', filledCells: 2 });
     expect(columnOf(result, 's')?.firstCells).toEqual([{ forms: STRING, shape: 'a9-a' }]);
     expect(columnOf(result, 't')).toMatchObject({
       forms: DATETIME_DOT | DATETIME_DASH,
       type: 'datetime',
-      first: secondOf('2026-01-01T00:00:00'),
-      last: secondOf('2026-01-02T03:04:05'),
+      firstTime: secondOf('2026-01-01T00:00:00'),
+      lastTime: secondOf('2026-01-02T03:04:05'),
     });
-    expect(columnOf(result, 'e')).toMatchObject({ forms: NULL_TEXT, type: undefined, filled: 1 });
+    expect(columnOf(result, 'e')).toMatchObject({ forms: NULL_TEXT, type: undefined, filledCells: 1 });
   });
 
   it('shows of a cell its form, and no content', () => {
@@ -65,8 +65,8 @@ describe('a scan', () => {
       ['df_keyword', undefined],
     ]);
     expect(columnOf(result, 'df_server_datetime')).toMatchObject({
-      first: secondOf('2026-01-02T00:00:00'),
-      last: secondOf('2026-01-02T03:04:00'),
+      firstTime: secondOf('2026-01-02T00:00:00'),
+      lastTime: secondOf('2026-01-02T03:04:00'),
     });
     expect(columnOf(result, 'df_order_id')?.forms).toBe(STRING);
   });
@@ -75,10 +75,10 @@ describe('a scan', () => {
     const csv = 'df_server_datetime,t\n2024-03-10 02:30:00,2024-11-03T01:30:00-05:00\n2024-11-03 01:30:00.000001,\n';
     const { result } = scan(csv, { timezone: 'America/New_York' });
     expect(columnOf(result, 'df_server_datetime')).toMatchObject({
-      first: secondOf('2024-03-10T02:30:00'),
-      last: secondOf('2024-11-03T01:30:00'),
+      firstTime: secondOf('2024-03-10T02:30:00'),
+      lastTime: secondOf('2024-11-03T01:30:00'),
     });
-    expect(columnOf(result, 't')).toMatchObject({ type: 'datetime', first: secondOf('2024-11-03T01:30:00') });
+    expect(columnOf(result, 't')).toMatchObject({ type: 'datetime', firstTime: secondOf('2024-11-03T01:30:00') });
     expect(columnOf(scan(csv).result, 't')).toMatchObject({ type: 'string' });
   });
 
@@ -112,8 +112,8 @@ describe('a scan', () => {
     expect(written.toString()).toBe('df_event_detail_log_id,df_unified_id,n\n1,u1,5\n2,,6\n4,u2,7\n');
     expect(asked).toEqual(['u1', 'a "b"', 'a "b"', 'u2']);
     expect(result).toMatchObject({ rows: 3, suppressed: 2, hasDuplicateOrMissingIds: false });
-    expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filled: 3 });
-    expect(result.longestRow).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
+    expect(columnOf(result, 'n')).toMatchObject({ type: 'long', filledCells: 3 });
+    expect(result.longestRowBytes).toBe(Buffer.byteLength('df_event_detail_log_id,df_unified_id,n\n'));
   });
 
   it('with a suppression list refuses a header without the column of people', () => {
@@ -131,7 +131,7 @@ describe('a scan', () => {
 
   it('limits the bytes of a row, complete or not', () => {
     const row = (length: number) => `${'x'.repeat(length - 1)}\n`;
-    expect(scan(`a\n${row(100)}`, { maxRowBytes: 100 }).result.longestRow).toBe(100);
+    expect(scan(`a\n${row(100)}`, { maxRowBytes: 100 }).result.longestRowBytes).toBe(100);
     const whole = malformedOf(() => scan(`a\n${row(101)}y\n`, { maxRowBytes: 100 }));
     expect(whole).toMatchObject({ reason: 'row_too_long', where: { row: 2, byte: 2 } });
     const open = new Scanner({ requireColumns: false, maxRowBytes: 100 });
@@ -148,7 +148,7 @@ describe('a scan', () => {
       'Row 2 (byte 16) has text after a closing quote: expected a comma or a line end after the closing ' +
         'quote, found text; nothing of the export was used, try again later.',
     );
-    expect(JSON.stringify([error.message, error.technical, error.where])).not.toContain('sec');
+    expect(JSON.stringify([error.message, error.detail, error.where])).not.toContain('sec');
   });
 
   it('gives the same result for small chunks and for a body of megabytes', () => {
@@ -187,7 +187,7 @@ describe('cells that are not UTF-8', () => {
 
 describe('a header', () => {
   it('may have empty names, but not only those', () => {
-    expect(scan('a,,b\n1,2,3\n').result.columns.map(({ name, filled }) => [name, filled])).toEqual([
+    expect(scan('a,,b\n1,2,3\n').result.columns.map(({ name, filledCells }) => [name, filledCells])).toEqual([
       ['a', 1],
       ['', 1],
       ['b', 1],
@@ -198,7 +198,7 @@ describe('a header', () => {
 
   it('is the whole of an export without rows', () => {
     const { result } = scan('a,b\n');
-    expect(result).toMatchObject({ rows: 0, suppressed: 0, eventNames: [], longestRow: 4 });
-    expect(result.columns).toMatchObject([{ filled: 0 }, { filled: 0 }]);
+    expect(result).toMatchObject({ rows: 0, suppressed: 0, eventNames: [], longestRowBytes: 4 });
+    expect(result.columns).toMatchObject([{ filledCells: 0 }, { filledCells: 0 }]);
   });
 });

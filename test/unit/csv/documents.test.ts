@@ -11,7 +11,7 @@ interface DocumentVector {
   readonly rows?: readonly string[][];
   readonly header?: readonly string[];
   readonly normalised?: string;
-  readonly finalNewline?: boolean;
+  readonly hasFinalNewline?: boolean;
   readonly invalidUtf8?: unknown;
   readonly error?: { readonly reason: string; readonly row: number; readonly byte: number };
 }
@@ -38,7 +38,7 @@ describe('an export', () => {
           expect(readBack(written).slice(1)).toEqual(vector.rows);
           expect(result.columns.map(({ name }) => name)).toEqual(vector.header ?? readBack(written)[0]);
           expect(result.rows).toBe(vector.rows?.length);
-          expect(result.finalNewline).toBe(vector.finalNewline ?? true);
+          expect(result.hasFinalNewline).toBe(vector.hasFinalNewline ?? true);
           expect(result.invalidUtf8).toEqual(vector.invalidUtf8 ?? { cells: 0 });
         }
       });

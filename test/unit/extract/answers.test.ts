@@ -48,7 +48,7 @@ const without = (count: number) => (csv: string) => {
 
 describe('the last line', () => {
   it('without a line end is downloaded once more, and then this is how the service ends its files', async () => {
-    const { target, service } = await start({ finalNewline: false }).run({ ...SETTINGS, lookbackDays: 0 });
+    const { target, service } = await start({ hasFinalNewline: false }).run({ ...SETTINGS, lookbackDays: 0 });
     expect(target.state?.final_newline).toBe(false);
     expect(target.days.size).toBe(6);
     // The first download of a run goes alone; the others already know.

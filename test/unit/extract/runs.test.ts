@@ -69,9 +69,9 @@ describe('batches', () => {
   });
 
   it('give the same place as one commit a day', async () => {
-    const together = (await start({ finalNewline: false }).run(SETTINGS)).target;
+    const together = (await start({ hasFinalNewline: false }).run(SETTINGS)).target;
     fixture.close();
-    start({ finalNewline: false });
+    start({ hasFinalNewline: false });
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
     const one = { rows: 0, bytes: 0, waitMs: 0 };
     for await (const batch of new Extraction(plan, fixture.deps()).batches(one)) await fixture.target.commit(batch);

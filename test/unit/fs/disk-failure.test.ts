@@ -12,7 +12,7 @@ describe('an error of a disk', () => {
     const full = failure(code);
     expect(full).toMatchObject({ kind: 'transient', exitCode: 3, where: { file: '/l' } });
     expect(full.message).toBe(`The disk of the ledger /l is full (${code}): make room and run again.`);
-    expect([full.cause, full.technical]).toEqual([errorOf(code), `${code}: it said`]);
+    expect([full.cause, full.detail]).toEqual([errorOf(code), `${code}: it said`]);
   });
 
   it.each([

@@ -53,7 +53,7 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     };
     place.timezone = timezone;
     await place.load([[place.of(D1, rows)]]);
-    expect(await types()).toEqual(columns.map(({ type }) => codecOf(type, zoneOf(timezone)).duckdb));
+    expect(await types()).toEqual(columns.map(({ type }) => codecOf(type, zoneOf(timezone)).duckdbType));
     const text = { id: 'text', ...Object.fromEntries(columns.map((column) => [column.name, 'a text'])) };
     await place.load([[place.of(D2, [text])]]);
     expect(await types()).toEqual(columns.map(() => 'VARCHAR'));

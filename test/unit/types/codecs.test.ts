@@ -20,12 +20,12 @@ describe('the codec of a type', () => {
   it.each(COLUMN_TYPES)('of %s has its JSON schema, DuckDB type and Arrow type', (type) => {
     const codec = codecOf(type, undefined);
     const { jsonSchema, duckdb, arrow } = contractOf(type);
-    expect([codec.jsonSchema, codec.duckdb, arrowType(type, undefined)]).toEqual([jsonSchema, duckdb, arrow]);
+    expect([codec.jsonSchema, codec.duckdbType, arrowType(type, undefined)]).toEqual([jsonSchema, duckdb, arrow]);
   });
 
   it.each(COLUMN_TYPES)('of %s stands in docs/days-and-types.md with its DuckDB types', (type) => {
     const row = rows.find(([types]) => types.split(' ').includes(type)) ?? [];
-    const duckdb = [undefined, SEOUL].map((zone) => codecOf(type, zone).duckdb);
+    const duckdb = [undefined, SEOUL].map((zone) => codecOf(type, zone).duckdbType);
     expect(row.at(-1)?.split(/,? /) ?? []).toEqual(expect.arrayContaining(duckdb));
   });
 
@@ -39,7 +39,7 @@ describe('the codec of a type', () => {
 
   it('reads a datetime with a zone as an instant', () => {
     expect(codecOf('datetime', SEOUL).jsonSchema.airbyte_type).toBe('timestamp_with_timezone');
-    expect(codecOf('datetime', SEOUL).duckdb).toBe('TIMESTAMPTZ');
+    expect(codecOf('datetime', SEOUL).duckdbType).toBe('TIMESTAMPTZ');
     expect(arrowType('datetime', SEOUL)).toBe('Timestamp<MICROSECOND, UTC>');
   });
 });
