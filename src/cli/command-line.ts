@@ -7,17 +7,17 @@ import { variableNameOf } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
 import {
   type Command,
-  dashedNames,
+  dashedOptionNames,
   GLOBAL_OPTIONS,
   kebabCase,
   type Option,
   type OptionTable,
   type OptionValues,
   optionName,
-  unknownName,
+  unknownNameError,
 } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
-import { addressWithCredentials, CONFIG_SCHEMAS, hasCredentials } from './configuration.ts';
+import { CONFIG_SCHEMAS, credentialsError, hasCredentials } from './configuration.ts';
 
 export interface CommandLine {
   /** The command's name and definition; undefined if no known one was given. */
@@ -69,8 +69,8 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
   const { options, words, problem: wordProblem } = await splitWords(name === undefined ? argv : others, table);
-  const problems = [wordProblem, unknownOption(options, table)];
-  if (command === undefined && words.length > 0) problems.push(noCommand(words[0]));
+  const problems = [wordProblem, unknownOptionError(options, table)];
+  if (command === undefined && words.length > 0) problems.push(noCommandError(words[0]));
   const keys = argumentKeys(table, words.length);
   const argumentWords = Object.fromEntries(keys.map((key, i) => [key, words[i]]));
   const values: Record<string, unknown> = {};
@@ -90,10 +90,10 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   return { name, command, values: values as CommandLine['values'], problem: problem?.withMessage(sentence) };
 }
 
-const noCommand = (word: string): UserError =>
+const noCommandError = (word: string): UserError =>
   Object.hasOwn(COMMANDS, word)
     ? configError(`the command comes first: write dfinery-elt ${word}, then its options.`)
-    : unknownName('command', word, Object.keys(COMMANDS));
+    : unknownNameError('command', word, Object.keys(COMMANDS));
 
 /**
  * What yargs makes of the words of a command line, without the command: each option with its words, and the words that
@@ -107,7 +107,7 @@ async function splitWords(argv: readonly string[], table: OptionTable) {
     // yargs tells the name of the option after which words are missing.
     if (!(error instanceof Error) || error.name !== 'YError') throw error;
     const options: Record<string, unknown> = { json: argv.includes('--json') };
-    return { options, words: [], problem: missingWord(error.message.replace(/^.*: /, ''), table) };
+    return { options, words: [], problem: missingWordError(error.message.replace(/^.*: /, ''), table) };
   }
 }
 
@@ -117,7 +117,7 @@ function argumentKeys(table: OptionTable, words: number): string[] {
   return keys[0] === 'target' && words <= keys.length - 2 ? keys.slice(2) : keys;
 }
 
-function missingWord(writtenName: string, table: OptionTable): UserError {
+function missingWordError(writtenName: string, table: OptionTable): UserError {
   const entry = Object.entries(table).find(
     ([key, { short }]) => kebabCase(key) === writtenName || short === writtenName,
   );
@@ -130,7 +130,7 @@ function readOption(option: Option<unknown>, name: string, raw: unknown): unknow
   const { wordCount, isRequired, isExternalId, fallback } = option;
   const words = (raw === undefined ? [] : [raw].flat()).map(String);
   // Messages, logs and notifications repeat addresses.
-  if (isExternalId !== true && words.some(hasCredentials)) throw addressWithCredentials(name);
+  if (isExternalId !== true && words.some(hasCredentials)) throw credentialsError(name);
   if (words.includes('')) throw configError(`${name} is empty.`);
   if (wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
   if (isRequired && words.length === 0) throw configError(`${name} is missing.`);
@@ -140,11 +140,11 @@ function readOption(option: Option<unknown>, name: string, raw: unknown): unknow
 }
 
 /** The failure of the first option that the table does not have, with the one that was probably meant. */
-function unknownOption(options: object, table: OptionTable): UserError | undefined {
+function unknownOptionError(options: object, table: OptionTable): UserError | undefined {
   const key = Object.keys(options).find((key) => !Object.hasOwn(table, key) || table[key].isArgument);
   if (key === undefined) return undefined;
   const name = key.length === 1 ? `-${key}` : `--${kebabCase(key)}`;
-  const near = nearest(name, dashedNames(table));
+  const near = nearest(name, dashedOptionNames(table));
   const hint = keyHint(name) ?? (near && `did you mean ${near}?`);
   return configError(`there is no option ${name}${hint === undefined ? '.' : `: ${hint}`}`);
 }

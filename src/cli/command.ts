@@ -63,11 +63,11 @@ export const findOption = (table: OptionTable, word: string | undefined): Option
   Object.entries(table).find(([key, option]) => optionName(key, option) === word || `-${option.short}` === word)?.[1];
 
 /** The names of the options that are no arguments. */
-export const dashedNames = (table: OptionTable): string[] =>
+export const dashedOptionNames = (table: OptionTable): string[] =>
   Object.entries(table).flatMap(([key, option]) => (option.isArgument ? [] : [optionName(key, option)]));
 
 /** The sentence for a name that is unknown. It shows the name only if a known one is near: it may be a secret. */
-export function unknownName(what: string, name: string, names: readonly string[]): UserError {
+export function unknownNameError(what: string, name: string, names: readonly string[]): UserError {
   const near = hasCredentials(name) ? undefined : nearest(name, names);
   if (near === undefined) return configError(`there is no such ${what}: wanted ${names.join(', ')}.`);
   return configError(`there is no ${what} ${JSON.stringify(name)}: did you mean ${near}?`);

@@ -70,7 +70,7 @@ export function readConfiguration(
   if (unknown.length > 0) throw configError(`${shownFile} has unknown keys: ${unknown.join(', ')}.`);
   const writtenValues = mapPaths({ ...keysInFile, ...erasureInFile, ...inEnvironment }, (path, key) => {
     // Messages and logs show addresses, so that none may hold a key.
-    if (hasCredentials(path)) throw addressWithCredentials(variableNames.get(key) ?? `${key} in ${shownFile}`);
+    if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${shownFile}`);
     return variableNames.has(key) ? path : pathInFolder(path, folder);
   });
   const values = { places: placesToPurge(writtenValues), ...writtenValues };
@@ -119,7 +119,7 @@ const WITH_CREDENTIALS = /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*
 /** True for an address with a user name or a key in it, which messages and notifications would repeat. */
 export const hasCredentials = (word: unknown): boolean => typeof word === 'string' && WITH_CREDENTIALS.test(word);
 
-export const addressWithCredentials = (what: string): UserError =>
+export const credentialsError = (what: string): UserError =>
   configError(`${what} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);
 
 const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];

@@ -1,7 +1,7 @@
 import type { Argv } from 'yargs';
 import { type ConfigSchema, type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
-import { dashedNames, findOption, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
+import { dashedOptionNames, findOption, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
 import { declareOptions, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
@@ -50,7 +50,7 @@ export async function completionsOf(words: readonly string[]): Promise<readonly 
   const table: OptionTable = { ...options, ...GLOBAL_OPTIONS };
   const last = findOption(table, before.at(-1));
   if (last !== undefined && last.wordCount > 0) return last.choices ?? [];
-  if (words.at(-1)?.startsWith('-')) return dashedNames(table);
+  if (words.at(-1)?.startsWith('-')) return dashedOptionNames(table);
   const isFirst = before.every(
     (word, i) => word.startsWith('-') || (findOption(table, before[i - 1])?.wordCount ?? 0) > 0,
   );

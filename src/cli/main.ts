@@ -14,8 +14,8 @@ const terminal = new ProcessTerminal(systemClock, systemEnv);
 const certificateNote = enforceCertificateChecks();
 if (certificateNote !== undefined) terminal.note(certificateNote);
 await runUntilStopped(async (signal) => {
-  const io = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
-  let code: number = await runCommandLine(process.argv.slice(2), io);
+  const system = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
+  let code: number = await runCommandLine(process.argv.slice(2), system);
   try {
     await terminal.drain(signal);
   } catch (error) {

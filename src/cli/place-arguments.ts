@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
 import type { Place, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
-import { argument, type OptionValues, text, unknownName } from './command.ts';
+import { argument, type OptionValues, text, unknownNameError } from './command.ts';
 import { readConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 
@@ -52,7 +52,7 @@ export function checkedPlace<T extends Target>(
   if (target === undefined && TARGETS.some(({ name }) => name === word))
     throw configError(`${word} is not possible here: write ${placeUsage(targets)}.`);
   const names = targets.map(({ name }) => name);
-  if (target === undefined) throw unknownName('target', word, names);
+  if (target === undefined) throw unknownNameError('target', word, names);
   const { name: actual = word } = TARGETS.find(({ isAt }) => isAt?.(path)) ?? {};
   if (actual === word) return { target, path };
   throw configError(`${path} is a place of ${actual}: write ${`${usage} ${actual} ${path}`.trim()}.`);

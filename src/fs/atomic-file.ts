@@ -13,7 +13,7 @@ export const temporaryPathOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
 /** True for the path of a temporary file, also for one that another program has left. */
-export const isTemporary = (path: string): boolean => /(^|\/)\.[^/]+\.tmp$/.test(path);
+export const isTemporaryPath = (path: string): boolean => /(^|\/)\.[^/]+\.tmp$/.test(path);
 
 /** The name of a temporary file of this program; its group is the name of the file. */
 const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;
@@ -74,7 +74,7 @@ export async function createFileFrom(path: string, finished: string, { mayRename
     await link(finished, path);
   } catch (error) {
     if (codeOf(error) === 'EEXIST') return false;
-    if (!mayRename || !hasNoLinks(error)) throw error;
+    if (!mayRename || !isLinkUnsupported(error)) throw error;
     if ((await lstat(path).catch(() => undefined)) !== undefined) return false;
     await rename(finished, path);
   }
@@ -96,4 +96,4 @@ async function syncFile(path: string): Promise<void> {
 const NO_LINKS_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 /** True for the error of a file system without hard links for a second name. */
-export const hasNoLinks = (error: unknown): boolean => hasCode(error, NO_LINKS_CODES);
+export const isLinkUnsupported = (error: unknown): boolean => hasCode(error, NO_LINKS_CODES);

@@ -65,6 +65,12 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
   return transientError(`${subject} failed (${code}): try again later${end}`, details);
 }
 
+/** Settles as `work` does, but throws an error of the system as `diskError` does. */
+export const onDisk = <T>(failed: FailedPath, work: Promise<T>): Promise<T> =>
+  work.catch((error: unknown) => {
+    throw diskError(error, failed);
+  });
+
 /** The error of a failing disk as a UserError with the path of the system's error; any other unchanged. */
 export function diskErrorByItsPath(error: unknown): unknown {
   if (!hasCode(error, DISK_FAILING_CODES)) return error;

@@ -2,7 +2,7 @@ import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import { diskError, type FailedPath } from './disk-failure.ts';
+import { diskError, type FailedPath, onDisk } from './disk-failure.ts';
 import { makeFolders } from './folders.ts';
 import { acquireLock, type Lock, ownerState } from './lock.ts';
 import { isPrivateFolder } from './permissions.ts';
@@ -44,9 +44,7 @@ export class RunFolder {
 
   /** Settles as `work` does, but for an error of the disk: that is converted as `open` does it. */
   onDisk<T>(work: Promise<T>): Promise<T> {
-    return work.catch((error: unknown) => {
-      throw diskError(error, this.#failed);
-    });
+    return onDisk(this.#failed, work);
   }
 
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */

@@ -3,8 +3,8 @@ import { access, readdir, readFile, unlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { configError, undefinedIfAbsent } from '../base/errors.ts';
 import { compareUtf8 } from '../base/text.ts';
-import { createFile, hasNoLinks, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
-import { COMMITTED_IS_KEPT, diskError } from '../fs/disk-failure.ts';
+import { createFile, isLinkUnsupported, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
+import { COMMITTED_IS_KEPT, onDisk } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, setMode } from '../fs/permissions.ts';
 import { type IsKept, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
@@ -41,7 +41,7 @@ export class DiskStorage implements Storage {
         const { file, mode } = await this.#prepareFile(path);
         return await createFile(file, text, { mode });
       } catch (error) {
-        if (!hasNoLinks(error)) throw error;
+        if (!isLinkUnsupported(error)) throw error;
         throw configError(
           `${this.address} is on a file system without hard links, which a commit needs: give a folder on another.`,
           { cause: error },
@@ -120,12 +120,8 @@ export class DiskStorage implements Storage {
     return { file, mode: PRIVATE_FILE_MODE | readBits };
   }
 
-  async #guard<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      throw diskError(error, { path: this.address, consequence: COMMITTED_IS_KEPT });
-    }
+  #guard<T>(work: () => Promise<T>): Promise<T> {
+    return onDisk({ path: this.address, consequence: COMMITTED_IS_KEPT }, work());
   }
 }
 

@@ -11,8 +11,8 @@ import { checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import {
-  addressWithCredentials,
   CONFIG_FILE,
+  credentialsError,
   EXPORT_KEYS,
   hasCredentials,
   readConfiguration,
@@ -97,7 +97,7 @@ function placeIn(answer: string): { target: string; place: string } {
 function placeProblem(answer: string): string | undefined {
   const { target, place } = placeIn(answer);
   if (place === '') return `wanted ${placeUsage(TARGETS)}`;
-  if (hasCredentials(place)) return addressWithCredentials('the address').message;
+  if (hasCredentials(place)) return credentialsError('the address').message;
   try {
     checkedPlace(target, place, TARGETS, '');
     return undefined;

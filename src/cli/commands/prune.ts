@@ -27,9 +27,8 @@ export const command = defineCommand({
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
     const { target, path } = place;
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
-    const maintenance = await target.maintenance();
     const options = { ...placeOptions(config, context), execute };
-    const work = () => maintenance.prune(path, before, options);
+    const work = async () => (await target.maintenance()).prune(path, before, options);
     const { days, rows } = await withElapsedTime(`Pruning ${path}`, work, context);
     const what = `${formatCount(days.length, 'day')} before ${before} with ${formatCount(rows, 'row')}`;
     const result = { v: 1, target: target.name, place: path, before, executed: execute, days, rows };

@@ -34,8 +34,7 @@ export async function readReport(
   config: CommandConfig,
   context: Context,
 ): Promise<string> {
-  const maintenance = await target.maintenance();
-  const report = await maintenance.report(path, placeOptions(config, context));
+  const report = await (await target.maintenance()).report(path, placeOptions(config, context));
   const { historyDays } = config;
   return reportPage(report, { place: `${target.name} ${path}`, now: context.clock.now(), historyDays });
 }

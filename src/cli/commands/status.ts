@@ -32,8 +32,7 @@ export async function readStatus(
   config: CommandConfig,
   context: Context,
 ): Promise<Status> {
-  const maintenance = await target.maintenance();
-  const state = await maintenance.readState(path, placeOptions(config, context));
+  const state = await (await target.maintenance()).readState(path, placeOptions(config, context));
   if (state === undefined) throw configError(`${path} holds nothing yet: load it with sync ${target.name} ${path}.`);
   const { receipts, exportState, timezone } = state.events;
   const [snapshot] = state.user_profiles?.receipts.values() ?? [];

@@ -30,7 +30,6 @@ export async function verifyPlace(
   config: CommandConfig,
   context: Context,
 ): Promise<Verification> {
-  const maintenance = await target.maintenance();
-  const { differences, warnings } = await maintenance.verify(path, placeOptions(config, context));
+  const { differences, warnings } = await (await target.maintenance()).verify(path, placeOptions(config, context));
   return { v: 1, target: target.name, place: path, differences, warnings };
 }

@@ -33,7 +33,7 @@ export interface RunOutcome {
   readonly error?: unknown;
 }
 
-function failedRun(done: Summary, error: unknown, context: Context): RunOutcome {
+function failedOutcome(done: Summary, error: unknown, context: Context): RunOutcome {
   const { exit, error: sentence } = failureOf(error, context);
   return { summary: { ...done, exit, error: sentence }, error };
 }
@@ -64,7 +64,7 @@ export async function recordedRun(
   try {
     await sink.recordRun({ began, ended: now(), exitCode, cause, version: VERSION, rows, days, exports, bytes });
   } catch (error) {
-    if (outcome.error === undefined) outcome = failedRun(outcome.summary, error, context);
+    if (outcome.error === undefined) outcome = failedOutcome(outcome.summary, error, context);
     else logger.warn('run.record', `This run could not be recorded: ${messageOf(error)}`);
   }
   // What is committed and recorded stays, whatever becomes of the lock.
@@ -79,7 +79,7 @@ async function outcomeOf(work: () => Promise<RunOutcome>, context: Context): Pro
   try {
     return await work();
   } catch (error) {
-    return failedRun(EMPTY_SUMMARY, error, context);
+    return failedOutcome(EMPTY_SUMMARY, error, context);
   }
 }
 
@@ -117,7 +117,7 @@ async function loadInto(
     await withProgress(progress, work, context);
     return { summary: summaryNow() };
   } catch (error) {
-    return failedRun(summaryNow(), error, context);
+    return failedOutcome(summaryNow(), error, context);
   } finally {
     await service.close();
   }

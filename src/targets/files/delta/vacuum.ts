@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
-import { isTemporary } from '../../../fs/atomic-file.ts';
+import { isTemporaryPath } from '../../../fs/atomic-file.ts';
 import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
 import {
   entryPath,
@@ -56,7 +56,7 @@ export async function renewCheckpoint({ access, snapshot, now, retentionMs }: Ta
   await writeCheckpoint(access, snapshot.version, snapshot.actions(since));
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
-    if (file === undefined) return isTemporary(path) && modified < now - UNCOMMITTED_MS;
+    if (file === undefined) return isTemporaryPath(path) && modified < now - UNCOMMITTED_MS;
     if (file.version >= snapshot.version) return false;
     // Each checkpoint has all days: of them the latest two stay.
     return file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < snapshot.version - CHECKPOINT_EVERY;

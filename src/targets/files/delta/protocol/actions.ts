@@ -5,7 +5,7 @@ import validAction from '../../../../../schemas/delta-log.validator';
 import { type Day, isDay } from '../../../../base/days.ts';
 import { isObject } from '../../../../base/json.ts';
 import { firstProblem } from '../../../../base/validator.ts';
-import { isTemporary } from '../../../../fs/atomic-file.ts';
+import { isTemporaryPath } from '../../../../fs/atomic-file.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../../table/tables.ts';
 import { PARTITION_COLUMN } from '../../file-layout.ts';
 import type { LocalFiles } from '../../local-files.ts';
@@ -98,7 +98,7 @@ export const isDataFile = (path: string): boolean => {
 };
 
 /** True for the path of a data file of this program, whole or not. */
-export const isOwnFile = (path: string): boolean => isDataFile(path) || isTemporary(path);
+export const isOwnFile = (path: string): boolean => isDataFile(path) || isTemporaryPath(path);
 
 /** The day of a data file of events, by its path; undefined for any other path. */
 export function dayOfFile(path: string): Day | undefined {
