@@ -102,11 +102,12 @@ function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, set
 /** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */
 function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
-  const n = idsToRequest.filter(({ id }) => ledger.history.of(id)?.standingAnswer?.outcome !== 'rejected').length;
-  if (n <= limit) return undefined;
+  const outcomes = idsToRequest.map(({ id }) => ledger.history.of(id)?.standingAnswer?.outcome);
+  const profileCount = outcomes.filter((outcome) => outcome !== 'rejected').length;
+  if (profileCount <= limit) return undefined;
   return (
-    `${formatCount(n, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
-    `meant, set max_deletions_per_sync to ${n} or more.`
+    `${formatCount(profileCount, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +
+    `meant, set max_deletions_per_sync to ${profileCount} or more.`
   );
 }
 

@@ -17,8 +17,8 @@ const MAX_UNANSWERED = 10;
 /** How often one id waits for the limit before the run gives up: for two hours if no reset is named. */
 const MAX_WAITS = 120;
 /** Time that requests in progress have to finish after the run is stopped (ms). */
-const CLOSING_MS = 3_000;
-const REPORT_MS = 30_000;
+const GRACE_MS = 3_000;
+const PROGRESS_MS = 30_000;
 
 /** Counts of the requests of a run and their outcomes, with the names of a report. */
 const newCounts = () => ({
@@ -93,7 +93,7 @@ class Sender {
 
   async run(): Promise<RequestResult> {
     const { signal, clock, limits } = this.#options;
-    const stopListening = onAbort(signal, () => clock.after(CLOSING_MS, () => this.#cutOff.abort(signal.reason)));
+    const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#cutOff.abort(signal.reason)));
     const stopProgress = this.#startProgress();
     try {
       while (this.#counts.done + this.#counts.rejected === 0 && (await this.#decideNext()));
@@ -120,13 +120,13 @@ class Sender {
     if (this.#signal.aborted) return false;
     const { value: listedId, done } = this.#queue.next();
     if (done === true) return false;
-    const answer = await this.#lastAnswer(listedId);
+    const answer = await this.#requestUntilDecided(listedId);
     this.#options.onDecided(listedId.id, answer === undefined ? 'undecided' : this.#settle(answer));
     return true;
   }
 
   /** Requests an id until an answer decides it, or the last attempt is made; undefined if the run was stopped. */
-  async #lastAnswer(listedId: ListedId): Promise<DeletionAnswer | undefined> {
+  async #requestUntilDecided(listedId: ListedId): Promise<DeletionAnswer | undefined> {
     const { clock, random } = this.#options;
     const policy = { pauses: jitteredPauses(RETRY, random), clock, signal: this.#signal };
     let waits = 0;
@@ -214,9 +214,9 @@ class Sender {
       const waiting = pausedMs > 0 ? `; waiting ${Math.ceil(pausedMs / 1_000)} s for the limit` : '';
       const text = `Requests: ${done + rejected} of ${total} decided, ${done} deleted${waiting}.`;
       logger.info('erase.progress', text, { done, rejected, total });
-      cancel = clock.after(REPORT_MS, report);
+      cancel = clock.after(PROGRESS_MS, report);
     };
-    let cancel = clock.after(REPORT_MS, report);
+    let cancel = clock.after(PROGRESS_MS, report);
     return () => cancel();
   }
 }

@@ -7,7 +7,7 @@ interface PersonOptions {
   readonly list: IdList;
   readonly search: PeopleSearch;
   /** Undefined: nothing is kept. */
-  readonly ledger: LedgerSettings | undefined;
+  readonly ledgerSettings: LedgerSettings | undefined;
   write(line: string): Promise<void>;
 }
 
@@ -15,7 +15,7 @@ interface PersonOptions {
  * Shows everything that places hold about people, found as by a purge: one JSON object a row. Each id gets a line
  * `access` in the ledger before anything is shown, also if no row was found. Throws UserError.
  */
-export async function showPeople({ list, search, ledger: ledgerSettings, write }: PersonOptions) {
+export async function showPeople({ list, search, ledgerSettings, write }: PersonOptions) {
   const { places, io } = search;
   const listedIds = list.listedIds();
   const refused = refusedSentence(list.counts);

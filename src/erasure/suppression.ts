@@ -127,13 +127,8 @@ export const readSuppressedPeople = (file: KeyedFile): SuppressedPeople =>
   parseList(wholeLines(textIfThere(file.path)), file.path, listKey(readingKey(file)));
 
 /** Throws UserError if nobody could be put on the list. Changes nothing. */
-export async function requireWritableList({ path }: KeyedFile): Promise<void> {
-  try {
-    await checkWritable(path);
-  } catch (error) {
-    throw listError(error, path);
-  }
-}
+export const requireWritableList = ({ path }: KeyedFile): Promise<void> =>
+  checkWritable(path).catch((error: unknown) => Promise.reject(listError(error, path)));
 
 /**
  * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list,

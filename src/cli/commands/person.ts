@@ -20,12 +20,12 @@ export const command = defineCommand({
   docsPage: 'erasure.md',
   async run(values, context) {
     const config = readConfiguration(values.config, context);
-    const ledger = config.ledgerDir === undefined ? undefined : requireKeys(config, 'base_url', 'service_id');
+    const ledgerSettings = config.ledgerDir === undefined ? undefined : requireKeys(config, 'base_url', 'service_id');
     const { ids, rows } = await withPeopleSearch(values, config, context, async (search) => {
       if (search.places.length === 0)
         throw configError('person needs --in TARGET PLACE, or erasure.places: where to look.');
       const list = await readIdList(values, context.signal);
-      const show = (write: WriteLine) => showPeople({ list, search, ledger, write });
+      const show = (write: WriteLine) => showPeople({ list, search, ledgerSettings, write });
       const { output = '-' } = values;
       return output === '-' ? show(async (line) => context.terminal.result(line)) : withNewFile(output, show);
     });

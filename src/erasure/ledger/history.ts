@@ -67,7 +67,7 @@ export class LedgerHistory {
   readonly #idHashes: ReadonlySet<string>;
   readonly #ids = new Map<string, IdHistory>();
   /** The ids whose rows a run counted in a place, until that purge is done; by run and place. */
-  readonly #counted = new Map<string, Set<IdHistory>>();
+  readonly #idsByPurge = new Map<string, Set<IdHistory>>();
 
   constructor(service: ServiceAddress, key: LedgerKey, ids: readonly string[]) {
     this.#service = service;
@@ -122,8 +122,8 @@ export class LedgerHistory {
   }
 
   #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
-    const purge = `${run} ${place}`;
-    this.#counted.set(purge, (this.#counted.get(purge) ?? new Set()).add(history));
+    const purgeKey = `${run} ${place}`;
+    this.#idsByPurge.set(purgeKey, (this.#idsByPurge.get(purgeKey) ?? new Set()).add(history));
     const { countedRows } = history;
     const index = countedRows.findIndex((counted) => counted.place === place && counted.removed_at === null);
     if (index !== -1) {
@@ -140,10 +140,10 @@ export class LedgerHistory {
   #noteRemoved(line: LineOf<'purged'>): void {
     const { run, at, place } = line;
     this.purges.set(place, line);
-    const purge = `${run} ${place}`;
-    for (const { countedRows } of this.#counted.get(purge) ?? []) {
+    const purgeKey = `${run} ${place}`;
+    for (const { countedRows } of this.#idsByPurge.get(purgeKey) ?? []) {
       for (const counted of countedRows) if (counted.place === place) counted.removed_at ??= at;
     }
-    this.#counted.delete(purge);
+    this.#idsByPurge.delete(purgeKey);
   }
 }
