@@ -36,7 +36,7 @@ export async function profilesOfIds(
   service: ExportService,
   io: Omit<Runtime, 'env'>,
 ): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNot?: string }> {
-  const deps = { ...io, service, open: () => new ProfileReader(query) };
+  const deps = { ...io, service, openOutput: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
   if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);
   if (result.kind !== 'checked') {

@@ -124,7 +124,7 @@ export class DaysOutcome {
       now: this.#deps.clock.now(),
       start: this.#start,
       fingerprints,
-      hashing: hashedColumnsOf(settings),
+      hashedColumns: hashedColumnsOf(settings),
       appends,
       rewrites: mode !== 'sync',
       gaps: this.#failsAtGap ? [] : this.gaps,

@@ -100,7 +100,7 @@ async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): P
       ...deps,
       label,
       request: { ...filtersOf(config), from, to },
-      open: () => ({ write() {} }),
+      openOutput: () => ({ write() {} }),
       scannerOptions: { ...deps.scannerOptions, requireColumns: true },
     });
     if (result.kind === 'checked') return result.scan.columns;

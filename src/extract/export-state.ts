@@ -43,7 +43,7 @@ export interface CommitInfo {
   readonly start: Day;
   readonly fingerprints: RequestFingerprints;
   /** What the configuration hashes. */
-  readonly hashing: HashedColumns;
+  readonly hashedColumns: HashedColumns;
   /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
   readonly rewrites: boolean;
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
@@ -71,7 +71,7 @@ export function stateAfter(
   const gaps = new Set([...recordedGaps, ...(commitInfo.gaps ?? [])].filter((day) => !isLoaded(day)));
   let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
-  const hashed = hashedAfter(before, commitInfo.hashing);
+  const hashed = hashedAfter(before, commitInfo.hashedColumns);
   const includesEnd = commitInfo.includesEnd ?? to_date_inclusive;
   const lacksFinalNewline = (commitInfo.hasFinalNewline ?? final_newline) === false;
   return {
@@ -91,11 +91,11 @@ export function stateAfter(
 }
 
 /** The hashed columns of earlier rows of a place, then those of new rows; undefined if none was ever hashed. */
-function hashedAfter(before: ExportState | undefined, hashing: HashedColumns): readonly HashedColumns[] | undefined {
+function hashedAfter(before: ExportState | undefined, latest: HashedColumns): readonly HashedColumns[] | undefined {
   const isOther = ({ columns, key_check }: HashedColumns) =>
-    key_check !== hashing.key_check || columns.join('\0') !== hashing.columns.join('\0');
+    key_check !== latest.key_check || columns.join('\0') !== latest.columns.join('\0');
   const earlier = before === undefined ? [] : (before.hashed ?? [NOTHING_HASHED]);
-  const hashings = [...earlier.filter(isOther), hashing];
+  const hashings = [...earlier.filter(isOther), latest];
   return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
 }
 

@@ -71,7 +71,7 @@ export async function loadFileDay<T>(
       now,
       start: state?.start_date ?? day,
       fingerprints,
-      hashing: hashedColumnsOf(settings),
+      hashedColumns: hashedColumnsOf(settings),
       rewrites: true,
     };
     return await store({ days: [checkedDay], commitInfo });

@@ -55,7 +55,7 @@ export async function loadSnapshot(
     const file = await downloadProfiles(ALL_PROPERTIES, {
       ...deps,
       scannerOptions: { ...scannerOptions, idColumn: UNIFIED_ID },
-      open: () => newSpoolFile(spool),
+      openOutput: () => newSpoolFile(spool),
     });
     if (file.kind !== 'checked') throw snapshotError(file, stored);
     service.sawColumns(file.scan.editedNames);
@@ -96,7 +96,7 @@ export const snapshotCommitInfo = (
   now,
   start: day,
   fingerprints: { service: serviceFingerprint(settings), settings: filters },
-  hashing: hashedColumnsOf(settings),
+  hashedColumns: hashedColumnsOf(settings),
   rewrites: true,
 });
 

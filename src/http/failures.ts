@@ -38,7 +38,7 @@ interface NetworkProblem {
 }
 
 interface FailureRow {
-  readonly codesOfNode: RegExp;
+  readonly nodeCodes: RegExp;
   readonly code: string;
   readonly clause: (host: string) => string;
   /** False if a wrong address is not the cause; default true. */
@@ -47,39 +47,39 @@ interface FailureRow {
 
 /** Failures whose cause may pass. The first row that matches applies. */
 const NETWORK_FAILURES: readonly FailureRow[] = [
-  { codesOfNode: /^(ENOTFOUND|EAI_)/, code: 'dns', clause: (host) => `the name of ${host} could not be looked up` },
-  { codesOfNode: /^ECONNREFUSED$/, code: 'refused', clause: (host) => `${host} refused the connection` },
+  { nodeCodes: /^(ENOTFOUND|EAI_)/, code: 'dns', clause: (host) => `the name of ${host} could not be looked up` },
+  { nodeCodes: /^ECONNREFUSED$/, code: 'refused', clause: (host) => `${host} refused the connection` },
   {
-    codesOfNode: /^ETIMEDOUT$/,
+    nodeCodes: /^ETIMEDOUT$/,
     code: 'connect_timeout',
     clause: (host) => `${host} did not take the connection in time`,
   },
   {
-    codesOfNode: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
+    nodeCodes: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN|EADDRNOTAVAIL|EACCES|EPERM)$/,
     code: 'unreachable',
     clause: (host) => `${host} is not reachable from this machine`,
   },
   {
-    codesOfNode: /^(ERR_SSL_|EPROTO|ERR_TLS_)/,
+    nodeCodes: /^(ERR_SSL_|EPROTO|ERR_TLS_)/,
     code: 'tls',
     clause: (host) => `no TLS connection to ${host} came about`,
   },
   {
-    codesOfNode: /^HPE_HEADER_OVERFLOW$/,
+    nodeCodes: /^HPE_HEADER_OVERFLOW$/,
     code: 'protocol',
     clause: (host) => `${host} answered with more headers than Node accepts`,
     asksForAddress: false,
   },
-  { codesOfNode: /^HPE_/, code: 'protocol', clause: (host) => `${host} answered with something that is not HTTP` },
+  { nodeCodes: /^HPE_/, code: 'protocol', clause: (host) => `${host} answered with something that is not HTTP` },
   {
-    codesOfNode: /^(ECONNRESET|EPIPE|ECONNABORTED)$/,
+    nodeCodes: /^(ECONNRESET|EPIPE|ECONNABORTED)$/,
     code: 'reset',
     clause: (host) => `the connection to ${host} broke`,
     asksForAddress: false,
   },
 ];
 
-const UNKNOWN_FAILURE: Omit<FailureRow, 'codesOfNode'> = {
+const UNKNOWN_FAILURE: Omit<FailureRow, 'nodeCodes'> = {
   code: 'network',
   clause: (host) => `the request to ${host} failed`,
   asksForAddress: false,
@@ -93,18 +93,18 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
   if (error instanceof ProxyFailed) return proxyProblem(error);
   // A connection that stood may time out, too.
   const isLost = isObject(error) && error.code === 'ETIMEDOUT' && error.syscall === 'read';
-  const codeOfNode = isLost || error instanceof ConnectionClosed ? 'ECONNRESET' : (codeOf(error) ?? '');
-  if (CERTIFICATE.test(codeOfNode)) {
+  const nodeCode = isLost || error instanceof ConnectionClosed ? 'ECONNRESET' : (codeOf(error) ?? '');
+  if (CERTIFICATE.test(nodeCode)) {
     const clause =
-      `the certificate of ${host} cannot be trusted (${codeOfNode}): check its address, this machine's clock, and ` +
+      `the certificate of ${host} cannot be trusted (${nodeCode}): check its address, this machine's clock, and ` +
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections';
     return { isConfig: true, code: 'certificate', clause };
   }
-  const isMatch = ({ codesOfNode }: FailureRow) => codesOfNode.test(codeOfNode);
+  const isMatch = ({ nodeCodes }: FailureRow) => nodeCodes.test(nodeCode);
   const failure = NETWORK_FAILURES.find(isMatch) ?? UNKNOWN_FAILURE;
   const { code, asksForAddress = true } = failure;
   const question = asksForAddress && setting !== undefined ? `; is ${setting} right?` : '';
-  return { isConfig: false, code, clause: `${failure.clause(host)} (${codeOfNode || 'no code'}${question})` };
+  return { isConfig: false, code, clause: `${failure.clause(host)} (${nodeCode || 'no code'}${question})` };
 }
 
 function proxyProblem({ host, status, cause }: ProxyFailed): NetworkProblem {

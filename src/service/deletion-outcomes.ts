@@ -1,5 +1,5 @@
 import { objectIn } from '../base/json.ts';
-import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from './operation.ts';
+import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from './operation.ts';
 
 /**
  * `done`: all four fields say so. `rejected`: the service has decided not to delete this id. `retry`: the request may
@@ -110,7 +110,7 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
     code: 'odd_body',
     text: (answer) => `${answer.host} answered ${answer.status} with something that is no answer to a deletion.`,
   },
-  { when: hasPassingStatus, kind: 'retry', text: failed },
+  { when: hasTemporaryStatus, kind: 'retry', text: failed },
   {
     when: () => true,
     kind: 'undecided',

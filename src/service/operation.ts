@@ -38,7 +38,7 @@ export const hasStatus =
     statuses.includes(status);
 
 /** Matches a timeout, a conflict, a lock and the like, which are temporary. */
-export const hasPassingStatus = hasStatus(408, 409, 423, 424, 425, 499);
+export const hasTemporaryStatus = hasStatus(408, 409, 423, 424, 425, 499);
 
 /** Matches answers with a status from the first to the last. */
 export const hasStatusBetween =

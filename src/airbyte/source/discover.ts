@@ -61,7 +61,7 @@ async function discoverProfileColumns(
       downloadProfiles(ALL_PROPERTIES, {
         ...deps,
         signal: timeLimit,
-        open: () => ({ write() {} }),
+        openOutput: () => ({ write() {} }),
         scannerOptions: { ...deps.scannerOptions, idColumn: UNIFIED_ID },
       }),
     );

@@ -21,15 +21,15 @@ const latestReceipts = (plans: readonly Plan[]): KnownReceipts =>
 export class DayDownloads {
   readonly #days: readonly Day[];
   readonly #deps: DayDeps;
-  readonly #end: AbortController;
+  readonly #stop: AbortController;
   /** The days that were started and not delivered. */
   readonly #started = new Map<Day, Promise<DayResult>>();
 
   private constructor(plans: readonly Plan[], deps: ExtractDeps, spool: RunFolder) {
     const [{ settings, fingerprints }] = plans;
     this.#days = [...new Set(plans.flatMap(({ days }) => days))].sort();
-    this.#end = new AbortController();
-    const signal = AbortSignal.any([deps.signal, this.#end.signal]);
+    this.#stop = new AbortController();
+    const signal = AbortSignal.any([deps.signal, this.#stop.signal]);
     this.#deps = { ...deps, signal, settings, fingerprints, receipts: latestReceipts(plans), spool };
   }
 
@@ -61,7 +61,7 @@ export class DayDownloads {
 
   /** Ends all downloads and removes their files. */
   async close(): Promise<void> {
-    this.#end.abort(new Error('the run has ended'));
+    this.#stop.abort(new Error('the run has ended'));
     await Promise.allSettled(this.#started.values());
     await this.#deps.spool.remove();
   }

@@ -68,7 +68,7 @@ class DayExport {
   /** Throws a failure that ends the run. */
   async download(provesEnd: boolean): Promise<DayResult> {
     const result = await this.#meaningOf(await (provesEnd ? this.#proveEndRule() : this.#export()));
-    return result.kind === 'downloaded' ? this.#unlessFewer(result) : result;
+    return result.kind === 'downloaded' ? this.#confirmFewerRows(result) : result;
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
@@ -81,7 +81,7 @@ class DayExport {
       label: request.from,
       hasFinalNewline: service.hasFinalNewline,
       mayGrow: !this.#isOver,
-      open: () => newSpoolFile(spool),
+      openOutput: () => newSpoolFile(spool),
       scannerOptions: { ...scannerOptions, requireColumns: true },
     });
     this.#exports += result.exports;
@@ -165,7 +165,7 @@ class DayExport {
   }
 
   /** The day as it was downloaded; once more, if it has fewer rows than are stored. */
-  async #unlessFewer(first: DownloadedDay): Promise<DayResult> {
+  async #confirmFewerRows(first: DownloadedDay): Promise<DayResult> {
     const day = this.#day;
     const stored = this.#storedRows();
     const isEnough = (rows: number) => rows >= stored.rows || (rows > 0 && !stored.isSameRequest);

@@ -15,7 +15,7 @@ export interface DownloadRequest<Output extends CheckedOutput> extends Omit<Runt
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
   readonly label: string;
   /** Begins an attempt. */
-  readonly open: () => Output | Promise<Output>;
+  readonly openOutput: () => Output | Promise<Output>;
   readonly scannerOptions: ScannerOptions;
   /** Whether the files of the service end with a line end, as far as that is known; default true. */
   readonly hasFinalNewline?: boolean | undefined;
@@ -36,7 +36,7 @@ const MAX_QUOTA_REFUSALS = 50;
 const TOO_LARGE_AFTER = 3;
 
 /**
- * Sends an export, with pauses, until its answer is final. Throws what `open` and its output throw, and UserErrors of
+ * Sends an export, with pauses, until its answer is final. Throws what `openOutput` and its output throw, and UserErrors of
  * the quota.
  */
 export const downloadChecked = <Output extends CheckedOutput>(
@@ -136,13 +136,13 @@ class Download<Output extends CheckedOutput> {
 
   /** Sends the request once and checks its body. A body that is broken is a refusal. */
   async #ask(): Promise<CheckedBody<Output> | ExportRefusal> {
-    const { service, request, open, signal } = this.#request;
+    const { service, request, openOutput, signal } = this.#request;
     signal.throwIfAborted();
     this.#exports++;
     return service.export(request, signal, async (answer) => {
       if (answer.kind !== 'data') return answer;
       try {
-        return await this.#withWholeEnd(await checkBody(answer.bytes, await open(), this.#request));
+        return await this.#withWholeEnd(await checkBody(answer.bytes, await openOutput(), this.#request));
       } catch (error) {
         signal.throwIfAborted();
         return refusalOf(error);

@@ -1,5 +1,5 @@
 import type { BodyFault } from '../../http/failures.ts';
-import { hasPassingStatus, hasStatus, hasStatusBetween, type OutcomeRow } from '../operation.ts';
+import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../operation.ts';
 import type { BodyContent } from './content.ts';
 import type { ExportRefusal } from './protocol.ts';
 
@@ -76,18 +76,8 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerTraits, ExportRefusal['k
     code: 'empty_list',
     text: ({ host }) => `${host} answered with an empty list`,
   },
-  {
-    when: has200With('empty'),
-    kind: 'empty',
-    code: 'empty_body',
-    text: ({ host }) => `${host} answered with no byte`,
-  },
-  {
-    when: has200With('json'),
-    kind: 'retry',
-    code: 'json_200',
-    text: (answer) => `${failed(answer)} in place of CSV`,
-  },
+  { when: has200With('empty'), kind: 'empty', code: 'empty_body', text: ({ host }) => `${host} answered with no byte` },
+  { when: has200With('json'), kind: 'retry', code: 'json_200', text: (answer) => `${failed(answer)} in place of CSV` },
   {
     when: has200With('html'),
     kind: 'retry',
@@ -117,7 +107,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerTraits, ExportRefusal['k
       `${answer.host} does not accept the export token (${answer.status}, ${reasonOf(answer)}): ${CHECK_TOKEN}`,
   },
   { when: hasStatus(404), kind: 'empty', code: NOT_FOUND, text: ({ host }) => `${host} answered with 404` },
-  { when: hasPassingStatus, kind: 'retry', code: 'busy', text: failed },
+  { when: hasTemporaryStatus, kind: 'retry', code: 'busy', text: failed },
   // 504 and 524: a gateway gave up waiting for the service.
   { when: hasStatus(413, 500, 504, 524), kind: 'retry_or_split', text: failed },
   {

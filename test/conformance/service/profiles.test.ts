@@ -59,14 +59,14 @@ async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
   closers.push(() => service.close());
   let text = '';
   const { signal } = new AbortController();
-  const open = () => {
+  const openOutput = () => {
     text = '';
     const write = (bytes: Uint8Array) => {
       text += Buffer.from(bytes).toString();
     };
     return { write };
   };
-  const deps = { service, clock, random: () => 0.5, logger: recorder().logger, signal, open };
+  const deps = { service, clock, random: () => 0.5, logger: recorder().logger, signal, openOutput };
   return { result: await downloadProfiles(request, deps), text };
 }
 

@@ -68,7 +68,7 @@ export class Days {
       now: this.clock.now(),
       start,
       fingerprints: { service: HASH, settings: HASH },
-      hashing: { columns: [], key_check: null },
+      hashedColumns: { columns: [], key_check: null },
       rewrites: false,
       includesEnd: true,
     };

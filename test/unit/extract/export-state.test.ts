@@ -21,7 +21,7 @@ const facts = (more: Partial<CommitInfo> = {}): CommitInfo => ({
   now: at('2026-01-20T14:00:00Z'),
   start: '2026-01-10',
   fingerprints: fingerprintsOf({ ...SETTINGS }),
-  hashing: { columns: [], key_check: null },
+  hashedColumns: { columns: [], key_check: null },
   rewrites: false,
   ...more,
 });
@@ -102,12 +102,12 @@ describe('the state after a commit', () => {
   });
 
   it('remembers every set of hashed columns', () => {
-    const hashing = { columns: ['phone'], key_check: '0123456789abcdef' };
+    const hashedColumns = { columns: ['phone'], key_check: '0123456789abcdef' };
     const plain = stateAfter(undefined, receipts([]), facts());
     expect(plain).not.toHaveProperty('hashed');
-    expect(stateAfter(plain, receipts([]), facts({ hashing })).hashed).toEqual([
+    expect(stateAfter(plain, receipts([]), facts({ hashedColumns })).hashed).toEqual([
       { columns: [], key_check: null },
-      hashing,
+      hashedColumns,
     ]);
   });
 });

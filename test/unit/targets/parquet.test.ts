@@ -304,20 +304,24 @@ describe('a Parquet folder', () => {
 
   it('knows which columns a killed run hashed, so that people are found in its rows', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }])]]);
-    const hashing = { columns: ['member'], key_check: '0123456789abcdef' };
+    const hashedColumns = { columns: ['member'], key_check: '0123456789abcdef' };
     const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
       await real(from, to);
       if (to === fileOf(D2)) writeFileSync(lockFile(), ownerText());
     };
     const sink = await place.target.open(place.place, place.options());
     const committing = withCall(fs.promises, 'rename', rename, () =>
-      sink.commit([place.of(D2, [{ id: 'b', member: 'hash' }])], { ...place.facts(D1), hashing }),
+      sink.commit([place.of(D2, [{ id: 'b', member: 'hash' }])], { ...place.facts(D1), hashedColumns }),
     );
     await expect(committing).rejects.toMatchObject({ exitCode: 3 });
     await sink.close();
     rmSync(lockFile());
     const { receipts, exportState } = (await place.state())?.events ?? {};
-    expect([receipts?.has(D2), exportState?.from_date, exportState?.hashed]).toMatchObject([true, D2, [{}, hashing]]);
+    expect([receipts?.has(D2), exportState?.from_date, exportState?.hashed]).toMatchObject([
+      true,
+      D2,
+      [{}, hashedColumns],
+    ]);
   });
 
   it('counts no day as removed whose last rows a killed purge took', async () => {
