@@ -26,8 +26,8 @@ export class StateQueue {
   readonly #idList: IdList;
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
-  readonly #steps: (QueuedRow | QueuedState)[] = [];
-  /** Index of the first step that is not released. */
+  readonly #items: (QueuedRow | QueuedState)[] = [];
+  /** Index of the first item that is not released. */
   #next = 0;
   /** Counts of the released rows that no state has reported yet. */
   readonly #unreported = new Map<ConfiguredStream, { recordCount: number; rejectedRecordCount: number }>();
@@ -40,11 +40,11 @@ export class StateQueue {
   }
 
   addRow(stream: ConfiguredStream, id: string | undefined): void {
-    this.#steps.push({ kind: 'row', stream, id });
+    this.#items.push({ kind: 'row', stream, id });
   }
 
   addState(stream: ConfiguredStream | undefined, text: string): void {
-    this.#steps.push({ kind: 'state', stream, text });
+    this.#items.push({ kind: 'state', stream, text });
   }
 
   decide(id: string, decision: Decision): void {
@@ -53,20 +53,20 @@ export class StateQueue {
 
   /** Echoes the states before which every row is decided. */
   release(): void {
-    for (; this.#next < this.#steps.length; this.#next++) {
-      const step = this.#steps[this.#next];
-      if (step.kind === 'state') this.#echo(step);
-      else if (!this.#count(step)) return;
+    for (; this.#next < this.#items.length; this.#next++) {
+      const item = this.#items[this.#next];
+      if (item.kind === 'state') this.#echo(item);
+      else if (!this.#tryCount(item)) return;
     }
   }
 
   /** Resolves when every released state has been written; rejects when one could not. */
-  written(): Promise<void> {
+  drain(): Promise<void> {
     return this.#writing;
   }
 
   /** Counts a row; false for one that is not decided. */
-  #count({ stream, id }: QueuedRow): boolean {
+  #tryCount({ stream, id }: QueuedRow): boolean {
     // The id of a row that was withdrawn later is not on the list.
     const decision = id === undefined || !this.#idList.has(id) ? 'rejected' : this.#decisions.get(id);
     if (decision === undefined || decision === 'undecided') return false;
@@ -88,7 +88,7 @@ export class StateQueue {
     const members = text.slice(0, text.lastIndexOf('}')).trimEnd();
     const line = `{"type":"STATE","state":${members},"destinationStats":${JSON.stringify(stats)}}}`;
     this.#writing = this.#writing.then(() => this.#writer.writeLine(line));
-    // `written` rejects all the same; this only keeps the rejection from being called unhandled.
+    // `drain` rejects all the same; this only keeps the rejection from being called unhandled.
     this.#writing.catch(() => {});
   }
 }

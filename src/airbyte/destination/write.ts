@@ -25,10 +25,10 @@ export const write: Verb = async (context) => {
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const streams = requireDeletableStreams(catalog, config);
   const idList = new IdList();
-  const states = new StateQueue(idList, writer);
+  const queue = new StateQueue(idList, writer);
   await readInput(context, streams, {
-    record: (stream, data, row) => states.addRow(stream, listRow(idList, data, row, config)),
-    state: (stream, text) => states.addState(stream, text),
+    record: (stream, data, row) => queue.addRow(stream, listRow(idList, data, row, config)),
+    state: (stream, text) => queue.addState(stream, text),
   });
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
@@ -38,13 +38,13 @@ export const write: Verb = async (context) => {
     const { report, failure } = await runErasure(options, {
       onPlanned: (plan) => logStart(plan, config, context),
       onDecided(id, decision, hasConfirmed) {
-        states.decide(id, decision);
+        queue.decide(id, decision);
         // As long as the service rejects every ID, the field may be wrong, and the rows must come again.
-        if (hasConfirmed) states.release();
+        if (hasConfirmed) queue.release();
       },
     });
     if (config.dryRun) endDryRun(report, failure, context);
-    else await endRun(report, failure, states, context);
+    else await endRun(report, failure, queue, context);
   } finally {
     await deleter.close();
   }
@@ -54,13 +54,13 @@ export const write: Verb = async (context) => {
 async function endRun(
   report: ErasureReport,
   failure: UserError | undefined,
-  states: StateQueue,
+  queue: StateQueue,
   context: VerbContext,
 ): Promise<void> {
   if (report.mode === 'executed') {
     // After a wrong token, service or field the rows must come again.
-    if (failure?.exitCode !== EXIT.usage) states.release();
-    await states.written();
+    if (failure?.exitCode !== EXIT.usage) queue.release();
+    await queue.drain();
     for (const line of reportLines(report)) context.logger.info('erase.report', line);
   } else logWarnings(report, context);
   if (failure !== undefined) throw failure;

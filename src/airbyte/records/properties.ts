@@ -23,7 +23,7 @@ export interface Property {
 /** The columns of a header that a stream shows, as `discover` names them. */
 export function discoveredProperties(stream: StreamName, header: readonly HeaderColumn[]): readonly Property[] {
   const taken = new Set(reservedNames(stream).map(foldName));
-  return renamed(shownColumns(stream, header), ({ plainName, column }) => {
+  return chooseNames(shownColumns(stream, header), ({ plainName, column }) => {
     let name = plainName;
     while (taken.has(foldName(name))) name = nameWithHash(name, column);
     taken.add(foldName(name));
@@ -33,7 +33,7 @@ export function discoveredProperties(stream: StreamName, header: readonly Header
 
 /**
  * The columns of a header that a stream shows, as its catalog names them. A day may lack some of the columns that
- * differ only in case. So each column has that form of its name which the catalog has, and no two have one name.
+ * differ only in case. So each column gets that of its possible names which the catalog has. No two get one name.
  */
 export function configuredProperties(
   stream: StreamName,
@@ -42,10 +42,10 @@ export function configuredProperties(
 ): readonly Property[] {
   const properties = discoveredProperties(stream, header);
   const taken = new Set([...reservedNames(stream), ...properties.map(({ name }) => name)]);
-  return renamed(properties, ({ name, plainName, column }) => {
+  return chooseNames(properties, ({ name, plainName, column }) => {
     taken.delete(name);
-    const forms = [plainName, name, nameWithHash(plainName, column)];
-    const configuredName = forms.find((form) => isConfigured(form) && !taken.has(form)) ?? name;
+    const candidates = [plainName, name, nameWithHash(plainName, column)];
+    const configuredName = candidates.find((candidate) => isConfigured(candidate) && !taken.has(candidate)) ?? name;
     taken.add(configuredName);
     return configuredName;
   });
@@ -87,7 +87,7 @@ function nameWithHash(name: string, { source, occurrence }: HeaderColumn): strin
 }
 
 /** Chooses the names anew, one after the other: those in lower case first, then by bytes. */
-function renamed(properties: readonly Property[], choose: (property: Property) => string): readonly Property[] {
+function chooseNames(properties: readonly Property[], choose: (property: Property) => string): readonly Property[] {
   const rank = ({ plainName }: Property) => (plainName === plainName.toLowerCase() ? 0 : 1);
   const byPrecedence = [...properties].sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
   const names = new Map(byPrecedence.map((property) => [property.index, choose(property)]));

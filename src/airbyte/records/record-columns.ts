@@ -31,14 +31,14 @@ export function recordColumn(
   forms: CellForms,
   zone: Zone | undefined,
 ): RecordColumn {
-  const field = JSON.stringify(name);
+  const jsonName = JSON.stringify(name);
   const { codec, zone: cellZone } = codecOfSchema(schema, zone);
   // Without a zone the scan did not see the year that an instant has in UTC.
   const mayNotFit = !fits(codec, forms) || (cellZone !== undefined && zone === undefined);
   return {
     name,
-    label: Buffer.from(`,${field}:`),
-    rescuedName: column.occurrence === 1 ? JSON.stringify(column.name) : field,
+    label: Buffer.from(`,${jsonName}:`),
+    rescuedName: column.occurrence === 1 ? JSON.stringify(column.name) : jsonName,
     codec,
     zone: cellZone,
     mayNotFit,

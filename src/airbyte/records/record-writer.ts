@@ -44,17 +44,17 @@ export async function writeRecords(
   const eventRowFlags = needsEventRows ? await flagEventRows(day, signal) : undefined;
   const rowsById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
   const lines = new LineBuffer();
-  let row = 0;
+  let rowIndex = 0;
   for (const file of day.files) {
     const key = new RowKey(file.columns, idColumn, rowsById);
     const isItemColumn = file.columns.map(({ group }) => isItemGroup(group));
     const encoders = streams.map((stream, i) => new RecordEncoder(stream, file, { zone, emittedAt }, lines, stats[i]));
-    for await (const reader of piecesOf(file, signal)) {
-      for (; reader.next(); row++) {
+    for await (const reader of readPieces(file, signal)) {
+      for (; reader.next(); rowIndex++) {
         key.read(reader.row);
         for (const encoder of encoders) {
           const { selection } = encoder;
-          if (selection === 'row_per_event' && eventRowFlags?.[row] !== 1) continue;
+          if (selection === 'row_per_event' && eventRowFlags?.[rowIndex] !== 1) continue;
           if (selection === 'rows_with_item' && !hasItem(reader.row, isItemColumn)) continue;
           encoder.write(reader.row, key);
         }
@@ -66,7 +66,7 @@ export async function writeRecords(
 }
 
 /** Reads a file piece by piece. After each, `next` of the reader goes to the rows behind the header that are whole. */
-async function* piecesOf({ path }: SpoolFile, signal: AbortSignal): AsyncGenerator<RowReader, void, undefined> {
+async function* readPieces({ path }: SpoolFile, signal: AbortSignal): AsyncGenerator<RowReader, void, undefined> {
   const reader = new RowReader();
   const isBehindHeader = () => reader.rows > 0 || reader.next();
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
@@ -86,19 +86,19 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
   const flags = new Uint8Array(rowCount);
   const positions = new Float64Array(rowCount);
   const rowOfEvent = new Map<string, number>();
-  let row = 0;
+  let rowIndex = 0;
   for (const file of files) {
     const key = new RowKey(file.columns, DETAIL_LOG_ID);
-    for await (const reader of piecesOf(file, signal)) {
-      for (; reader.next(); row++) {
+    for await (const reader of readPieces(file, signal)) {
+      for (; reader.next(); rowIndex++) {
         key.read(reader.row);
         const id = key.logId?.latin1;
-        const before = id === undefined ? undefined : rowOfEvent.get(id);
-        if (before !== undefined && key.position >= positions[before]) continue;
-        if (before !== undefined) flags[before] = 0;
-        if (id !== undefined) rowOfEvent.set(id, row);
-        positions[row] = key.position;
-        flags[row] = 1;
+        const otherRow = id === undefined ? undefined : rowOfEvent.get(id);
+        if (otherRow !== undefined && key.position >= positions[otherRow]) continue;
+        if (otherRow !== undefined) flags[otherRow] = 0;
+        if (id !== undefined) rowOfEvent.set(id, rowIndex);
+        positions[rowIndex] = key.position;
+        flags[rowIndex] = 1;
       }
     }
   }

@@ -38,13 +38,11 @@ export const read: Verb = async (context) => {
   try {
     const extract = extractDeps(config, service, context, readSuppression(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
-    const isProfiles = ({ key }: StreamOutput) => config.userProfiles && key === streamKey({ name: PROFILE_STREAM });
+    const isProfiles = ({ stream: { descriptor } }: StreamOutput) =>
+      config.userProfiles && descriptor.name === PROFILE_STREAM && descriptor.namespace === undefined;
     for (const output of outputs.filter(isProfiles)) await readProfiles(output, deps);
-    await readEvents(
-      outputs.filter((output) => !isProfiles(output)),
-      context.states,
-      deps,
-    );
+    const eventOutputs = outputs.filter((output) => !isProfiles(output));
+    await readEvents(eventOutputs, context.states, deps);
   } catch (error) {
     // After a stop, or with a closed stdout, the first error is the one to report.
     for (const output of outputs) if (output.isRunning) await output.writeStatus('INCOMPLETE').catch(() => {});
@@ -84,7 +82,8 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   const now = deps.clock.now();
   const streams: EventStream[] = [];
   for (const output of outputs) {
-    const plan = await output.attempt(() => planStream(output.stream, states.get(output.key), deps.config, now));
+    const state = states.get(streamKey(output.stream.descriptor));
+    const plan = await output.attempt(() => planStream(output.stream, state, deps.config, now));
     if (plan !== undefined) streams.push(new EventStream(output, plan, { ...deps, logger }));
   }
   for (const stream of streams) await stream.start();

@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { UserError } from '../../base/errors.ts';
-import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states.ts';
+import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
@@ -11,8 +11,6 @@ export class StreamOutput {
   readonly stream: ConfiguredStream;
   /** JSON schemas of the properties that are sent; undefined for one that only the primary key names. */
   readonly schemas: ReadonlyMap<string, unknown>;
-  /** One text for name and namespace. */
-  readonly key: string;
   /** True from STARTED to COMPLETE or INCOMPLETE. */
   isRunning = false;
   failure: UserError | undefined;
@@ -21,9 +19,8 @@ export class StreamOutput {
   readonly #loggedColumns = new Set<string>();
 
   constructor(stream: ConfiguredStream, context: VerbContext) {
-    const { descriptor, primaryKey, properties } = stream;
+    const { primaryKey, properties } = stream;
     this.stream = stream;
-    this.key = streamKey(descriptor);
     this.schemas = new Map([...primaryKey.map((name): [string, unknown] => [name, undefined]), ...properties]);
     this.#context = context;
   }

@@ -102,11 +102,11 @@ export class FilesPlace {
    */
   async relationOf(table: Table['name'], files?: readonly LiveFile[]): Promise<string | undefined> {
     const { version } = this;
-    const dayFiles = files ?? version.files.filter((file) => file.table === table);
+    const tableFiles = files ?? version.files.filter((file) => file.table === table);
     const state = version.state[table];
-    if (dayFiles.length === 0 || state === undefined) return undefined;
-    const paths = await pLimit(COPY_CONCURRENCY).map(dayFiles, (file) => this.localFiles.fetch(file));
-    const names = new Set(dayFiles.flatMap(({ columns }) => [...columns.keys()]));
+    if (tableFiles.length === 0 || state === undefined) return undefined;
+    const paths = await pLimit(COPY_CONCURRENCY).map(tableFiles, (file) => this.localFiles.fetch(file));
+    const names = new Set(tableFiles.flatMap(({ columns }) => [...columns.keys()]));
     const values = [...this.localFiles.layout.columnsOf(state)].map(([name, type]) => {
       const value = names.has(name) ? identifier(name) : 'NULL';
       return `CAST(${value} AS ${type}) AS ${identifier(name)}`;

@@ -2,9 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { identifier } from '../../base/sql.ts';
-import type { DuckDbType } from '../../cells/types/codec.ts';
-import { COLUMN_TYPES, type ColumnType, codecOf, widenSql } from '../../cells/types/column-types.ts';
-import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import { COLUMN_TYPES, codecOf, widenSql } from '../../cells/types/column-types.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import { castToColumnSql } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
@@ -149,15 +148,11 @@ export class LocalFiles {
 function tableRowsSql(path: string, fileColumns: ColumnTypes, { columns, timezone }: TableColumns): string {
   const zone = zoneOf(timezone);
   const ownColumns = parquetColumns({ columns: [], timezone }).keys();
-  const stored = new Map([...fileColumns].map(([name, type]) => [name, columnTypeOf(type, zone)]));
   const values = typedColumns(columns).map(({ name, type }) => {
-    const before = stored.get(name);
+    const fileType = fileColumns.get(name);
+    const before = COLUMN_TYPES.find((columnType) => codecOf(columnType, zone).duckdbType === fileType);
     const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
     return `${castToColumnSql(value, type, zone)} AS ${identifier(name)}`;
   });
   return `SELECT ${[...ownColumns, ...values].join(', ')} FROM ${readParquetSql([path])}`;
 }
-
-/** The type of a column by its type in a file. */
-const columnTypeOf = (fileType: DuckDbType, zone: Zone | undefined): ColumnType | undefined =>
-  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdbType === fileType);

@@ -36,8 +36,8 @@ async function* streamRows(format: FilesFormat, options: FilesOptions, query: Pe
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = `${run.path}/rows`;
     await readPlace(format, options, async (place) => {
-      const { searched, conditions } = await lookUp(place, query);
-      const rows = jsonOfRows(searched, conditions);
+      const { searchedPlace, conditions } = await lookUp(place, query);
+      const rows = jsonOfRows(searchedPlace, conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: PRIVATE_FILE_MODE }));
       place.warnOfDamage();
     });
@@ -117,20 +117,20 @@ async function lookUp(place: FilesPlace, query: PeopleQuery) {
     events: await place.relationOf('events'),
     user_profiles: await place.relationOf('user_profiles'),
   };
-  const searched = { engine, name: address, state, relations };
-  return { searched, ...(await findPeople(searched, query)) };
+  const searchedPlace = { engine, name: address, state, relations };
+  return { searchedPlace, ...(await findPeople(searchedPlace, query)) };
 }
 
 /** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */
 async function findRemoval(place: FilesPlace, query: PeopleQuery) {
-  const { searched, conditions, people } = await lookUp(place, query);
+  const { searchedPlace, conditions, people } = await lookUp(place, query);
   const rowsLost = { events: new Map<Day, number>(), user_profiles: new Map<Day, number>() };
   for (const table of TABLES) {
-    const relation = searched.relations[table.name];
-    const { receipts } = searched.state[table.name] ?? {};
+    const relation = searchedPlace.relations[table.name];
+    const { receipts } = searchedPlace.state[table.name] ?? {};
     if (relation === undefined || receipts === undefined) continue;
-    const leaving = `${relation} WHERE ${conditions[table.name]}`;
-    rowsLost[table.name] = await countRowsByDay(place.engine, leaving, dayOfRowSql(table, receipts.keys()));
+    const leavingRows = `${relation} WHERE ${conditions[table.name]}`;
+    rowsLost[table.name] = await countRowsByDay(place.engine, leavingRows, dayOfRowSql(table, receipts.keys()));
   }
   const filesWithPeople = place.version.files.filter(({ table, day }) => rowsLost[table].has(day));
   await place.localFiles.storage.checkErasable(filesWithPeople.map(({ path }) => path));
@@ -149,9 +149,9 @@ async function planRemoval(place: FilesPlace, query: PeopleQuery) {
     state = { ...state, [name]: withoutRows(table, rowsLost[name], changedAt) };
   }
   const files: FileChange[] = [];
-  for (const before of filesWithPeople) {
-    const { table, day } = before;
-    files.push({ table, day, file: await localFiles.rewrite(before, state, conditions[table]) });
+  for (const file of filesWithPeople) {
+    const { table, day } = file;
+    files.push({ table, day, file: await localFiles.rewrite(file, state, conditions[table]) });
   }
   const change: PlaceChange = { kind: 'purge', state, files };
   return { people, change };

@@ -46,8 +46,8 @@ export async function writeParquet(
     'RETURN_STATS, USE_TMP_FILE false',
   ];
   const [row] = await engine.rows(`COPY (${query}) TO ${literal(path)} (${options.join(', ')})`);
-  const { statistics, lists } = statisticsOf(row);
-  for (const [name, nullCount] of await countNullLists(engine, path, lists)) {
+  const { statistics, listColumns } = statisticsOf(row);
+  for (const [name, nullCount] of await countNullLists(engine, path, listColumns)) {
     statistics.set(name, { nullCount, min: null, max: null });
   }
   const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
@@ -62,25 +62,25 @@ type Entries<V> = readonly { readonly key: string; readonly value: V }[];
 
 function statisticsOf(row: ResultRow) {
   const statistics = new Map<string, ColumnStatistics>();
-  const lists: string[] = [];
+  const listColumns: string[] = [];
   for (const { key, value } of row.column_statistics as Entries<Entries<string>>) {
     const [, quoted = '', element] = COLUMN_KEY.exec(key) ?? [];
     const name = quoted.replaceAll('""', '"');
     const values = new Map(value.map((entry) => [entry.key, entry.value]));
-    if (element !== undefined) lists.push(name);
+    if (element !== undefined) listColumns.push(name);
     statistics.set(name, {
       nullCount: Number(values.get('null_count')),
       min: values.get('min') ?? null,
       max: values.get('max') ?? null,
     });
   }
-  return { statistics, lists };
+  return { statistics, listColumns };
 }
 
 /** Counts rows without a list: of a list, DuckDB's statistics are those of its elements. */
-async function countNullLists(engine: Engine, path: string, lists: readonly string[]): Promise<[string, number][]> {
-  if (lists.length === 0) return [];
-  const counts = lists.map((name, i) => `count(*) - count(${identifier(name)}) AS n${i}`);
+async function countNullLists(engine: Engine, path: string, names: readonly string[]): Promise<[string, number][]> {
+  if (names.length === 0) return [];
+  const counts = names.map((name, i) => `count(*) - count(${identifier(name)}) AS n${i}`);
   const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${readParquetSql([path])}`);
-  return lists.map((name, i) => [name, Number(row[`n${i}`])]);
+  return names.map((name, i) => [name, Number(row[`n${i}`])]);
 }

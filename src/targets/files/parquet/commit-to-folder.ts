@@ -36,7 +36,7 @@ export async function commitToFolder(
   const fullPath = (path: string) => join(storage.address, path);
 
   /** Stores a version unless `_dfinery.json` has it. It keeps what the file says of damaged files. */
-  async function store(version: FolderVersion): Promise<FolderVersion> {
+  async function writeState(version: FolderVersion): Promise<FolderVersion> {
     const { stateFile, damagedPaths } = version;
     const entries = new Map<string, FileEntry>(version.files.map((file) => [file.path, file]));
     for (const path of damagedPaths) {
@@ -53,7 +53,7 @@ export async function commitToFolder(
   }
 
   /** Moves a new file into its place. */
-  async function put({ localPath, statistics: _statistics, ...file }: NewFile): Promise<FolderFile> {
+  async function putFile({ localPath, statistics: _statistics, ...file }: NewFile): Promise<FolderFile> {
     await storage.putFile(localPath, file.path);
     const onDisk = sizeAndTime(fullPath(file.path));
     if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
@@ -61,7 +61,7 @@ export async function commitToFolder(
   }
 
   /** Removes a file, and its folder unless that holds files of others. */
-  async function remove(path: string): Promise<void> {
+  async function removeFile(path: string): Promise<void> {
     await storage.remove([path]);
     await rmdir(dirname(fullPath(path))).catch((error) => {
       if (!hasCode(error, FOLDER_STAYS_CODES)) throw error;
@@ -69,7 +69,7 @@ export async function commitToFolder(
   }
 
   // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-  const interimVersion = await store({ ...before, state: interimState(before.state, change) });
+  const interimVersion = await writeState({ ...before, state: interimState(before.state, change) });
   const files = new Map(before.files.map((file) => [file.path, file]));
   const damagedPaths = new Set(before.damagedPaths);
   const replace = async ({ day, table, file }: FileChange) => {
@@ -77,15 +77,15 @@ export async function commitToFolder(
     damagedPaths.delete(path);
     files.delete(path);
     checkHeld();
-    if (file === undefined) await remove(path);
-    else files.set(path, await put(file));
+    if (file === undefined) await removeFile(path);
+    else files.set(path, await putFile(file));
   };
   // 2. The other files get the new columns.
   for await (const rewritten of localFiles.rewriteOutdated(before.files, change)) await replace(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
   for (const fileChange of change.files) await replace(fileChange);
   // 4. The state says what is there now.
-  return store({ ...interimVersion, state: change.state, files: [...files.values()], damagedPaths });
+  return writeState({ ...interimVersion, state: change.state, files: [...files.values()], damagedPaths });
 }
 
 /**

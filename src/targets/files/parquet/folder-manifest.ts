@@ -142,10 +142,10 @@ class FolderManifest implements Manifest {
   async check(): Promise<Difference[]> {
     const isSeen = (path: string) =>
       path.endsWith('.parquet') && (path.startsWith(`${EVENTS.name}/`) || this.#hasProfiles);
-    const seen = (await this.foreignFiles())
+    const seenMessages = (await this.foreignFiles())
       .filter(isSeen)
       .map((path) => `${path} is not of this program, and readers see it`);
-    return [...this.damageWarnings, ...seen].map((message) => difference('files', message));
+    return [...this.damageWarnings, ...seenMessages].map((message) => difference('files', message));
   }
 
   /** True if the file of profiles is one of this program, also if it is damaged. */

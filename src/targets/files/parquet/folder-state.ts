@@ -79,7 +79,7 @@ const isSameColumns = (columns?: ColumnTypes, others?: ColumnTypes): boolean =>
 export function serializeFolderState({ state, files }: FolderState): string {
   const tableColumns = columnsOfTables(state);
   const entries = [...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file);
-  const stored: FolderJson = {
+  const json: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
     suppression_length: state.suppressionLength,
@@ -91,22 +91,22 @@ export function serializeFolderState({ state, files }: FolderState): string {
       return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, has_other_columns };
     }),
   };
-  return `${JSON.stringify(stored)}\n`;
+  return `${JSON.stringify(json)}\n`;
 }
 
 /** Throws a configuration failure for a text that this program cannot have written. */
 export function parseFolderState(text: string, where: string): FolderState {
   const value = parseJson(text, where);
   refuseNewer(value, FORMAT_VERSION, where);
-  const stored = checked<FolderJson>(validFolder, value, where);
+  const json = checked<FolderJson>(validFolder, value, where);
   const state: PlaceState = {
-    events: tableFromJson(stored.events),
-    user_profiles: stored.user_profiles && tableFromJson(stored.user_profiles),
-    lastRun: stored.last_run,
-    suppressionLength: stored.suppression_length,
+    events: tableFromJson(json.events),
+    user_profiles: json.user_profiles && tableFromJson(json.user_profiles),
+    lastRun: json.last_run,
+    suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const files = stored.files.map(({ written_at: writtenAt, has_other_columns: hasOtherColumns, ...file }) => {
+  const files = json.files.map(({ written_at: writtenAt, has_other_columns: hasOtherColumns, ...file }) => {
     const path = filePath(file.day, file.table);
     return { ...file, path, writtenAt, columns: hasOtherColumns ? undefined : tableColumns[file.table] };
   });

@@ -55,9 +55,9 @@ export async function readFolder({ engine, storage }: LocalFiles): Promise<Folde
   const filesOnDisk = await listFiles(storage.address, stateFile.state);
   for (const fileOnDisk of filesOnDisk) {
     const { table, path } = fileOnDisk;
-    const compared = await compareFile(engine, storage.address, fileOnDisk, stateFile);
-    if (compared !== undefined) {
-      const { file, metadata } = compared;
+    const comparison = await compareFile(engine, storage.address, fileOnDisk, stateFile);
+    if (comparison !== undefined) {
+      const { file, metadata } = comparison;
       files.push(file);
       if (table === USER_PROFILES.name) profiles = metadata?.snapshot ?? user_profiles;
       else if (metadata !== undefined) receiptByDay.set(file.day, metadata.receipt);
