@@ -3,10 +3,10 @@ import { systemEnv } from '../base/env.ts';
 import { createLogger } from '../base/log.ts';
 import { systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
+import type { Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
-import type { Context } from './context.ts';
 import { configuredPlace } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
@@ -91,41 +91,36 @@ export type StoredPlaceOptions = LibraryOptions<Partial<Configuration>>;
  * the reason of a signal that aborts.
  */
 export async function sync(options: SyncOptions): Promise<Summary> {
-  const context = contextFor('sync', options);
-  const { config, place } = configuredPlace(options, TARGETS, context);
-  const { maxWaitMs } = options;
-  const { summary, error } = await runSync({ place, config, daySelection: options, maxWaitMs }, context);
+  const { place, config, context } = inputsOf('sync', options, TARGETS);
+  const run = { place, config, daySelection: options, maxWaitMs: options.maxWaitMs };
+  const { summary, error } = await runSync(run, context);
   if (error !== undefined) throw error;
   return summary;
 }
 
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
-  const context = contextFor('plan', options);
-  const { config, place } = configuredPlace(options, TARGETS, context);
+  const { place, config, context } = inputsOf('plan', options, TARGETS);
   return (await planSync(place, options, config, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */
 export async function status(options: StoredPlaceOptions): Promise<Status> {
-  const context = contextFor('status', options);
-  const { config, place } = configuredPlace(options, STATEFUL_TARGETS, context);
+  const { place, config, context } = inputsOf('status', options, STATEFUL_TARGETS);
   return readStatus(place, config, context);
 }
 
 /** Compares a place with its receipts, as `dfinery-elt verify` does. */
 export async function verify(options: StoredPlaceOptions): Promise<Verification> {
-  const context = contextFor('verify', options);
-  const { config, place } = configuredPlace(options, STATEFUL_TARGETS, context);
+  const { place, config, context } = inputsOf('verify', options, STATEFUL_TARGETS);
   return verifyPlace(place, config, context);
 }
 
-function contextFor(
-  commandName: string,
-  { log = () => {}, signal = new AbortController().signal }: LibraryOptions<object>,
-): Context {
+/** The place and the configuration that the options of a call give, and what the call runs in. */
+function inputsOf<T extends Target>(commandName: string, options: LibraryOptions<object>, targets: readonly T[]) {
+  const { log = () => {}, signal = new AbortController().signal } = options;
   const redactor = new Redactor();
-  return {
+  const context = {
     commandName,
     clock: systemClock,
     env: systemEnv,
@@ -135,4 +130,5 @@ function contextFor(
     terminal: { result() {}, note() {}, status() {}, isInteractive: false, columns: Number.POSITIVE_INFINITY },
     logger: createLogger(log, 'debug', redactor.mask),
   };
+  return { ...configuredPlace(options, targets, context), context };
 }
