@@ -80,15 +80,8 @@ export function logNotes({ notes }: Plan, logger: Logger): void {
  *                  the days that are read again
  */
 export function planRun(input: PlanInput): Plan {
-  const {
-    settings,
-    receipts = new Map<Day, KnownReceipt>(),
-    now,
-    from,
-    to,
-    appends = false,
-    fullRefresh = false,
-  } = input;
+  const { settings, now, from, to, appends = false, fullRefresh = false } = input;
+  const receipts: KnownReceipts = input.receipts ?? new Map();
   const fingerprints = fingerprintsOf(settings);
   const state = parseState(input.state);
   checkState(state, fingerprints, { now, fullRefresh });

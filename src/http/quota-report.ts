@@ -25,11 +25,7 @@ export function readQuotaReport(headers: IncomingHttpHeaders, now: number): Quot
 }
 
 /** The first spelling of a header that `read` understands. */
-const firstSpelling = <T>(
-  headers: IncomingHttpHeaders,
-  name: string,
-  read: (text: string) => T | undefined,
-): T | undefined =>
+const firstSpelling = (headers: IncomingHttpHeaders, name: string, read: (text: string) => number | undefined) =>
   PREFIXES.map((prefix) => read(String(headers[`${prefix}${name}`] ?? '').trim())).find((value) => value !== undefined);
 
 const readCount = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Number(text) : undefined);

@@ -58,11 +58,8 @@ export class DeletionClient {
   ): Promise<DeletionAnswer> {
     signal.throwIfAborted();
     if (!isSendable(externalId)) {
-      return answerWithoutStatus(
-        'rejected',
-        'not_text',
-        'The id is empty or no valid Unicode text: nothing was sent for it.',
-      );
+      const message = 'The id is empty or no valid Unicode text: nothing was sent for it.';
+      return answerWithoutStatus('rejected', 'not_text', message);
     }
     const { clock, serviceId, importToken } = this.#options;
     const request = serviceRequest(
