@@ -33,8 +33,8 @@ export class EventStream {
   async start(): Promise<void> {
     await this.output.writeStatus('STARTED');
     // Before its first day nothing was read under any filters.
-    const first = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.plan.refresh };
-    await this.output.writeState(this.#state ?? first, 0);
+    const initialState = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.plan.refresh };
+    await this.output.writeState(this.#state ?? initialState, 0);
     await this.output.writeStatus('RUNNING');
     if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
   }

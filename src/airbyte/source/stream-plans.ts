@@ -82,8 +82,11 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
     return planRun({ ...input, state, receipts: receiptsIn(state) });
   } catch (error) {
     if (error instanceof OtherSettingsError) return startAgain(name, error, input);
-    if (error instanceof FutureCursorError) return readNothing(name, state, input);
-    throw error;
+    if (!(error instanceof FutureCursorError)) throw error;
+    // A wrong clock leaves such a cursor: the state stays as it is.
+    const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
+    const notes = [{ level: 'warn', event: 'state.future', message }] as const;
+    return { ...planRun(input), state: parseState(state), days: [], notes };
   }
 }
 
@@ -99,13 +102,6 @@ function startAgain(name: StreamName, error: OtherSettingsError, input: Stateles
   const message = `${name}: the saved state belongs to other filters or columns (events, properties, columns_drop, columns_hash); reading starts again.`;
   const plan = planRun(input);
   return { ...plan, notes: [{ level: 'warn', event: 'state.fresh_start', message }, ...plan.notes] };
-}
-
-/** A cursor in the future, as a wrong clock leaves it: the state stays as it is. */
-function readNothing(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
-  const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
-  const plan = planRun(input);
-  return { ...plan, state: parseState(state), days: [], notes: [{ level: 'warn', event: 'state.future', message }] };
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, with the same service and filters. */
