@@ -24,17 +24,17 @@ export interface Target {
   /** True if a place on this disk has the form of those of this target, loaded or not. */
   isAt?(path: string): boolean;
   /** True for a place that is the program's own stdout, so that nothing else may be written there. */
-  isStdout?(place: string): boolean;
+  isStdout?(address: string): boolean;
   /**
    * Opens a place for loading, before the first request of a run; creates it if there is none. Throws a configuration
    * failure for a place of another program, and for another time zone than the stored one.
    */
-  open(place: string, options: OpenOptions): Promise<Sink | StreamSink>;
+  open(address: string, options: OpenOptions): Promise<Sink | StreamSink>;
 }
 
 /** A target that stores its loads: its places can be continued, maintained, and searched for people. */
 export interface StatefulTarget extends Target {
-  open(place: string, options: OpenOptions): Promise<Sink>;
+  open(address: string, options: OpenOptions): Promise<Sink>;
   /** Loads its module on the first call, so that other commands start without it. */
   maintenance(): Promise<Maintenance>;
   /** As `maintenance`. */
@@ -115,23 +115,27 @@ export interface Maintenance {
    * Gives the state that is stored beside the rows. Days whose rows a user removed are marked as pruned there.
    * Undefined if nothing was loaded yet, also where no place is.
    */
-  readState(place: string, options: PlaceOptions): Promise<PlaceState | undefined>;
+  readState(address: string, options: PlaceOptions): Promise<PlaceState | undefined>;
   /** Reads all that is stored, and compares it with what was loaded. */
-  verify(place: string, options: PlaceOptions): Promise<VerifyResult>;
+  verify(address: string, options: PlaceOptions): Promise<VerifyResult>;
   /** Counts the rows for the page of `report`. */
-  report(place: string, options: PlaceOptions): Promise<TargetReport>;
+  report(address: string, options: PlaceOptions): Promise<TargetReport>;
   /**
-   * Removes the days before `before`, if `execute` says so; gives what is, or would be, removed. Their receipts stay,
+   * Removes the days before `firstKeptDay`, if `execute` says so; gives what is, or would be, removed. Their receipts stay,
    * so that cursor and gaps are not touched.
    */
-  prune(place: string, before: Day, options: PlaceOptions & { readonly execute: boolean }): Promise<PruneResult>;
+  prune(
+    address: string,
+    firstKeptDay: Day,
+    options: PlaceOptions & { readonly execute: boolean },
+  ): Promise<PruneResult>;
 }
 
 /** The contents of the report page of a place: names, counts and dates, but no values of people. */
 export interface TargetReport extends ReportCounts {
   readonly state: PlaceState;
   readonly sizeBytes: number;
-  /** The latest runs, oldest first. */
+  /** The runs that the place remembers, oldest first: all, or the last one. */
   readonly runs: readonly RunRecord[];
 }
 
@@ -148,17 +152,17 @@ export interface PruneResult {
  */
 export interface PeopleOperations {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
-  find(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
+  find(address: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
   /**
    * The rows that a purge would remove, as JSON objects with the members `table` and `row`. A row is an object without
    * the columns that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
    */
-  rows(place: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
+  rows(address: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
   /**
    * Runs all steps of a purge except the last, which puts the result in place. It throws what `purge` would throw. So a
    * purge that cannot succeed is noticed before anything is deleted.
    */
-  previewPurge(place: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgePreview>;
+  previewPurge(address: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgePreview>;
   /**
    * Takes the lock of the place, looks the people up anew, and calls `onFound`. Then it removes all their rows in one
    * commit. After it no file of the place has the bytes of values that only these rows had. That holds for data, log,
@@ -166,7 +170,7 @@ export interface PeopleOperations {
    * is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
    * days. The same purge, run again, finishes it. If `onFound` throws, nothing is removed.
    */
-  purge(place: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
+  purge(address: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
 }
 
 export interface PurgePreview {

@@ -28,9 +28,9 @@ function filesTarget(
 ): StatefulTarget {
   return {
     ...descriptor,
-    async open(place, options) {
+    async open(address, options) {
       const [format, { openFilesSink }] = await Promise.all([loadFormat(), import('./files/files-sink.ts')]);
-      return openFilesSink(format, { ...options, address: place });
+      return openFilesSink(format, { ...options, address });
     },
     async maintenance() {
       const [format, { maintenanceOf }] = await Promise.all([loadFormat(), import('./files/maintenance.ts')]);
@@ -61,10 +61,10 @@ const STDOUT = '-';
 export const arrow = {
   name: 'arrow',
   placeForms: ['FILE', STDOUT],
-  isStdout: (place) => place === STDOUT,
-  async open(place: string, options: OpenOptions) {
+  isStdout: (address) => address === STDOUT,
+  async open(address: string, options: OpenOptions) {
     const { openArrowSink } = await import('./arrow/arrow-sink.ts');
-    return openArrowSink(place === STDOUT ? options.stdout : place, options);
+    return openArrowSink(address === STDOUT ? options.stdout : address, options);
   },
 } satisfies Target;
 

@@ -61,6 +61,11 @@ export function rescueKey(column: { source: string; occurrence: number; name: st
   return column.occurrence === 1 ? column.source : column.name;
 }
 
+/** SQL of one member of a JSON object if the condition holds, else NULL; `expr` is VARCHAR. */
+function jsonMemberSql(key: string, expr: string, condition: string): string {
+  return `CASE WHEN ${condition} THEN ${literal(`${JSON.stringify(key)}:`)} || to_json(${expr}) END`;
+}
+
 /** Maximum length of a line with which DuckDB reads, unless a row is longer. */
 const USUAL_LINE_BYTES = 2_000_000;
 /** Bytes of each of a reader's buffers: DuckDB's 32 MB take 100 MB more and the same time (measured). */
@@ -102,9 +107,4 @@ function lineOptions(longestRowBytes: number): string {
   if (longestRowBytes < USUAL_LINE_BYTES) return `buffer_size = ${USUAL_BUFFER_BYTES}`;
   const line = longestRowBytes + 1;
   return `max_line_size = ${line}, buffer_size = ${line * LINES_PER_BUFFER}`;
-}
-
-/** SQL of one member of a JSON object if the condition holds, else NULL; `expr` is VARCHAR. */
-function jsonMemberSql(key: string, expr: string, condition: string): string {
-  return `CASE WHEN ${condition} THEN ${literal(`${JSON.stringify(key)}:`)} || to_json(${expr}) END`;
 }

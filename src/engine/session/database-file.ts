@@ -86,8 +86,6 @@ const WIDE_COLUMNS = 500;
 /** Options of ATTACH that make a file for tables of this number of columns. */
 export const newFileOptions = (columns: number): string =>
   `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${columns > WIDE_COLUMNS ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
-/** Age (ms) from which a half-made file counts as abandoned; making a file takes moments. */
-const HALF_MADE_MS = HOUR_MS;
 
 /**
  * Makes an empty database under a temporary name, and renames it when it is complete. DuckDB does not accept a file
@@ -108,6 +106,6 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
   }
 }
 
-/** Removes temporary names of a file that killed runs made, as far as this user may. */
+/** Removes temporary names of a file that killed runs made, as far as this user may. To make one takes moments. */
 export const sweepNewFiles = (file: string, now: number): Promise<void> =>
-  removeTemporaries(file, now - HALF_MADE_MS).catch(() => undefined);
+  removeTemporaries(file, now - HOUR_MS).catch(() => undefined);

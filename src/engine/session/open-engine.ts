@@ -100,10 +100,7 @@ function createInstance({ file, memoryLimit }: EngineOptions): Promise<DuckDBIns
   });
 }
 
-function allowedMemory(): number {
-  const limit = process.constrainedMemory?.() ?? 0;
-  return limit > 0 ? Math.min(limit, totalmem()) : totalmem();
-}
+const allowedMemory = (): number => Math.min(process.constrainedMemory?.() || totalmem(), totalmem());
 
 const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 1_000;

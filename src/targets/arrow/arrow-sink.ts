@@ -83,39 +83,43 @@ async function writeArrow(
  */
 async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<void>): Promise<void> {
   const file = replaceablePath(path);
+  if (file === undefined) {
+    await intoFileStream(createWriteStream(path), write);
+    return;
+  }
   // Without this check only the rename at the very end would find that a folder has this name.
-  if (file !== undefined && statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
     throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
   }
-  const writtenPath = file === undefined ? path : temporaryPathOf(file);
-  const stream = createWriteStream(writtenPath, file === undefined ? {} : { flags: 'wx', mode: PRIVATE_FILE_MODE });
+  const unfinished = temporaryPathOf(file);
+  try {
+    // A younger one may be that of a run that waits for its first day.
+    await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
+    const stream = createWriteStream(unfinished, { flags: 'wx', mode: PRIVATE_FILE_MODE });
+    if (await intoFileStream(stream, write)) await replaceFileFrom(file, unfinished);
+  } finally {
+    await rm(unfinished, { force: true });
+  }
+}
+
+/** Writes to a file, a pipe or a device, and closes it. False if the reader of a pipe has left. */
+async function intoFileStream(stream: Writable, write: (stream: Writable) => Promise<void>): Promise<boolean> {
   const closed = once(stream, 'close');
   closed.catch(() => undefined);
   try {
     await once(stream, 'open');
-    // A younger one may be that of a run that waits for its first day.
-    if (file !== undefined) await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
     await write(stream);
-    // The reader of a pipe has left.
-    if (stream.destroyed) return;
+    if (stream.destroyed) return false;
     stream.end();
     await closed;
-    if (file !== undefined) await replaceFileFrom(file, writtenPath);
+    return true;
   } finally {
     stream.destroy();
-    if (file !== undefined) await rm(writtenPath, { force: true });
   }
 }
 
 /** The days and the columns of a stream. Without a pinned schema all files are kept until the columns are known. */
-async function planStream(
-  days: AsyncIterable<CheckedDay>,
-  folder: string,
-  options: OpenOptions,
-): Promise<{
-  readonly days: AsyncIterable<CheckedDay> | readonly CheckedDay[];
-  readonly columns: readonly StoredColumn[];
-}> {
+async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
   if (options.pinned !== undefined) return { days, columns: planDays(undefined, [], options).columns };
   const waitingDays: CheckedDay[] = [];
   let columns: readonly StoredColumn[] | undefined;

@@ -34,9 +34,9 @@ export const MAINTENANCE: Maintenance = {
     });
   },
   report: (file, options) => withLoadedFile({ ...options, file, access: 'read' }, countReport),
-  prune: (file, before, { execute, ...options }) =>
+  prune: (file, firstKeptDay, { execute, ...options }) =>
     withLoadedFile({ ...options, file, access: execute ? 'write' : 'read' }, async (engine, state) =>
-      execute ? pruneDays(engine, state, before) : prunableBefore(state.events.receipts, before),
+      execute ? pruneDays(engine, state, firstKeptDay) : prunableBefore(state.events.receipts, firstKeptDay),
     ),
 };
 
@@ -50,9 +50,9 @@ async function countReport(engine: Engine, state: PlaceState): Promise<TargetRep
   };
 }
 
-async function pruneDays(engine: Engine, state: PlaceState, before: Day): Promise<PruneResult> {
+async function pruneDays(engine: Engine, state: PlaceState, firstKeptDay: Day): Promise<PruneResult> {
   const { events } = state;
-  const pruned = prunableBefore(events.receipts, before);
+  const pruned = prunableBefore(events.receipts, firstKeptDay);
   const { days } = pruned;
   if (days.length === 0) return pruned;
   const receipts = withPruned(events.receipts, days, nextChangedAt(events.receipts, engine.clock.now()));

@@ -23,7 +23,7 @@ export const maintenanceOf = (format: FilesFormat): Maintenance => ({
       ({ differences }) => differences.length === 0,
     ),
   report: (address, options) => readPlace(format, { ...options, address }, report),
-  prune: (address, before, options) => prune(format, { ...options, address }, before, options.execute),
+  prune: (address, firstKeptDay, options) => prune(format, { ...options, address }, firstKeptDay, options.execute),
 });
 
 /** Compares every file with the manifest. If all are whole, it compares the rows with the receipts. */
@@ -68,9 +68,10 @@ async function report(place: FilesPlace): Promise<TargetReport> {
   };
 }
 
-/** Removes the days before a day; their receipts stay. */
-function prune(format: FilesFormat, options: FilesOptions, before: Day, execute: boolean): Promise<PruneResult> {
-  const planPrune = ({ version }: FilesPlace): PruneResult => prunableBefore(version.state.events.receipts, before);
+/** Removes the days before `firstKeptDay`; their receipts stay. */
+function prune(format: FilesFormat, options: FilesOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
+  const planPrune = ({ version }: FilesPlace): PruneResult =>
+    prunableBefore(version.state.events.receipts, firstKeptDay);
   if (!execute) return readPlace(format, options, async (place) => planPrune(place));
   return withPlace(format, options, 'rewrite', (place) =>
     place.commit(async () => {
