@@ -112,7 +112,7 @@ async function copyChecked(fileDay: FileDay, spool: RunFolder, signal: AbortSign
   const copy = await checkBody(bytes, await newSpoolFile(spool), { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.clause}.`);
-    if (error instanceof UnusableCsv) throw fileError(fileDay, `${file} has ${error.fault}: convert it first.`);
+    if (error instanceof UnusableCsv) throw fileError(fileDay, `${file} has ${error.mismatch}: convert it first.`);
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
     throw fileError(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
   });

@@ -63,15 +63,15 @@ export class MalformedCsv extends UserError {
 export class UnusableCsv extends UserError {
   override readonly name = 'UnusableCsv';
   /** What is wrong with the body: `text in another encoding, wanted UTF-8`. */
-  readonly fault: string;
+  readonly mismatch: string;
 
   /** `found` and `expected` are parts of the sentence: "The export has …, wanted …". */
   constructor(found: string, expected: string) {
-    const fault = `${found}, wanted ${expected}`;
-    super('config', `The export has ${fault}: nothing of it was used, and it would be the same again.`, {
+    const mismatch = `${found}, wanted ${expected}`;
+    super('config', `The export has ${mismatch}: nothing of it was used, and it would be the same again.`, {
       detail: `unusable csv: ${found}`,
     });
-    this.fault = fault;
+    this.mismatch = mismatch;
   }
 }
 

@@ -180,7 +180,7 @@ function refusalOf(error: unknown): ExportRefusal {
     return { kind: 'retry', code, clause, where };
   }
   if (error instanceof UnusableCsv) {
-    const clause = `the export has ${error.fault}: nothing of it was used, and it would be the same again`;
+    const clause = `the export has ${error.mismatch}: nothing of it was used, and it would be the same again`;
     return { kind: 'unsupported', code: 'not_csv', clause };
   }
   if (error instanceof InterruptedBody) return error.refusal;
