@@ -45,7 +45,7 @@ export class HashKey {
   }
 
   /** The pads of HMAC in hex, by the names that `hmacSql` gives them: each gives away the key. */
-  pads(): { readonly inner_pad: string; readonly outer_pad: string } {
+  hmacPads(): { readonly inner_pad: string; readonly outer_pad: string } {
     const padded = (pad: number) => Buffer.from(this.#block.map((byte) => byte ^ pad)).toString('hex');
     return { inner_pad: padded(INNER_PAD), outer_pad: padded(OUTER_PAD) };
   }

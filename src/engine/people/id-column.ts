@@ -97,7 +97,7 @@ export class IdColumn {
       SELECT DISTINCT id, text
       FROM texts
       WHERE text <> ''`;
-    await this.#engine.run(sql, { ...padsOf(hashKey), texts: JSON.stringify(texts) });
+    await this.#engine.run(sql, { ...hashKey?.hmacPads(), texts: JSON.stringify(texts) });
     const rows = await this.#engine.rows(`FROM ${this.#idTexts} WHERE id IS NOT NULL`);
     const idsByText = groupBy(rows, ({ text }) => String(text));
     return {
@@ -113,7 +113,7 @@ export class IdColumn {
       SELECT DISTINCT text
       FROM ${this.#cellsOfRows}
       WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
-    const values = { ...padsOf(suppressed.key), hmacs: JSON.stringify(suppressed.hmacs) };
+    const values = { ...suppressed.key?.hmacPads(), hmacs: JSON.stringify(suppressed.hmacs) };
     const rows = await this.#engine.rows(sql, values);
     return rows.map(({ text }) => String(text));
   }
@@ -137,7 +137,7 @@ export class IdColumn {
       JOIN folded_cells USING (folded)
       WHERE folded <> ''
       GROUP BY id`;
-    const rows = await this.#engine.rows(sql, { ...padsOf(this.keys.hashKey), ids: JSON.stringify(ids) });
+    const rows = await this.#engine.rows(sql, { ...this.keys.hashKey?.hmacPads(), ids: JSON.stringify(ids) });
     return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
   }
 }
@@ -155,6 +155,3 @@ const canonicalSql = ({ valueSql, textSql }: ColumnCodec, text: string): string 
 /** SQL of HMAC-SHA-256 in hex. Its pads are values of the statement: no message of the engine can quote them. */
 const hmacSql = (text: string): string =>
   `sha256(unhex($outer_pad) || unhex(sha256(unhex($inner_pad) || encode(${text}))))`;
-
-/** The values that `hmacSql` needs; none without a key. */
-const padsOf = (key: HashKey | undefined): Record<string, string> => key?.pads() ?? {};
