@@ -32,7 +32,7 @@ export interface Terminal {
   /** Writes one line of a result: on stdout, unless the command says otherwise. */
   result(line: string, stream?: StreamName): void;
   /** Writes one line of log, above the status. */
-  note(line: string, level?: LogLevel): void;
+  log(line: string, level?: LogLevel): void;
   /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
   status(line?: string): void;
   /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
@@ -50,7 +50,7 @@ export const printableTerminal = (terminal: Terminal): Terminal => ({
     return terminal.columns;
   },
   result: (line, stream) => terminal.result(printable(line), stream),
-  note: (line, level) => terminal.note(printable(line), level),
+  log: (line, level) => terminal.log(printable(line), level),
   status: (line) => terminal.status(line === undefined ? undefined : printable(line)),
 });
 
@@ -59,11 +59,11 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
-function terminalLog(terminal: Pick<Terminal, 'note'>, format: LogFormat, now: () => number): LogSink {
+function terminalLog(terminal: Pick<Terminal, 'log'>, format: LogFormat, now: () => number): LogSink {
   return ({ level, event, message, fields }) => {
     const time = new Date(now()).toISOString();
     const json = () => JSON.stringify({ time, level, event, message, ...fields });
     const line = format === 'json' ? json() : `${time.slice(11, 19)}Z ${MARKS[level]} ${message}`;
-    terminal.note(line, level);
+    terminal.log(line, level);
   };
 }

@@ -127,7 +127,7 @@ function inputsOf<T extends Target>(commandName: string, options: LibraryOptions
     random: systemRandom,
     signal,
     redactor,
-    terminal: { result() {}, note() {}, status() {}, isInteractive: false, columns: Number.POSITIVE_INFINITY },
+    terminal: { result() {}, log() {}, status() {}, isInteractive: false, columns: Number.POSITIVE_INFINITY },
     logger: createLogger(log, 'debug', redactor.mask),
   };
   return { ...configuredPlace(options, targets, context), context };

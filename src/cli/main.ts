@@ -12,14 +12,14 @@ process.umask(0o077);
 letHeapGrow();
 const terminal = new ProcessTerminal(systemClock, systemEnv);
 const certificateNote = enforceCertificateChecks();
-if (certificateNote !== undefined) terminal.note(certificateNote);
+if (certificateNote !== undefined) terminal.log(certificateNote);
 await runUntilStopped(async (signal) => {
   const system = { terminal, clock: systemClock, env: systemEnv, signal, prompts: systemPrompts(signal) };
   let code: number = await runCommandLine(process.argv.slice(2), system);
   try {
     await terminal.drain(signal);
   } catch (error) {
-    terminal.note(messageOf(error));
+    terminal.log(messageOf(error));
     code = error instanceof UserError ? error.exitCode : EXIT.failed;
     await terminal.drain(signal).catch(() => {});
   }

@@ -52,7 +52,7 @@ export class StatusLine {
   }
 }
 
-/** Both streams of this process. A result comes after the notes before it, in case both are the same stream. */
+/** Both streams of this process. A result comes after the log lines before it, in case both are the same stream. */
 export class ProcessTerminal implements Terminal {
   readonly stdout = openOutputStream(1);
   readonly isInteractive: boolean;
@@ -60,10 +60,10 @@ export class ProcessTerminal implements Terminal {
   readonly #clock: Clock;
   readonly #status = new StatusLine(() => terminalColumns(process.stderr));
   readonly #results = new OutputQueue(this.stdout);
-  readonly #notes = new OutputQueue(openOutputStream(2));
+  readonly #log = new OutputQueue(openOutputStream(2));
   /** Ends when the results so far are in their queue. */
   #resultsQueued: Promise<void> = Promise.resolve();
-  /** True from the beginning of a wait for the reader of the notes until it has taken them: one wait is enough. */
+  /** True from the beginning of a wait for the reader of the log until it has taken them: one wait is enough. */
   #isLogAwaited = false;
 
   constructor(clock: Clock, env: Env) {
@@ -78,23 +78,23 @@ export class ProcessTerminal implements Terminal {
 
   result(line: string, stream: StreamName = 'stdout'): void {
     if (stream === 'stderr') {
-      this.note(line);
+      this.log(line);
       return;
     }
     this.status();
     this.#resultsQueued = this.#resultsQueued
-      .then(() => this.#notesWritten())
+      .then(() => this.#logWritten())
       .then(() => this.#results.queue(`${line}\n`));
   }
 
-  note(line: string, level?: LogLevel): void {
+  log(line: string, level?: LogLevel): void {
     const colour = this.#hasColours && level !== undefined ? COLOURS[level] : undefined;
     const text = colour === undefined ? line : `\u001b[${colour}m${line}\u001b[0m`;
-    this.#notes.queue(this.#status.withLineAbove(text));
+    this.#log.queue(this.#status.withLineAbove(text));
   }
 
   status(line = ''): void {
-    if (this.isInteractive) this.#notes.queue(this.#status.replace(line));
+    if (this.isInteractive) this.#log.queue(this.#status.replace(line));
   }
 
   /**
@@ -104,16 +104,16 @@ export class ProcessTerminal implements Terminal {
   async drain(signal: AbortSignal): Promise<void> {
     this.status();
     await this.#resultsQueued;
-    await this.#notesWritten();
+    await this.#logWritten();
     const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');
     const written = this.#results.drain().catch(refuseLoss);
     await Promise.race([written, stopped.then(() => this.#clock.sleep(READER_WAIT_MS))]);
   }
 
-  async #notesWritten(): Promise<void> {
-    if (this.#isLogAwaited || this.#notes.isSettled) return;
+  async #logWritten(): Promise<void> {
+    if (this.#isLogAwaited || this.#log.isSettled) return;
     this.#isLogAwaited = true;
-    const written = this.#notes.drain().then(
+    const written = this.#log.drain().then(
       () => {
         this.#isLogAwaited = false;
       },

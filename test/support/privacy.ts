@@ -87,7 +87,7 @@ export class PrivacyFixture {
     const code = await runCommandLine(argv, {
       terminal: {
         result: (line) => void results.push(line),
-        note: (line) => void notes.push(line),
+        log: (line) => void notes.push(line),
         status() {},
         isInteractive: false,
         columns: 200,

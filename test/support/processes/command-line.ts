@@ -29,15 +29,15 @@ export async function runHere(
 ): Promise<Done> {
   let stdout = '';
   let stderr = '';
-  const note = (line: string) => {
+  const log = (line: string) => {
     stderr += `${line}\n`;
   };
   const terminal = {
     result(line: string, stream?: 'stdout' | 'stderr') {
-      if (stream === 'stderr') note(line);
+      if (stream === 'stderr') log(line);
       else stdout += `${line}\n`;
     },
-    note,
+    log,
     status() {},
     isInteractive: false,
     columns,

@@ -24,7 +24,7 @@ const REQUIRED = {
 
 const run = (env: Readonly<Record<string, string>>, line: string) => runHere(line.split(' '), { env });
 
-const terminal = { result() {}, note() {}, status() {}, isInteractive: false, columns: 80 };
+const terminal = { result() {}, log() {}, status() {}, isInteractive: false, columns: 80 };
 const contextFor = (env: Record<string, string> = {}) =>
   contextOf({ terminal, clock: systemClock, env, signal: new AbortController().signal }, 'info', 'text');
 

@@ -20,7 +20,7 @@ import { startProxy } from '../../support/service/proxy.ts';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-const NO_TERMINAL = { result() {}, note() {}, status() {}, isInteractive: false, columns: 80 };
+const NO_TERMINAL = { result() {}, log() {}, status() {}, isInteractive: false, columns: 80 };
 
 /**
  * Notifies of a run a receiver that gives these answers in turn, and none for 0; what it got and what was warned of.

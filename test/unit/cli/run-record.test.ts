@@ -5,7 +5,7 @@ import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { recordedRun } from '../../../src/cli/run/run.ts';
 
-const terminal = { result() {}, note() {}, status() {}, isInteractive: false, columns: 80 };
+const terminal = { result() {}, log() {}, status() {}, isInteractive: false, columns: 80 };
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
   const full = new Error('the disk is full');
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
@@ -17,12 +17,12 @@ it('a record that cannot be written fails a run that was good, and never hides w
 });
 
 it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
-  const notes: string[] = [];
-  const noting = { ...terminal, note: (line: string) => notes.push(line) };
+  const logLines: string[] = [];
+  const logging = { ...terminal, log: (line: string) => logLines.push(line) };
   const signal = new AbortController().signal;
-  const context = contextOf({ terminal: noting, clock: systemClock, env: {}, signal }, 'info', 'text');
+  const context = contextOf({ terminal: logging, clock: systemClock, env: {}, signal }, 'info', 'text');
   const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
   const { summary, error } = await recordedRun(sink, async () => ({ summary: EMPTY_SUMMARY }), context);
   expect([summary, error]).toEqual([EMPTY_SUMMARY, undefined]);
-  expect(notes).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);
+  expect(logLines).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);
 });
