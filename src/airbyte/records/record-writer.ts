@@ -1,7 +1,7 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
-// `writeRecords` goes through the files of a day. `streams.ts` has what the streams are. `properties.ts` names the columns
-// of a file, `record-columns.ts` decides how each is written. `row-key.ts` reads the ids of a row, `record-encoder.ts`
-// writes its lines.
+// `writeRecords` goes through the files of a day. `streams.ts` has what the streams are. `properties.ts` names the
+// columns of a file, `record-columns.ts` decides how each is written. `row-key.ts` reads the ids of a row,
+// `record-encoder.ts` writes its lines.
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';

@@ -1,6 +1,6 @@
 // This folder: the targets `parquet` and `delta`: a table `events` of one Parquet file a day, over a storage. A format
-// adds how a storage is opened, and a manifest. This says which files are live, and makes changes visible. `files-place.ts`
-// is an open place; `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it, for both formats.
+// adds how a storage is opened, and a manifest. This says which files are live, and makes changes visible.
+// `files-place.ts` is an open place. `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it.
 
 import { configError, type UserError } from '../../base/errors.ts';
 import type { Difference } from '../../engine/rows/check-rows.ts';

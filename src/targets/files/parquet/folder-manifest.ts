@@ -91,13 +91,12 @@ class FolderManifest implements Manifest {
   get damageWarnings(): string[] {
     const damagedPaths = this.version?.damagedPaths ?? new Set<string>();
     const days = [...damagedPaths].flatMap((path) => dayOfPath(path) ?? []);
+    const warnings = days.length === 0 ? [] : [damagedWarning(days)];
+    if (!damagedPaths.has(PROFILES_FILE)) return warnings;
     const profilesWarning =
       'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
       'user_profiles set to true.';
-    return [
-      ...(days.length === 0 ? [] : [damagedWarning(days)]),
-      ...(damagedPaths.has(PROFILES_FILE) ? [profilesWarning] : []),
-    ];
+    return [...warnings, profilesWarning];
   }
 
   hasReplacedFiles(version = this.version): boolean {
