@@ -86,17 +86,11 @@ const MEMOS = [
 ];
 
 const ITEM_NAMES = ['린넨 셔츠', '운동화 270mm', 'Wool coat, long', '27" 모니터', 'USB-C 케이블 (2m)', 'Notebook A5'];
-
 const CATEGORIES = ['패션', '가전', '식품', '스포츠', 'Home & Living', '도서/문구', 'Kids, baby'];
-
 const CHANNELS = ['kakao', 'facebook', 'email', 'apple', 'link'];
-
 const PLANS = ['free', 'basic', 'pro', '기업'];
-
 const SIGN_UP_ROUTES = ['검색', '지인 추천', '광고, 배너', 'instagram'];
-
 const LISTS = ['["a","b"]', '["신상품"]', '[]', '["x, y","say \\"hi\\""]', '["줄\\n바꿈"]', '[null,"a"]', '["1","2"]'];
-
 const BOOLEANS = ['TRUE', 'FALSE'];
 
 const SIGN_UP = { kinds: ['df_sign_up'] };
@@ -104,7 +98,6 @@ const PURCHASE = { kinds: ['df_purchase'] };
 const PAYMENT = { kinds: ['df_purchase', 'df_refund', 'df_add_payment_info'] };
 const SURVEY = { kinds: ['설문 응답', 'survey, "second" page', 'df_sign_up'], share: 0.8 };
 const ITEM = { isOfItem: true, kinds: ITEM_EVENTS };
-
 const SYSTEM = { isSystem: true };
 
 /** What the columns have, by name. */
