@@ -5,9 +5,9 @@ import type { KnownReceipt, KnownReceipts } from './checked-day.ts';
 /** What is usual comes from the same weekday of so many weeks before. */
 const WEEKS = 4;
 /** Number of these weeks that must have been loaded. */
-const LEAST_WEEKS = 2;
+const MIN_WEEKS = 2;
 /** Below this median of rows a day the numbers vary by themselves. */
-const LEAST_MEDIAN = 100;
+const MIN_MEDIAN = 100;
 /** A smaller part of the median is implausible. */
 const USUAL_PART = 1 / 5;
 /** Days after a day was over in which the rest of it may still come. */
@@ -33,11 +33,11 @@ export function implausibleDay(day: Day, receipts: KnownReceipts): ImplausibleDa
     const earlier = receipts.get(addDays(day, -7 * week));
     if (earlier?.is_over === true) earlierCounts.push(earlier.rows);
   }
-  if (earlierCounts.length < LEAST_WEEKS) return undefined;
+  if (earlierCounts.length < MIN_WEEKS) return undefined;
   const usual = median(earlierCounts);
   const { rows } = receipt;
   const isEmpty = rows === 0 && earlierCounts.every((count) => count > 0);
-  const isFarBelowUsual = rows > 0 && usual >= LEAST_MEDIAN && rows < usual * USUAL_PART;
+  const isFarBelowUsual = rows > 0 && usual >= MIN_MEDIAN && rows < usual * USUAL_PART;
   return isEmpty || isFarBelowUsual ? { day, rows, usual } : undefined;
 }
 

@@ -162,7 +162,7 @@ describe('requests without an answer', () => {
     const { answer, quota } = await ask([], { resetOnConnect: true });
     expect(answer).toMatchObject({ kind: 'retry', code: 'reset' });
     expect(answer).not.toHaveProperty('status');
-    expect(quota).toMatchObject({ entered: 1, released: 1, heads: [] });
+    expect(quota).toMatchObject({ entered: 1, released: 1, answers: [] });
   });
 
   it('a connection closed before or within the head is a retry', async () => {

@@ -21,11 +21,11 @@ export const EXPORT_REQUEST: EventRequest = {
 class OpenQuota implements Pick<ExportQuota, 'run'> {
   entered = 0;
   released = 0;
-  readonly heads: QuotaAnswer[] = [];
+  readonly answers: QuotaAnswer[] = [];
 
-  run<T>(_signal: AbortSignal, send: (recordAnswer: (head: QuotaAnswer) => void) => Promise<T>): Promise<T> {
+  run<T>(_signal: AbortSignal, send: (recordAnswer: (answer: QuotaAnswer) => void) => Promise<T>): Promise<T> {
     this.entered++;
-    return send((head) => this.heads.push(head)).finally(() => this.released++);
+    return send((answer) => this.answers.push(answer)).finally(() => this.released++);
   }
 }
 
