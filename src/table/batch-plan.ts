@@ -40,7 +40,7 @@ export interface PlannedDays {
 export interface PlannedBatch extends PlannedDays {
   readonly tableBefore: TableState;
   /** The days of the batch that are not written, since their rows are there. */
-  readonly unchanged: readonly CheckedDay[];
+  readonly unchangedDays: readonly CheckedDay[];
   readonly commitInfo: CommitInfo;
 }
 
@@ -75,19 +75,19 @@ export async function planBatch(
   };
   const candidates = table.isSnapshot || commitInfo.rewrites ? [] : downloads.filter(mayBeUnchanged);
   const rowsByDay = candidates.length === 0 ? undefined : await countRows(candidates.map(({ receipt }) => receipt.day));
-  const unchanged = candidates.filter((download) => {
+  const unchangedDays = candidates.filter((download) => {
     const { day } = download.receipt;
     return (rowsByDay?.get(day) ?? 0) === rowsToHold(download, storedReceipt(day));
   });
-  const toWrite = downloads.filter((download) => !unchanged.includes(download));
-  if (toWrite.length > 0) {
-    const planned = planDays(receipts.size === 0 ? undefined : columns, toWrite, rules, table);
-    return { ...planned, tableBefore, unchanged, commitInfo };
+  const daysToWrite = downloads.filter((download) => !unchangedDays.includes(download));
+  if (daysToWrite.length > 0) {
+    const planned = planDays(receipts.size === 0 ? undefined : columns, daysToWrite, rules, table);
+    return { ...planned, tableBefore, unchangedDays, commitInfo };
   }
   // Without a day to write no setting of a column counts.
   const keptColumns = columns.map((column) => ({ ...column, storedType: column.type }));
   const planned = { columns: keptColumns, changes: [], days: [], timezone: rules.timezone, table };
-  return { ...planned, tableBefore, unchanged, commitInfo };
+  return { ...planned, tableBefore, unchangedDays, commitInfo };
 }
 
 /** The downloads of a batch that are not older than those of the place; warns of the others. */

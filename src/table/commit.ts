@@ -49,16 +49,16 @@ export const NOTHING_STORED: Commit = {
 
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
-  { table, tableBefore, columns, changes, days, unchanged, commitInfo }: PlannedBatch,
+  { table, tableBefore, columns, changes, days, unchangedDays, commitInfo }: PlannedBatch,
   { widenedDays, rowsByDay, rescuedCells }: StoredRows,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
-  const written = days.map(({ download: { receipt } }): StoredReceipt => {
+  const writtenReceipts = days.map(({ download: { receipt } }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
-  const kept = withRows(withUnchanged(tableBefore.receipts, unchanged), rowsByDay, changedAt);
-  const others = table.isSnapshot ? [] : withChangedAt(kept, widenedDays, changedAt).values();
-  const receipts = receiptsOf([...others, ...written]);
+  const keptReceipts = withRows(withUnchanged(tableBefore.receipts, unchangedDays), rowsByDay, changedAt);
+  const otherReceipts = table.isSnapshot ? [] : withChangedAt(keptReceipts, widenedDays, changedAt).values();
+  const receipts = receiptsOf([...otherReceipts, ...writtenReceipts]);
   const state: TableState = {
     timezone: tableBefore.timezone,
     columns: columns.map(({ storedType: _storedType, ...column }) => column),
@@ -67,10 +67,10 @@ export function finishBatch(
     changes: [...tableBefore.changes, ...recordChanges(changes, tableBefore.changes, changedAt)],
   };
   const commit = {
-    daysWritten: written.map(({ day }) => day),
-    rowsWritten: countStoredRows(written),
+    daysWritten: writtenReceipts.map(({ day }) => day),
+    rowsWritten: countStoredRows(writtenReceipts),
     rowsNew: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
-    daysUnchanged: unchanged.map(({ receipt }) => receipt.day),
+    daysUnchanged: unchangedDays.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
     columnsAdded: changes.filter(({ change }) => change === 'added').map(({ column }) => column.name),
     columnsWidened: columns

@@ -26,13 +26,13 @@ export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
   [...receipts].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
 
 /** The receipts once days came again whose rows stay. One is renewed if its `is_over` or `to_date` changed. */
-export function withUnchanged(receipts: Receipts, unchanged: readonly CheckedDay[]): Receipts {
-  const renewed = unchanged.flatMap(({ receipt }) => {
+export function withUnchanged(receipts: Receipts, unchangedDays: readonly CheckedDay[]): Receipts {
+  const renewedReceipts = unchangedDays.flatMap(({ receipt }) => {
     const stored = receipts.get(receipt.day);
     if (stored === undefined || (stored.is_over === receipt.is_over && stored.to_date === receipt.to_date)) return [];
     return [{ ...receipt, rows_stored: stored.rows_stored, changed_at: stored.changed_at }];
   });
-  return receiptsOf([...receipts.values(), ...renewed]);
+  return receiptsOf([...receipts.values(), ...renewedReceipts]);
 }
 
 /** Days that should have rows and have none: somebody removed them. `daysWithRows`: the days that have some. */

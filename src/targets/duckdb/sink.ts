@@ -172,12 +172,12 @@ async function prepareTable(
   state: PlaceState | undefined,
   { table, tableBefore, columns }: PlannedBatch,
 ): Promise<void> {
-  const isMade = state?.[table.name] !== undefined;
-  if (isMade && !columns.some(isAltered)) return;
+  const hasTable = state?.[table.name] !== undefined;
+  if (hasTable && !columns.some(isAltered)) return;
   const tableState = { ...tableBefore, columns };
   const stateNow = { ...(state ?? newState(tableBefore.timezone)), [table.name]: tableState };
   if (state === undefined) await makeTables(engine, stateNow);
-  else if (isMade) await alterTable(engine, table, tableState);
+  else if (hasTable) await alterTable(engine, table, tableState);
   else await makeTable(engine, table, tableState);
   await refreshModels(engine, stateNow);
 }

@@ -38,9 +38,9 @@ export class BatchFiles {
       const written = await this.#writeDay(plannedDay);
       // Such a day is alone in its batch: a neighbour is a stored file.
       const file = mayShareRows && written !== undefined ? await this.#withoutRowsOfNext(written, plannedDay) : written;
-      const previous = mayShareRows && file !== undefined ? await this.#previousWithout(file) : undefined;
+      const previousChange = mayShareRows && file !== undefined ? await this.#previousWithout(file) : undefined;
       // First the day before: a row leaves it before a reader finds the row under this day.
-      if (previous !== undefined) files.push(previous);
+      if (previousChange !== undefined) files.push(previousChange);
       files.push({ table: table.name, day: receipt.day, file });
     }
     const rows = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
@@ -85,16 +85,16 @@ export class BatchFiles {
 
   /** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */
   async #previousWithout(newFile: NewFile): Promise<FileChange | undefined> {
-    const previous = this.#storedFiles.get(addDays(newFile.day, -1));
-    if (previous === undefined) return undefined;
+    const previousFile = this.#storedFiles.get(addDays(newFile.day, -1));
+    if (previousFile === undefined) return undefined;
     const leavingSql = this.#isAlsoInSql(newFile.localPath);
-    const stored = readParquetSql([await this.#place.localFiles.fetchColumns(previous, this.#idColumns)]);
+    const stored = readParquetSql([await this.#place.localFiles.fetchColumns(previousFile, this.#idColumns)]);
     const rowsLost = await this.#place.engine.count(`${stored} WHERE ${leavingSql}`);
     if (rowsLost === 0) return undefined;
     const { tableBefore, columns } = this.#planned;
-    const events = withoutRows({ ...tableBefore, columns }, new Map([[previous.day, rowsLost]]), this.#changedAt);
-    const file = await this.#place.localFiles.rewrite(previous, { events }, leavingSql);
-    return { table: EVENTS.name, day: previous.day, file };
+    const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), this.#changedAt);
+    const file = await this.#place.localFiles.rewrite(previousFile, { events }, leavingSql);
+    return { table: EVENTS.name, day: previousFile.day, file };
   }
 
   /** The columns by which neighbouring days are compared. */
@@ -124,9 +124,9 @@ export class BatchFiles {
   /** The stored days that have a value in a column that widens. */
   async #findWidenedDays(): Promise<ReadonlySet<Day>> {
     const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
-    const withColumn = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
+    const files = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
     const { table, tableBefore } = this.#planned;
-    const rows = withColumn.length === 0 ? undefined : await this.#place.relationOf(table.name, withColumn);
+    const rows = files.length === 0 ? undefined : await this.#place.relationOf(table.name, files);
     if (rows === undefined) return new Set();
     const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
     const daySql = dayOfRowSql(table, tableBefore.receipts.keys());

@@ -27,10 +27,10 @@ const IS_OURS = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
 export async function writeModels(file: string, options: PlaceOptions): Promise<string[]> {
   await withLoadedFile({ ...options, file }, (engine, state) =>
     engine.transaction(async () => {
-      const foreign = await foreignNames(engine);
-      if (foreign.size > 0) {
+      const takenNames = await foreignNames(engine);
+      if (takenNames.size > 0) {
         throw configError(
-          `${engine.file} has ${[...foreign].map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: ` +
+          `${engine.file} has ${[...takenNames].map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: ` +
             'rename it, or drop it, and run models again.',
         );
       }
@@ -47,8 +47,8 @@ export async function writeModels(file: string, options: PlaceOptions): Promise<
  */
 export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
   if ((await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`)) === 0) return;
-  const foreign = await foreignNames(engine);
-  const ownModels = MODELS.filter(({ name }) => !foreign.has(name));
+  const takenNames = await foreignNames(engine);
+  const ownModels = MODELS.filter(({ name }) => !takenNames.has(name));
   await createModels(engine, state, ownModels);
 }
 
