@@ -14,7 +14,7 @@ export const placeArguments = (targets: readonly Target[]) => ({
 type PlaceValues = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
 
 /** True where the data of a run go to stdout, so that nothing else may. */
-export const isStdout = ({ target, path }: Place): boolean => target.isStdout?.(path) === true;
+export const isStdout = ({ target, address }: Place): boolean => target.isStdout?.(address) === true;
 
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
 export const placeUsage = (targets: readonly Target[]): string =>
@@ -44,7 +44,7 @@ export function configuredPlace<T extends Target>(
  */
 export function checkedPlace<T extends Target>(
   word: string,
-  path: string,
+  address: string,
   targets: readonly T[],
   usage: string,
 ): Place<T> {
@@ -53,7 +53,7 @@ export function checkedPlace<T extends Target>(
     throw configError(`${word} is not possible here: write ${placeUsage(targets)}.`);
   const names = targets.map(({ name }) => name);
   if (target === undefined) throw unknownNameError('target', word, names);
-  const { name: actual = word } = TARGETS.find(({ isAt }) => isAt?.(path)) ?? {};
-  if (actual === word) return { target, path };
-  throw configError(`${path} is a place of ${actual}: write ${`${usage} ${actual} ${path}`.trim()}.`);
+  const { name: actual = word } = TARGETS.find(({ isAt }) => isAt?.(address)) ?? {};
+  if (actual === word) return { target, address };
+  throw configError(`${address} is a place of ${actual}: write ${`${usage} ${actual} ${address}`.trim()}.`);
 }

@@ -35,12 +35,12 @@ export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResul
 
 /** What the purge found and removed in one place. */
 function placeReport(place: PlacePurge, listedIds: readonly ListedId[]) {
-  const { target, path, people, foreignNames, result, failure } = place;
+  const { target, address, people, foreignNames, result, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
   const withoutRows = listedIds.filter(({ id }) => !rowCountById.has(id));
   return {
     target: target.name,
-    place: path,
+    place: address,
     people: personCount,
     rows: rowCount,
     /** The people of the suppression list, who leave with those of the list. */

@@ -23,8 +23,8 @@ import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
 // is meant.
 
 /** The name of a place in the ledger and in hashes, whatever working folder and links lead to it. */
-export function placeName({ target, path }: Place): string {
-  return `${target.name} ${schemeOf(path) === undefined ? realOrGivenPath(path) : path.replace(/\/+$/, '')}`;
+export function placeName({ target, address }: Place): string {
+  return `${target.name} ${schemeOf(address) === undefined ? realOrGivenPath(address) : address.replace(/\/+$/, '')}`;
 }
 
 /** The places, and the ways in which people are looked for. */
@@ -132,7 +132,7 @@ async function searchRows(query: PeopleQuery, { places, io }: PeopleSearch) {
   for (const place of places) {
     const name = placeName(place);
     io.logger.info('people.find', `Looking for the IDs in ${name} …`);
-    lookups.push({ ...(await (await place.target.people()).find(place.path, query, io)), name });
+    lookups.push({ ...(await (await place.target.people()).find(place.address, query, io)), name });
   }
   return lookups;
 }

@@ -72,10 +72,10 @@ export async function planPurge(
   const listedPeople = await findListedPeople(listedIds, settings);
   const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
   const places: PlacePurge[] = [];
-  for (const [i, { target, path }] of settings.places.entries()) {
-    const name = placeName({ target, path });
+  for (const [i, { target, address }] of settings.places.entries()) {
+    const name = placeName({ target, address });
     io.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
-    const place = { target, path, name, ...(await (await target.people()).previewPurge(path, query, io)) };
+    const place = { target, address, name, ...(await (await target.people()).previewPurge(address, query, io)) };
     const placeService = place.people.state.events.exportState?.service;
     if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
       throw configError(
@@ -145,7 +145,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
 async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   const { settings, ledger, listedPeople } = purge;
   const { io, suppressionFile, isNewList } = settings;
-  const { target, path, name, foreignNames } = place;
+  const { target, address, name, foreignNames } = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
   const onFound = async (people: PeopleFound): Promise<number> => {
     place.people = people;
@@ -160,7 +160,7 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   };
   try {
     const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
-    place.result = await (await target.people()).purge(path, query, { ...io, onFound });
+    place.result = await (await target.people()).purge(address, query, { ...io, onFound });
     const { rowsRemoved: rows, suppressionLength, unreached } = place.result;
     const stays = foreignNames.slice(0, MAX_NAMED);
     const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };

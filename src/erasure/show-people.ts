@@ -24,8 +24,8 @@ export async function showPeople({ list, search, ledgerSettings, write }: Person
   const ids = listedIds.map(({ id }) => id);
   const warnings = [refused ?? [], list.warnings(), people.warnings].flat();
   const rowCountsOfPlaces: ReadonlyMap<string, number>[] = [];
-  for (const { target, path } of places) {
-    const lookup = await (await target.people()).find(path, people.query, io);
+  for (const { target, address } of places) {
+    const lookup = await (await target.people()).find(address, people.query, io);
     rowCountsOfPlaces.push(lookup.rowCountById);
     warnings.push(...lookup.warnings);
   }
@@ -45,7 +45,7 @@ export async function showPeople({ list, search, ledgerSettings, write }: Person
   for (const place of places) {
     const reader = await place.target.people();
     const name = JSON.stringify(placeName(place));
-    for await (const row of reader.rows(place.path, people.query, io)) {
+    for await (const row of reader.rows(place.address, people.query, io)) {
       io.signal.throwIfAborted();
       await write(`{"place":${name},${row.slice(1)}`);
       rows++;

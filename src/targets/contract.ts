@@ -44,7 +44,7 @@ export interface StatefulTarget extends Target {
 /** A place, as a user names it. */
 export interface Place<T extends Target = Target> {
   readonly target: T;
-  readonly path: string;
+  readonly address: string;
 }
 
 /** Options of all that is done with a place. */

@@ -12,10 +12,10 @@ export const command = defineCommand({
   async run(values, context) {
     const { config, place } = configuredPlace(values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
-    const work = () => compactDuckDb(place.path, placeOptions(config, context));
-    const { rows, bytesBefore, bytesAfter } = await withElapsedTime(`Compacting ${place.path}`, work, context);
+    const work = () => compactDuckDb(place.address, placeOptions(config, context));
+    const { rows, bytesBefore, bytesAfter } = await withElapsedTime(`Compacting ${place.address}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
-    return { result, lines: [`${place.path}: ${formatCount(rows, 'row')}, ${size}.`] };
+    return { result, lines: [`${place.address}: ${formatCount(rows, 'row')}, ${size}.`] };
   },
 });

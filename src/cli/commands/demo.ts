@@ -74,7 +74,7 @@ export const command = defineCommand({
     const { columns, result: print } = context.terminal;
     const intro = `An embedded service on loopback stands in for the real one; its last ${DEMO_DAYS} days go into ${file}.`;
     for (const line of [...wrapped(intro, columns), '']) print(line);
-    const place = { target: duckdb, path: file };
+    const place = { target: duckdb, address: file };
     const summary = await loadDemo(place, context);
     const config = readConfiguration({}, context);
     await writeNamedFile(output, await readReport(place, config, context), `the report ${output}`);

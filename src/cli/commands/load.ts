@@ -26,18 +26,19 @@ export const command = defineCommand({
   docsPage: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
     const { config: configuration, place } = configuredPlace(values, STATEFUL_TARGETS, context);
-    const { target, path } = place;
+    const { target, address } = place;
     const config = requireKeys(configuration, ...PLAN_KEYS);
     const maintenance = await target.maintenance();
-    if ((await maintenance.readState(path, placeOptions(config, context)))?.events.exportState === undefined)
-      throw configError(`${path} holds nothing yet: sync first, then load what the service no longer exports.`);
-    const sink = await target.open(path, openOptions(config, context));
+    if ((await maintenance.readState(address, placeOptions(config, context)))?.events.exportState === undefined)
+      throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);
+    const sink = await target.open(address, openOptions(config, context));
     const loading = () => withElapsedTime(`Loading ${file}`, () => loadDay(sink, file, day, config, context), context);
     const { summary, error } = await recordedRun(sink, loading, context);
     if (error !== undefined) throw error;
     const { rows, days_changed, next_from_date: cursor } = summary;
-    const line = `${formatCount(rows, 'row')} of ${day} are in ${path}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
-    return { result: { v: 1, target: target.name, place: path, file, day, rows, cursor, days_changed }, lines: [line] };
+    const line = `${formatCount(rows, 'row')} of ${day} are in ${address}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
+    const result = { v: 1, target: target.name, place: address, file, day, rows, cursor, days_changed };
+    return { result, lines: [line] };
   },
 });
 

@@ -11,10 +11,10 @@ export const command = defineCommand({
   async run(values, context) {
     const { config, place } = configuredPlace(values, [duckdb], context);
     const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
-    const names = await writeModels(place.path, placeOptions(config, context));
+    const names = await writeModels(place.address, placeOptions(config, context));
     const lines = MODELS.map(({ grain, parameters }, i) =>
       [names[i], parameters === undefined ? '' : `(${parameters.join(', ')})`, ': ', grain].join(''),
     );
-    return { result: { v: 1, target: place.target.name, place: place.path, models: names }, lines };
+    return { result: { v: 1, target: place.target.name, place: place.address, models: names }, lines };
   },
 });

@@ -25,17 +25,17 @@ export const command = defineCommand({
   docsPage: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
-    const { target, path } = place;
+    const { target, address } = place;
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
     const options = { ...placeOptions(config, context), execute };
-    const work = async () => (await target.maintenance()).prune(path, before, options);
-    const { days, rows } = await withElapsedTime(`Pruning ${path}`, work, context);
+    const work = async () => (await target.maintenance()).prune(address, before, options);
+    const { days, rows } = await withElapsedTime(`Pruning ${address}`, work, context);
     const what = `${formatCount(days.length, 'day')} before ${before} with ${formatCount(rows, 'row')}`;
-    const result = { v: 1, target: target.name, place: path, before, executed: execute, days, rows };
+    const result = { v: 1, target: target.name, place: address, before, executed: execute, days, rows };
     if (days.length === 0)
-      return { result, lines: [`Nothing to remove: ${path} has no rows of days before ${before}.`] };
+      return { result, lines: [`Nothing to remove: ${address} has no rows of days before ${before}.`] };
     const plan = `This would remove ${what}. To do so, add --execute.`;
-    return { result, lines: [execute ? `Removed ${what} from ${path}.` : plan] };
+    return { result, lines: [execute ? `Removed ${what} from ${address}.` : plan] };
   },
 });
 

@@ -19,8 +19,8 @@ export const command = defineCommand({
   async run(values, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
     const { output } = values;
-    const page = await withElapsedTime(`Reading ${place.path}`, () => readReport(place, config, context), context);
-    const result = { v: 1, target: place.target.name, place: place.path, output };
+    const page = await withElapsedTime(`Reading ${place.address}`, () => readReport(place, config, context), context);
+    const result = { v: 1, target: place.target.name, place: place.address, output };
     if (output === '-') return { result, lines: page.trimEnd().split('\n') };
     await writeNamedFile(output, page, `the report ${output}`);
     const size = formatBytes(Buffer.byteLength(page));
@@ -30,11 +30,11 @@ export const command = defineCommand({
 
 /** Reads a place, and makes a page about it. */
 export async function readReport(
-  { target, path }: Place<StatefulTarget>,
+  { target, address }: Place<StatefulTarget>,
   config: CommandConfig,
   context: Context,
 ): Promise<string> {
-  const report = await (await target.maintenance()).report(path, placeOptions(config, context));
+  const report = await (await target.maintenance()).report(address, placeOptions(config, context));
   const { historyDays } = config;
-  return reportPage(report, { place: `${target.name} ${path}`, now: context.clock.now(), historyDays });
+  return reportPage(report, { place: `${target.name} ${address}`, now: context.clock.now(), historyDays });
 }

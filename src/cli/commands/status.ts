@@ -28,12 +28,13 @@ export const command = defineCommand({
 
 /** Reads what a place holds, without its rows. */
 export async function readStatus(
-  { target, path }: Place<StatefulTarget>,
+  { target, address }: Place<StatefulTarget>,
   config: CommandConfig,
   context: Context,
 ): Promise<Status> {
-  const state = await (await target.maintenance()).readState(path, placeOptions(config, context));
-  if (state === undefined) throw configError(`${path} holds nothing yet: load it with sync ${target.name} ${path}.`);
+  const state = await (await target.maintenance()).readState(address, placeOptions(config, context));
+  if (state === undefined)
+    throw configError(`${address} holds nothing yet: load it with sync ${target.name} ${address}.`);
   const { receipts, exportState, timezone } = state.events;
   const [snapshot] = state.user_profiles?.receipts.values() ?? [];
   const cursor = exportState?.from_date ?? null;
@@ -43,7 +44,7 @@ export async function readStatus(
   return {
     v: 1,
     target: target.name,
-    place: path,
+    place: address,
     cursor,
     first_day: stored[0]?.day ?? null,
     last_day: stored.at(-1)?.day ?? null,

@@ -14,22 +14,23 @@ export const command = defineCommand({
   docsPage: 'operations.md',
   async run(values, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
-    const result = await withElapsedTime(`Verifying ${place.path}`, () => verifyPlace(place, config, context), context);
+    const work = () => verifyPlace(place, config, context);
+    const result = await withElapsedTime(`Verifying ${place.address}`, work, context);
     const { differences, warnings } = result;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const agrees = differences.length === 0;
     const lines = differences.map(({ check, message }) => `${check}: ${message}`);
-    const shown = agrees ? [`${place.path} agrees with its receipts.`] : lines;
+    const shown = agrees ? [`${place.address} agrees with its receipts.`] : lines;
     return { result, lines: shown, exit: agrees ? EXIT.done : EXIT.failed };
   },
 });
 
 /** Compares what a place holds with its receipts. */
 export async function verifyPlace(
-  { target, path }: Place<StatefulTarget>,
+  { target, address }: Place<StatefulTarget>,
   config: CommandConfig,
   context: Context,
 ): Promise<Verification> {
-  const { differences, warnings } = await (await target.maintenance()).verify(path, placeOptions(config, context));
-  return { v: 1, target: target.name, place: path, differences, warnings };
+  const { differences, warnings } = await (await target.maintenance()).verify(address, placeOptions(config, context));
+  return { v: 1, target: target.name, place: address, differences, warnings };
 }

@@ -51,7 +51,7 @@ export async function notify(
   const isTerminated = signal.reason instanceof Stopped && signal.reason.signal === 'SIGTERM';
   // Whoever pressed Ctrl-C knows.
   if (notifyUrl === undefined || reasons.length === 0 || (signal.aborted && !isTerminated)) return;
-  const command = printable(`sync ${place.target.name} ${place.path}`);
+  const command = printable(`sync ${place.target.name} ${place.address}`);
   const text = [`dfinery-elt, ${command}:`, ...reasons, printable(describeSummary(summary, place))].join('\n');
   const body = JSON.stringify({ text, v: 1, command, reasons, summary });
   // A process that is told to end has seconds left, and makes one attempt.

@@ -32,7 +32,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
 }
 
 export function describeSummary(summary: Summary, place: Place): string {
-  const placeText = isStdout(place) ? 'the stream' : place.path;
+  const placeText = isStdout(place) ? 'the stream' : place.address;
   const daysText = summary.days === 0 ? nothingStoredText(summary, placeText) : storedText(summary, placeText);
   return summary.profiles === null ? daysText : `${daysText} ${formatCount(summary.profiles, 'user profile')} stored.`;
 }

@@ -25,7 +25,7 @@ export async function planSync(
 ) {
   const config = requireKeys(configuration, ...PLAN_KEYS);
   const target = STATEFUL_TARGETS.find((stateful) => stateful === place.target);
-  const state = target && (await (await target.maintenance()).readState(place.path, placeOptions(config, context)));
+  const state = target && (await (await target.maintenance()).readState(place.address, placeOptions(config, context)));
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
   const planned = planRun({ ...daySelection, settings: config, state: exportState, receipts, now });

@@ -52,7 +52,7 @@ async function reported(
   try {
     await notify(
       { ...EMPTY_SUMMARY, ...more },
-      { place: { target: duckdb, path: 'x' }, config },
+      { place: { target: duckdb, address: 'x' }, config },
       { ...context, logger },
     );
   } finally {
