@@ -37,11 +37,13 @@ export function valueSql(
   type: ColumnType,
   zone: Zone | undefined,
 ): string {
-  const typeSql = codecOf(type, zone).duckdbType;
+  const codec = codecOf(type, zone);
   const column = findColumn(columns, source);
-  if (column === undefined || column.type === null) return `CAST(NULL AS ${typeSql})`;
+  if (column === undefined || column.type === null) return castSql('NULL', codec.duckdbType);
   const name = identifier(column.name);
-  return column.type === type ? name : `TRY_CAST(${name} AS ${typeSql})`;
+  if (column.type === type) return name;
+  // A cast would read a time by the zone of the session.
+  return type === 'datetime' ? codec.valueSql(varcharSql(name)) : `TRY_CAST(${name} AS ${codec.duckdbType})`;
 }
 
 /** SQL of the time at which an event occurred; if that is unknown, of the time at which it arrived. */
