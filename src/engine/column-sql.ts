@@ -30,8 +30,8 @@ export const castToColumnSql = (value: string, type: ColumnType, zone: Zone | un
 export const duckDbTypeOf = (described: unknown): string =>
   String(described).replace(/^TIMESTAMP WITH TIME ZONE/, 'TIMESTAMPTZ');
 
-/** SQL of a value in a type. It is NULL without its column, and where what is stored does not fit. */
-export function valueSql(
+/** SQL of a column in a type. It is NULL without the column, and where what is stored does not fit. */
+export function columnValueSql(
   columns: readonly StoredColumn[],
   source: string,
   type: ColumnType,
@@ -47,8 +47,10 @@ export function valueSql(
 }
 
 /** SQL of the time at which an event occurred; if that is unknown, of the time at which it arrived. */
-export const occurredAtSql = (columns: readonly StoredColumn[], zone: Zone | undefined): string =>
-  `coalesce(${[CORRECTION_DATETIME, SERVER_DATETIME].map((source) => valueSql(columns, source, 'datetime', zone)).join(', ')})`;
+export function occurredAtSql(columns: readonly StoredColumn[], zone: Zone | undefined): string {
+  const valueSql = (source: string) => columnValueSql(columns, source, 'datetime', zone);
+  return `coalesce(${valueSql(CORRECTION_DATETIME)}, ${valueSql(SERVER_DATETIME)})`;
+}
 
 /** SQL of a stored time as clocks of a zone show it. Without a zone it is stored as it was written. */
 export const localTimeSql = (time: string, zone: Zone | undefined): string =>

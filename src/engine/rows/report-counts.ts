@@ -3,7 +3,7 @@ import { identifier } from '../../base/sql.ts';
 import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
-import { localTimeSql, valueSql } from '../column-sql.ts';
+import { columnValueSql, localTimeSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { rescueKey } from './csv-sql.ts';
 import { countRescuedByKey } from './row-counts.ts';
@@ -49,9 +49,9 @@ export async function countForReport(
     const nothing = columns.map((column) => ({ ...column, filled: 0, rescued: 0 }));
     return { rows: 0, lastEventAt: null, events: [], columns: nothing };
   }
-  const eventName = valueSql(columns, EVENT_NAME, 'string', zone);
-  const logId = valueSql(columns, LOG_ID, 'string', zone);
-  const arrivedAt = valueSql(columns, SERVER_DATETIME, 'datetime', zone);
+  const eventName = columnValueSql(columns, EVENT_NAME, 'string', zone);
+  const logId = columnValueSql(columns, LOG_ID, 'string', zone);
+  const arrivedAt = columnValueSql(columns, SERVER_DATETIME, 'datetime', zone);
   const { rows, last_event_at: lastEventAt } = await engine.row(`
     SELECT count(*) AS rows, CAST(${localTimeSql(`max(${arrivedAt})`, zone)} AS VARCHAR) AS last_event_at
     FROM ${events}`);

@@ -3,7 +3,7 @@ import { identifier, literal } from '../../../base/sql.ts';
 import { DETAIL_LOG_ID, EVENT_NAME, LOG_ID, UNIFIED_ID } from '../../../cells/csv/header.ts';
 import type { ColumnType } from '../../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../../cells/types/zone.ts';
-import { localTimeSql, occurredAtSql, valueSql } from '../../../engine/column-sql.ts';
+import { columnValueSql, localTimeSql, occurredAtSql } from '../../../engine/column-sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { foldName, ITEM_POSITION } from '../../../table/column-names.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
@@ -151,7 +151,7 @@ const ITEM_VALUES: readonly ModelValue[] = [
 function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): ReadonlyMap<string, string> {
   const logColumns = typedColumns(columns);
   const itemColumns = logColumns.map((column) => ({ ...column, name: column.itemName ?? column.name }));
-  const eventName = valueSql(logColumns, EVENT_NAME, 'string', zone);
+  const eventName = columnValueSql(logColumns, EVENT_NAME, 'string', zone);
   const properties = filledNamesSql(logColumns.filter(isProperty).map(({ name }) => name));
   const events = valuesSql(logColumns, EVENT_VALUES, zone);
   const items = [...valuesSql(itemColumns, ITEM_VALUES, zone), ITEM_POSITION];
@@ -171,7 +171,7 @@ function valuesSql(
   const eventAt = occurredAtSql(columns, zone);
   return [
     ...[...COMMON_VALUES, ...values].map(
-      ({ name, source, type }) => `${valueSql(columns, source, type, zone)} AS ${name}`,
+      ({ name, source, type }) => `${columnValueSql(columns, source, type, zone)} AS ${name}`,
     ),
     `${eventAt} AS event_at`,
     `CAST(${localTimeSql(eventAt, zone)} AS DATE) AS day`,
