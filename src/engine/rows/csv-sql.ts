@@ -8,24 +8,24 @@ import type { StoredColumn } from '../../table/tables.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 
 /** The SQL that turns the cells of one column of some files into values. */
-interface CellSql {
+export interface CellSql {
   /** The type that the reader gives the column. */
   readonly readerType: string;
-  /** SQL of the value in the column's own type; undefined if the table does not have the column. */
+  /** SQL of the value in the column's own type; undefined without values, or if the table lacks the column. */
   readonly value?: string;
   /** SQL of a member of `_rescued`, NULL for a cell that fits; undefined if every cell fits. */
   readonly rescue?: { readonly condition: string; readonly member: string };
 }
 
-/** The SQL for a column that is read as `expr`; undefined without a value. `wantsText`: other SQL needs its texts. */
+/** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs its texts. */
 export function cellSql(
   column: StoredColumn,
   { forms, isNullText }: ColumnForms,
   expr: string,
   { zone, wantsText }: { readonly zone: Zone | undefined; readonly wantsText: boolean },
-): CellSql | undefined {
+): CellSql {
   const { type } = column;
-  if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return undefined;
+  if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return { readerType: 'VARCHAR' };
   const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
   if (type === null) {
     // The table does not take the column.

@@ -2,13 +2,13 @@ import { identifier, literal } from '../../base/sql.ts';
 import { compareUtf8 } from '../../base/text.ts';
 import { columnKey } from '../../cells/csv/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import type { SpoolFile } from '../../extract/checked-day.ts';
+import type { Receipt, SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
 import type { OwnColumn } from '../../table/column-names.ts';
 import type { ColumnForms } from '../../table/column-type.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { dateSql } from '../column-sql.ts';
-import { cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql } from './csv-sql.ts';
+import { type CellSql, cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql } from './csv-sql.ts';
 
 /** A query of typed rows. */
 export interface RowsQuery {
@@ -24,7 +24,7 @@ export interface RowsQuery {
 /** A file, and the day that it is of. */
 export interface FileOfDay {
   readonly file: SpoolFile;
-  readonly planned: PlannedDay;
+  readonly day: PlannedDay;
 }
 
 /** A column of files with one header. */
@@ -48,27 +48,26 @@ export function filesQuery({ columns, timezone, table }: PlannedDays, files: rea
   const everyRowHasId = idColumn?.filledCells === sumRows(spoolFiles);
   const zone = zoneOf(timezone);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column.source, column.occurrence), column]));
-  const cells = fileColumns.map((fileColumn) => {
+  const cells = fileColumns.map((fileColumn): CellSql & { readonly column?: StoredColumn } => {
     const { key, index, filledCells } = fileColumn;
     const column = columnsByKey.get(key);
-    if (filledCells === 0 || column === undefined) return undefined;
+    if (filledCells === 0 || column === undefined) return { readerType: 'VARCHAR' };
     // Hashes, and the key, are made of texts.
     const wantsText = !everyRowHasId || fileColumn === idColumn;
-    const cell = cellSql(column, formsOfFiles(files, column), readerColumn(index), { zone, wantsText });
-    return cell && { column, ...cell };
+    return { column, ...cellSql(column, formsOfFiles(files, column), readerColumn(index), { zone, wantsText }) };
   });
   const ownSql: Readonly<Record<OwnColumn['name'], string>> = {
     _key: keySql(fileColumns, idColumn, everyRowHasId),
     event_date: byFileSql(files, ({ day }) => dateSql(day)),
-    _rescued: rescuedSql(cells.filter((cell) => cell !== undefined)),
+    _rescued: rescuedSql(cells),
     _loaded_at: byFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
   };
-  const values = cells.flatMap((cell) => (cell?.value === undefined ? [] : { column: cell.column, value: cell.value }));
+  const values = cells.flatMap(({ column, value }) => (column && value ? { column, value } : []));
   const select = [
     ...table.ownColumns.map(({ name }) => `${ownSql[name]} AS ${name}`),
     ...values.map(({ column, value }) => `${value} AS ${identifier(column.name)}`),
   ];
-  const readerTypes = cells.map((cell) => cell?.readerType ?? 'VARCHAR');
+  const readerTypes = cells.map(({ readerType }) => readerType);
   return {
     sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(spoolFiles, readerTypes)}`,
     columns: values.map(({ column }) => column),
@@ -77,7 +76,7 @@ export function filesQuery({ columns, timezone, table }: PlannedDays, files: rea
 
 /** The forms of the cells of a column in all these files. */
 function formsOfFiles(files: readonly FileOfDay[], { position }: StoredColumn): ColumnForms {
-  const formsByFile = files.map(({ planned }) => planned.columnForms[position]).filter(({ forms }) => forms !== 0);
+  const formsByFile = files.map(({ day }) => day.columnForms[position]).filter(({ forms }) => forms !== 0);
   return {
     forms: formsByFile.reduce((union, { forms }) => union | forms, 0),
     isNullText: formsByFile.some(({ isNullText }) => isNullText),
@@ -102,8 +101,8 @@ function keySql(columns: readonly FileColumn[], idColumn: FileColumn | undefined
 }
 
 /** SQL of what is the same for all rows of a day, in rows of files. */
-function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: PlannedDay['download']['receipt']) => string): string {
-  const values = files.map(({ file, planned }) => [literal(file.path), sqlOf(planned.download.receipt)]);
+function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
+  const values = files.map(({ file, day }) => [literal(file.path), sqlOf(day.download.receipt)]);
   if (values.length === 1) return values[0][1];
   return `CASE ${PATH_COLUMN} ${values.map(([path, value]) => `WHEN ${path} THEN ${value}`).join(' ')} END`;
 }

@@ -49,12 +49,12 @@ export async function withTypedRows(
   }
 }
 
-const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, planned: day }));
+const filesOf = (day: PlannedDay): FileOfDay[] => day.download.files.map((file) => ({ file, day }));
 
 /** What files that one query reads have in common: the header, and as what the texts that are stored are read. */
-function readingOf({ columns, timezone }: PlannedDays, { file, planned }: FileOfDay): string {
+function readingOf({ columns, timezone }: PlannedDays, { file, day }: FileOfDay): string {
   const readings = columns.flatMap(({ type, position }): (ColumnType | boolean)[] => {
-    const { forms, isNullText } = planned.columnForms[position];
+    const { forms, isNullText } = day.columnForms[position];
     // Such cells go to `_rescued`; a file without any goes with every other.
     if (type === null) return [isNullText || forms === 0];
     return type === 'string' ? [cellTypeOf(type, forms, zoneOf(timezone))] : [];
