@@ -45,7 +45,8 @@ export async function withTypedRows(
     await checkedStore(unionOf([...filesAlike].map((files) => filesQuery(batch, files))), daysWithIds);
   }
   for (const day of daysWithRows.filter(({ download }) => mayHaveDuplicateIds(download))) {
-    await withNumberedRows(engine, batch, day, (rows) => checkedStore(rows, [day]));
+    await checkedStore(await numberedRows(engine, batch, day), [day]);
+    for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
   }
 }
 
@@ -77,13 +78,8 @@ const STAGE = '_dfinery_stage';
  */
 const KEYS = '_dfinery_keys';
 
-/** Calls `store` with the rows of a day in their order, where repeated ids are numbered. */
-async function withNumberedRows(
-  engine: Engine,
-  batch: PlannedDays,
-  day: PlannedDay,
-  store: (rows: RowsQuery) => Promise<void>,
-): Promise<void> {
+/** Makes both temporary tables. The query gives the rows of a day in their order, with repeated ids numbered. */
+async function numberedRows(engine: Engine, batch: PlannedDays, day: PlannedDay): Promise<RowsQuery> {
   await engine.keepOrder();
   const { sql, columns } = unionOf(filesOf(day).map((file) => filesQuery(batch, [file])));
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} AS ${sql}`);
@@ -97,8 +93,7 @@ async function withNumberedRows(
     SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
     FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref
     ORDER BY s.rowid`;
-  await store({ sql: numberedSql, columns });
-  for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
+  return { sql: numberedSql, columns };
 }
 
 /** The SELECT of typed rows: own columns as asked for, then each typed column of the batch in its type. */
