@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
-import { chownSync, readdirSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
 import { HOUR_MS } from '../../base/clock.ts';
-import { codeOf, configError, messageOf } from '../../base/errors.ts';
+import { codeOf, messageOf } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
 import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
-import { PERMISSION_BITS, PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
+import { PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
 
 /** The path of the copy that replaces a file once it is complete. */
 export const copyPathOf = (file: string): string => `${file}.rewriting`;
@@ -53,23 +53,6 @@ export function sweepSpilled(file: string): void {
     (name) => name.startsWith(prefix) && /^[0-9a-f]{12}$/.test(name.slice(prefix.length)),
   );
   for (const name of folders) rmSync(join(dirname(file), name), { recursive: true, force: true });
-}
-
-/** Gives a copy the mode and the owner of the file that it is to replace. Throws UserError. */
-export function copyOwner(file: string, copy: string): void {
-  const { mode, uid, gid } = statSync(file);
-  const made = statSync(copy);
-  if (made.uid !== uid || made.gid !== gid) {
-    try {
-      chownSync(copy, uid, gid);
-    } catch (error) {
-      throw configError(
-        `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner. Nothing was changed.`,
-        { cause: error },
-      );
-    }
-  }
-  setMode(copy, mode & PERMISSION_BITS);
 }
 
 /** Storage version that DuckDB 1.2 and all later versions read. */

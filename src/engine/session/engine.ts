@@ -21,8 +21,8 @@ type SqlParameters = Record<string, DuckDBValue>;
 
 export interface EngineOptions {
   readonly file: string;
-  /** Absent: `write`. `attach` reads the file as `read` does, and lets statements work on other files, too. */
-  readonly access?: 'write' | 'read' | 'attach';
+  /** Absent: `write`. With `read_to_copy` statements may reach other files, too. */
+  readonly access?: 'write' | 'read' | 'read_to_copy';
   /** How long to wait for the lock of another process. */
   readonly lockWaitMs: number;
   readonly clock: Clock;

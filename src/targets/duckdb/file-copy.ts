@@ -1,7 +1,7 @@
-import { existsSync, statSync } from 'node:fs';
+import { chownSync, existsSync, statSync } from 'node:fs';
 import { configError, systemError, transientError } from '../../base/errors.ts';
 import { identifier, literal } from '../../base/sql.ts';
-import { copyOwner, copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
+import { copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/engine-errors.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
@@ -9,6 +9,7 @@ import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { realOrGivenPath } from '../../fs/local-path.ts';
 import { withLockFile } from '../../fs/lock.ts';
+import { PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { EVENTS } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
@@ -54,7 +55,7 @@ export async function withCopy<T>(
       return loaded;
     });
     try {
-      return await withFile({ ...options, file, access: 'attach' }, async (engine) => {
+      return await withFile({ ...options, file, access: 'read_to_copy' }, async (engine) => {
         // From here on writers cannot open the file.
         if (existsSync(`${engine.file}.wal`)) {
           throw transientError(`Another program has just written to ${file}: run again.`);
@@ -89,6 +90,23 @@ async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
     if (statSync(engine.file).mtimeMs !== mtimeMs) throw transientError(`${engine.file} was written to: run again.`);
   }
   await replaceFileFrom(engine.file, copy);
+}
+
+/** Gives a copy the mode and the owner of the file that it is to replace. Throws UserError. */
+function copyOwner(file: string, copy: string): void {
+  const { mode, uid, gid } = statSync(file);
+  const made = statSync(copy);
+  if (made.uid !== uid || made.gid !== gid) {
+    try {
+      chownSync(copy, uid, gid);
+    } catch (error) {
+      throw configError(
+        `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner. Nothing was changed.`,
+        { cause: error },
+      );
+    }
+  }
+  setMode(copy, mode & PERMISSION_BITS);
 }
 
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */
