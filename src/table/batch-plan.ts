@@ -136,7 +136,7 @@ export function planDays(
   const isFrozen = rules.schemaMode === 'freeze' && !(isFirst && pinned === undefined);
   const planned = allColumns.map((storedColumn) => {
     const { source, occurrence } = storedColumn;
-    const key = columnKey(source, occurrence);
+    const key = columnKey(storedColumn);
     const configuredType = configuredTypeOf(storedColumn, allColumns, rules);
     const isPinned = occurrence === 1 && pinned?.has(source) === true;
     const typeRules = { storedColumn, configuredType, declared: scanned.get(key)?.declared, isPinned, isFrozen, zone };

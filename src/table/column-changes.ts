@@ -21,7 +21,7 @@ export function changesOf(
   if (scans.length === 0) return [];
   return columns.flatMap((column): PlannedColumnChange[] => {
     if (column.type === null) return [];
-    const key = columnKey(column.source, column.occurrence);
+    const key = columnKey(column);
     const { day: firstDay } = scans.find(({ scanned }) => scanned.has(key)) ?? scans[0];
     if (isFirst || column.storedType === null) {
       return [{ column, change: 'added', day: firstDay, shape: column.firstShape }];

@@ -1,5 +1,5 @@
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
-import { columnKey, EVENT_NAME_ALTERNATIVE, groupOf } from '../cells/csv/header.ts';
+import { columnKey, EVENT_NAME_ALTERNATIVE, headerColumns } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import type { SchemaMode } from '../config/source.ts';
 import type { SpoolFile } from '../extract/checked-day.ts';
@@ -59,15 +59,11 @@ export function addedColumns(
   scanned: ScannedColumns,
   { pinned, columnName = (source) => source }: ColumnRules,
 ): StoredColumn[] {
-  const storedKeys = new Set(storedColumns.map((column) => columnKey(column.source, column.occurrence)));
-  const added: Pick<StoredColumn, 'source' | 'occurrence' | 'group'>[] = [
-    ...[...scanned.values()].filter(({ key }) => !storedKeys.has(key)),
-    ...[...(pinned?.keys() ?? [])]
-      // It names the event name, which every place has, or a column that only a header can add.
-      .filter((source) => source !== EVENT_NAME_ALTERNATIVE)
-      .filter((source) => !storedKeys.has(columnKey(source, 1)) && !scanned.has(columnKey(source, 1)))
-      .map((source) => ({ source, occurrence: 1, group: groupOf(source) })),
-  ];
+  const storedKeys = new Set(storedColumns.map(columnKey));
+  // The other name means the event name, which every place has, or a column that only a header can add.
+  const pinnedNames = [...(pinned?.keys() ?? [])].filter((source) => source !== EVENT_NAME_ALTERNATIVE);
+  const pinnedColumns = headerColumns(pinnedNames).filter(({ key }) => !scanned.has(key));
+  const added = [...scanned.values(), ...pinnedColumns].filter(({ key }) => !storedKeys.has(key));
   const names = assignNames(
     [...RESERVED_NAMES, ...storedColumns.map(({ name }) => name)],
     added.map(({ source }) => columnName(source)),
@@ -78,7 +74,7 @@ export function addedColumns(
   );
   return added.map(({ source, occurrence, group }, i) => {
     const itemName = itemNames.get(names[i]) ?? null;
-    return newColumn(source, storedColumns.length + i, group, null, { occurrence, name: names[i], itemName });
+    return newColumn({ source, occurrence, position: storedColumns.length + i, group, name: names[i], itemName });
   });
 }
 

@@ -36,29 +36,23 @@ export const findColumn = <C extends StoredColumn>(columns: readonly C[], source
   columns.find((column) => column.source === source && column.occurrence === 1);
 
 /** A column before its first cell. */
-export const newColumn = (
-  source: string,
-  position: number,
-  group: ColumnGroup,
-  type: ColumnType | null,
-  names: Partial<Pick<StoredColumn, 'occurrence' | 'name' | 'itemName'>> = {},
-): StoredColumn => ({
+export const newColumn = ({
   source,
-  occurrence: 1,
-  name: source,
-  itemName: null,
+  occurrence = 1,
+  name = source,
+  itemName = null,
   group,
-  type,
-  forms: 0,
+  type = null,
   position,
-  firstShape: null,
-  ...names,
-});
+}: Pick<StoredColumn, 'source' | 'group' | 'position'> &
+  Omit<Partial<StoredColumn>, 'forms' | 'firstShape'>): StoredColumn => {
+  return { source, occurrence, name, itemName, group, type, forms: 0, position, firstShape: null };
+};
 
 /** The columns that every export has: those of a new target. */
 export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()]
   .filter((column) => column.required)
-  .map(({ name, group, type }, position) => newColumn(name, position, group, type));
+  .map(({ name, group, type }, position) => newColumn({ source: name, group, type, position }));
 
 export const isItemGroup = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';
 
@@ -88,7 +82,10 @@ export const USER_PROFILES: Table = {
   isSnapshot: true,
   idColumn: UNIFIED_ID,
   ownColumns: OWN_COLUMNS.filter(({ name }) => name !== 'event_date'),
-  firstColumns: [newColumn(UNIFIED_ID, 0, 'unified_id', 'string'), newColumn(EXTERNAL_ID, 1, 'custom', 'string')],
+  firstColumns: [
+    newColumn({ source: UNIFIED_ID, group: 'unified_id', type: 'string', position: 0 }),
+    newColumn({ source: EXTERNAL_ID, group: 'custom', type: 'string', position: 1 }),
+  ],
 };
 
 /** The tables of a place, in the order in which a change reaches them. */

@@ -33,16 +33,15 @@ export const KNOWN_COLUMNS: ReadonlyMap<string, KnownColumn> = new Map(knownColu
 export const REQUIRED_COLUMNS = knownColumns.filter(({ required }) => required).map(({ name }) => name);
 
 /**
- * The group of a column from its name alone. Names are compared exactly: `DF_KEYWORD`, `df_anything_else` and a bare
+ * The group of a column that is not known. Names are compared exactly: `DF_KEYWORD`, `df_anything_else` and a bare
  * `df_items_` are custom. `df_items_df_new` is a custom item.
  */
-export const groupOf = (name: string): ColumnGroup => KNOWN_COLUMNS.get(name)?.group ?? customGroup(name);
-
 const customGroup = (name: string): ColumnGroup =>
   name.startsWith(ITEM_PREFIX) && name.length > ITEM_PREFIX.length ? 'custom_item' : 'custom';
 
 /** Identifies a column of an export, whichever header it is in. */
-export const columnKey = (source: string, occurrence: number): string => `${occurrence}\0${source}`;
+export const columnKey = ({ source, occurrence }: Pick<HeaderColumn, 'source' | 'occurrence'>): string =>
+  `${occurrence}\0${source}`;
 
 /** A column of one header. */
 export interface HeaderColumn {
@@ -70,7 +69,7 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
     const isKnown = occurrence === 1 && source !== EVENT_NAME_ALTERNATIVE;
     const column = isKnown ? KNOWN_COLUMNS.get(source) : undefined;
     const group = column?.group ?? customGroup(source);
-    return { name, source, occurrence, key: columnKey(source, occurrence), group, declared: column?.type };
+    return { name, source, occurrence, key: columnKey({ source, occurrence }), group, declared: column?.type };
   });
 }
 

@@ -43,11 +43,11 @@ export function filesQuery({ columns, timezone, table }: PlannedDays, files: rea
     const filledCells = spoolFiles.reduce((sum, file) => sum + file.columns[index].filledCells, 0);
     return { key, source, index, filledCells };
   });
-  const idKey = columnKey(table.idColumn, 1);
+  const idKey = columnKey({ source: table.idColumn, occurrence: 1 });
   const idColumn = fileColumns.find(({ key }) => key === idKey);
   const everyRowHasId = idColumn?.filledCells === sumRows(spoolFiles);
   const zone = zoneOf(timezone);
-  const columnsByKey = new Map(columns.map((column) => [columnKey(column.source, column.occurrence), column]));
+  const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
   const cells = fileColumns.map((fileColumn): CellSql & { readonly column?: StoredColumn } => {
     const { key, index, filledCells } = fileColumn;
     const column = columnsByKey.get(key);

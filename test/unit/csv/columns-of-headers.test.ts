@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { groupOf, headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/cells/csv/header.ts';
+import { headerColumns, KNOWN_COLUMNS, missingColumns } from '../../../src/cells/csv/header.ts';
 
 const SYSTEM = [
   'df_unified_id',
@@ -36,7 +36,6 @@ describe('the group of a column', () => {
     ['__proto__', 'custom', undefined],
     ['', 'custom', undefined],
   ] as const)('of %j is %s', (name, group, type) => {
-    expect(groupOf(name)).toBe(group);
     expect(headerColumns([name])[0]).toMatchObject({ group, declared: type });
   });
 
