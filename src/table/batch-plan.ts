@@ -1,7 +1,7 @@
 // This folder: what a place holds beside its rows, and what a batch makes of it. It knows no DuckDB and no disk.
 //
 // For each batch a sink calls `planBatch` of this file. It stores the rows, and calls `finishBatch` of `commit.ts`. Of a
-// snapshot of profiles the batch is one download, which replaces its table. `column-plan.ts` decides which columns are
+// snapshot of profiles the batch is one download, which replaces its table. `new-columns.ts` decides which columns are
 // new, `column-names.ts` their names, `column-type.ts` the types of all. `column-changes.ts` records what became of
 // them. `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing
 // of it.
@@ -12,9 +12,9 @@ import { columnKey } from '../cells/csv/header.ts';
 import { zoneOf } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
-import { changesOf, type PlannedColumnChange } from './column-changes.ts';
-import { addedColumns, type ColumnRules, type PlannedColumn, scannedColumns } from './column-plan.ts';
+import { changesOf, type PlannedColumn, type PlannedColumnChange } from './column-changes.ts';
 import { type ColumnForms, configuredTypeOf, planColumn } from './column-type.ts';
+import { type ColumnRules, newColumns, scannedColumns } from './new-columns.ts';
 import type { TableState } from './place-state.ts';
 import type { StoredReceipt } from './receipts.ts';
 import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
@@ -131,7 +131,7 @@ export function planDays(
   const columnsBefore = storedColumns ?? table.firstColumns;
   const scanned = scannedColumns(downloads.flatMap(({ files }) => files));
   const scans = downloads.map(({ receipt: { day }, files }) => ({ day, scanned: scannedColumns(files) }));
-  const allColumns = [...columnsBefore, ...addedColumns(columnsBefore, scanned, rules)];
+  const allColumns = [...columnsBefore, ...newColumns(columnsBefore, scanned, rules)];
   // Without a pinned schema the first commit gives `freeze` its columns.
   const isFrozen = rules.schemaMode === 'freeze' && !(isFirst && pinned === undefined);
   const planned = allColumns.map((storedColumn) => {

@@ -2,10 +2,24 @@ import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import { columnKey } from '../cells/csv/header.ts';
-import { codecOf, fits } from '../cells/types/column-types.ts';
+import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
 import type { Zone } from '../cells/types/zone.ts';
-import { isWidened, type PlannedColumn, type ScannedColumns } from './column-plan.ts';
+import type { ScannedColumns } from './new-columns.ts';
 import type { ColumnChange } from './place-state.ts';
+import type { StoredColumn } from './tables.ts';
+
+/** A column of the table after a batch. */
+export interface PlannedColumn extends StoredColumn {
+  /** Its type before the batch; null if it was no column of the table. */
+  readonly storedType: ColumnType | null;
+}
+
+type WidenedColumn = PlannedColumn & { readonly storedType: ColumnType; readonly type: ColumnType };
+
+/** True if the batch gives a column of the table another type. */
+export function isWidened(column: PlannedColumn): column is WidenedColumn {
+  return column.storedType !== null && column.type !== null && column.type !== column.storedType;
+}
 
 /** A column that a batch adds or widens, or that a day of it lacks. */
 export interface PlannedColumnChange extends Pick<ColumnChange, 'change' | 'day' | 'shape'> {

@@ -7,7 +7,8 @@ import { EVENT_NAME, EVENT_NAME_ALTERNATIVE } from '../cells/csv/header.ts';
 import { type ColumnType, canWiden, typeOf, widenedType } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
-import type { ColumnRules, PlannedColumn, ScannedColumn } from './column-plan.ts';
+import type { PlannedColumn } from './column-changes.ts';
+import type { ColumnRules, ScannedColumn } from './new-columns.ts';
 import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 
 /** What decides the type of a column beside its new cells. */

@@ -2,8 +2,7 @@ import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
-import { recordChanges } from './column-changes.ts';
-import { isWidened } from './column-plan.ts';
+import { isWidened, recordChanges } from './column-changes.ts';
 import type { TableState } from './place-state.ts';
 import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRows, withUnchanged } from './receipts.ts';
 

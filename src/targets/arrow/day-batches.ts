@@ -11,7 +11,7 @@ import { engineError } from '../../engine/session/engine-errors.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import { planDays } from '../../table/batch-plan.ts';
 import { OWN_COLUMNS } from '../../table/column-names.ts';
-import type { ColumnRules } from '../../table/column-plan.ts';
+import type { ColumnRules } from '../../table/new-columns.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { messagesOf } from './ipc-stream.ts';
 

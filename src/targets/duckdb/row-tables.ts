@@ -4,7 +4,7 @@ import { codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { dateSql } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
+import { isWidened, type PlannedColumn } from '../../table/column-changes.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { createEventViews } from './event-views.ts';

@@ -5,7 +5,7 @@ import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
 import { downloadedRows, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
-import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
+import { isWidened, type PlannedColumn } from '../../table/column-changes.ts';
 import { finishBatch } from '../../table/commit.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';

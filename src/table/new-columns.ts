@@ -19,19 +19,6 @@ export interface ColumnRules {
   readonly columnName?: ((source: string) => string) | undefined;
 }
 
-/** A column of the table after a batch. */
-export interface PlannedColumn extends StoredColumn {
-  /** Its type before the batch; null if it was no column of the table. */
-  readonly storedType: ColumnType | null;
-}
-
-type WidenedColumn = PlannedColumn & { readonly storedType: ColumnType; readonly type: ColumnType };
-
-/** True if the batch gives a column of the table another type. */
-export function isWidened(column: PlannedColumn): column is WidenedColumn {
-  return column.storedType !== null && column.type !== null && column.type !== column.storedType;
-}
-
 /** One column of the files of a day, or of a batch, as their scans together describe it. */
 export type ScannedColumn = Pick<
   ColumnScan,
@@ -54,7 +41,7 @@ export function scannedColumns(files: readonly SpoolFile[]): ScannedColumns {
 }
 
 /** Columns of a pinned schema and of a batch that the table lacks, with their names. */
-export function addedColumns(
+export function newColumns(
   storedColumns: readonly StoredColumn[],
   scanned: ScannedColumns,
   { pinned, columnName = (source) => source }: ColumnRules,
