@@ -65,44 +65,43 @@ export async function planBatch(
 ): Promise<PlannedBatch | undefined> {
   const { receipts, columns } = tableBefore;
   // A snapshot replaces the one that is there, whatever its day.
-  const [snapshot] = receipts.values();
-  const storedReceipt = (day: Day) => (table.isSnapshot ? snapshot : receipts.get(day));
-  const downloads = withoutOlder(batch, storedReceipt, table, logger);
+  const [snapshotReceipt] = receipts.values();
+  const storedReceiptOf = (day: Day) => (table.isSnapshot ? snapshotReceipt : receipts.get(day));
+  const downloads = withoutOlder(batch, storedReceiptOf, table, logger);
   if (downloads.length === 0) return undefined;
   const mayBeUnchanged = ({ receipt: { day, sha256, filters } }: CheckedDay) => {
-    const stored = storedReceipt(day);
+    const stored = storedReceiptOf(day);
     return stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
   };
   const candidates = table.isSnapshot || commitInfo.rewrites ? [] : downloads.filter(mayBeUnchanged);
   const rowsByDay = candidates.length === 0 ? undefined : await countRows(candidates.map(({ receipt }) => receipt.day));
   const unchangedDays = candidates.filter((download) => {
     const { day } = download.receipt;
-    return (rowsByDay?.get(day) ?? 0) === rowsToHold(download, storedReceipt(day));
+    return (rowsByDay?.get(day) ?? 0) === expectedRows(download, storedReceiptOf(day));
   });
   const daysToWrite = downloads.filter((download) => !unchangedDays.includes(download));
-  if (daysToWrite.length > 0) {
-    const planned = planDays(receipts.size === 0 ? undefined : columns, daysToWrite, rules, table);
-    return { ...planned, tableBefore, unchangedDays, commitInfo };
-  }
   // Without a day to write no setting of a column counts.
-  const keptColumns = columns.map((column) => ({ ...column, storedType: column.type }));
-  const planned = { columns: keptColumns, changes: [], days: [], timezone: rules.timezone, table };
-  return { ...planned, tableBefore, unchangedDays, commitInfo };
+  const sameColumns = columns.map((column) => ({ ...column, storedType: column.type }));
+  const plan: PlannedDays =
+    daysToWrite.length === 0
+      ? { columns: sameColumns, changes: [], days: [], timezone: rules.timezone, table }
+      : planDays(receipts.size === 0 ? undefined : columns, daysToWrite, rules, table);
+  return { ...plan, tableBefore, unchangedDays, commitInfo };
 }
 
 /** The downloads of a batch that are not older than those of the place; warns of the others. */
 function withoutOlder(
   batch: readonly CheckedDay[],
-  storedReceipt: (day: Day) => StoredReceipt | undefined,
+  storedReceiptOf: (day: Day) => StoredReceipt | undefined,
   table: Table,
   logger: Logger,
 ): CheckedDay[] {
   const isOlder = ({ receipt: { day, requested_at, source } }: CheckedDay) =>
-    source !== 'file' && requested_at < (storedReceipt(day)?.requested_at ?? '');
+    source !== 'file' && requested_at < (storedReceiptOf(day)?.requested_at ?? '');
   const olderDays = batch.filter(isOlder).map(({ receipt }) => receipt.day);
   if (olderDays.length > 0) {
-    const what = table.isSnapshot ? table.name : formatDays(olderDays);
-    const message = `another run has loaded a later download of ${what}, which stays: that of this run is left out.`;
+    const subject = table.isSnapshot ? table.name : formatDays(olderDays);
+    const message = `another run has loaded a later download of ${subject}, which stays: that of this run is left out.`;
     logger.warn('days.older', message, { days: olderDays.length });
   }
   return batch.filter((download) => !isOlder(download));
@@ -112,7 +111,7 @@ function withoutOlder(
  * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
  * says how many it left. It does so only if the same people were suppressed.
  */
-function rowsToHold({ receipt, mayShareRows }: CheckedDay, stored: StoredReceipt | undefined): number {
+function expectedRows({ receipt, mayShareRows }: CheckedDay, stored: StoredReceipt | undefined): number {
   if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
   return receipt.rows - receipt.suppressed;
 }
@@ -121,33 +120,33 @@ function rowsToHold({ receipt, mayShareRows }: CheckedDay, stored: StoredReceipt
 export function planDays(
   storedColumns: readonly StoredColumn[] | undefined,
   downloads: readonly CheckedDay[],
-  settings: ColumnRules,
+  rules: ColumnRules,
   table: Table = EVENTS,
 ): PlannedDays {
-  const rules = rulesOf(table, settings);
-  const { timezone, pinned } = rules;
+  const tableRules = rulesOf(table, rules);
+  const { timezone, pinned, schemaMode } = tableRules;
   const zone = zoneOf(timezone);
   const isFirst = storedColumns === undefined;
   const columnsBefore = storedColumns ?? table.firstColumns;
-  const scanned = scannedColumns(downloads.flatMap(({ files }) => files));
-  const scans = downloads.map(({ receipt: { day }, files }) => ({ day, scanned: scannedColumns(files) }));
-  const allColumns = [...columnsBefore, ...newColumns(columnsBefore, scanned, rules)];
+  const batchColumns = scannedColumns(downloads.flatMap(({ files }) => files));
+  const columnsByDay = downloads.map(({ receipt: { day }, files }) => ({ day, columns: scannedColumns(files) }));
+  const tableColumns = [...columnsBefore, ...newColumns(columnsBefore, batchColumns, tableRules)];
   // Without a pinned schema the first commit gives `freeze` its columns.
-  const isFrozen = rules.schemaMode === 'freeze' && !(isFirst && pinned === undefined);
-  const planned = allColumns.map((storedColumn) => {
+  const isFrozen = schemaMode === 'freeze' && !(isFirst && pinned === undefined);
+  const plannedColumns = tableColumns.map((storedColumn) => {
     const { source, occurrence } = storedColumn;
     const key = columnKey(storedColumn);
-    const configuredType = configuredTypeOf(storedColumn, allColumns, rules);
+    const configuredType = configuredTypeOf(storedColumn, tableColumns, tableRules);
+    const declared = batchColumns.get(key)?.declared;
     const isPinned = occurrence === 1 && pinned?.has(source) === true;
-    const typeRules = { storedColumn, configuredType, declared: scanned.get(key)?.declared, isPinned, isFrozen, zone };
-    const scansByDay = scans.map((scan) => scan.scanned.get(key));
-    return planColumn(typeRules, scansByDay);
+    const columnByDay = columnsByDay.map((day) => day.columns.get(key));
+    return planColumn({ storedColumn, configuredType, declared, isPinned, isFrozen, zone }, columnByDay);
   });
-  const columns = planned.map(({ column }) => column);
+  const columns = plannedColumns.map(({ column }) => column);
   const days = downloads.map((download, i) => {
-    return { download, columnForms: planned.map(({ formsByDay }) => formsByDay[i]) };
+    return { download, columnForms: plannedColumns.map(({ formsByDay }) => formsByDay[i]) };
   });
-  return { columns, changes: changesOf(columns, scans, { isFirst, zone }), days, timezone, table };
+  return { columns, changes: changesOf(columns, columnsByDay, { isFirst, zone }), days, timezone, table };
 }
 
 /** The first columns of a snapshot, its ids, keep their types. A pinned schema is one of events. */

@@ -26,44 +26,44 @@ export interface PlannedColumnChange extends Pick<ColumnChange, 'change' | 'day'
   readonly column: PlannedColumn;
 }
 
-/** The changes that a batch makes in the columns of a place, each with the first day of its scans that makes it. */
+/** The changes that a batch makes in the columns of a place, each with the first day that makes it. */
 export function changesOf(
   columns: readonly PlannedColumn[],
-  scans: readonly { readonly day: Day; readonly scanned: ScannedColumns }[],
+  columnsByDay: readonly { readonly day: Day; readonly columns: ScannedColumns }[],
   { isFirst, zone }: { readonly isFirst: boolean; readonly zone: Zone | undefined },
 ): PlannedColumnChange[] {
-  if (scans.length === 0) return [];
+  if (columnsByDay.length === 0) return [];
   return columns.flatMap((column): PlannedColumnChange[] => {
     if (column.type === null) return [];
     const key = columnKey(column);
-    const { day: firstDay } = scans.find(({ scanned }) => scanned.has(key)) ?? scans[0];
+    const { day: firstDay } = columnsByDay.find((day) => day.columns.has(key)) ?? columnsByDay[0];
     if (isFirst || column.storedType === null) {
       return [{ column, change: 'added', day: firstDay, shape: column.firstShape }];
     }
     if (isWidened(column)) {
       const codec = codecOf(column.storedType, zone);
-      for (const { day, scanned } of scans) {
-        const misfit = scanned.get(key)?.firstCells.find(({ forms }) => !fits(codec, forms));
+      for (const { day, columns: dayColumns } of columnsByDay) {
+        const misfit = dayColumns.get(key)?.firstCells.find(({ forms }) => !fits(codec, forms));
         if (misfit !== undefined) return [{ column, change: 'widened', day, shape: misfit.shape }];
       }
       return [{ column, change: 'widened', day: firstDay, shape: null }];
     }
-    const without = scans.find(({ scanned }) => scanned.size > 0 && !scanned.has(key));
-    return without === undefined ? [] : [{ column, change: 'missing', day: without.day, shape: null }];
+    const dayWithout = columnsByDay.find((day) => day.columns.size > 0 && !day.columns.has(key));
+    return dayWithout === undefined ? [] : [{ column, change: 'missing', day: dayWithout.day, shape: null }];
   });
 }
 
-/** The records of changes. A missing column is recorded once a name: `earlier` are those of earlier batches. */
+/** The records of changes. A missing column is recorded once a name: `recorded` are those of earlier batches. */
 export function recordChanges(
   changes: readonly PlannedColumnChange[],
-  earlier: readonly ColumnChange[],
+  recorded: readonly ColumnChange[],
   changedAt: string,
 ): ColumnChange[] {
-  const knownMissing = new Set(
-    earlier.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName),
+  const missingBefore = new Set(
+    recorded.filter(({ change }) => change === 'missing').map(({ sourceName }) => sourceName),
   );
   return changes
-    .filter(({ change, column }) => change !== 'missing' || !knownMissing.has(column.source))
+    .filter(({ change, column }) => change !== 'missing' || !missingBefore.has(column.source))
     .map(({ column, change, day, shape }) => ({
       changedAt,
       sourceName: column.source,
