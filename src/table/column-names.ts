@@ -23,26 +23,26 @@ export const UNNAMED = 'column';
 export const foldName = (name: string): string => name.toLowerCase();
 
 /** Table names for new columns, in the order given: equal ones get `_2`, `_3`… in order of their bytes. */
-export function assignNames(taken: Iterable<string>, incoming: readonly string[]): string[] {
-  const used = new Set([...taken].map(foldName));
-  const names = new Array<string>(incoming.length);
-  const order = incoming.map((_, i) => i).sort((a, b) => compareUtf8(incoming[a], incoming[b]) || a - b);
-  for (const i of order) names[i] = takeFreeName(used, incoming[i].replaceAll('\0', '\ufffd') || UNNAMED);
+export function assignNames(takenNames: Iterable<string>, newNames: readonly string[]): string[] {
+  const usedNames = new Set([...takenNames].map(foldName));
+  const names = new Array<string>(newNames.length);
+  const order = newNames.map((_, i) => i).sort((a, b) => compareUtf8(newNames[a], newNames[b]) || a - b);
+  for (const i of order) names[i] = takeFreeName(usedNames, newNames[i].replaceAll('\0', '\ufffd') || UNNAMED);
   return names;
 }
 
 /** Names of item columns without their prefix. The prefix stays where the name without it is taken. */
-export function assignItemNames(taken: Iterable<string>, names: readonly string[]): string[] {
-  const used = new Set([...taken].map(foldName));
+export function assignItemNames(takenNames: Iterable<string>, names: readonly string[]): string[] {
+  const usedNames = new Set([...takenNames].map(foldName));
   return names.map((name) => {
-    const short = name.slice(ITEM_PREFIX.length);
-    return takeFreeName(used, short === '' || used.has(foldName(short)) ? name : short);
+    const shortName = name.slice(ITEM_PREFIX.length);
+    return takeFreeName(usedNames, shortName === '' || usedNames.has(foldName(shortName)) ? name : shortName);
   });
 }
 
-function takeFreeName(used: Set<string>, name: string): string {
-  let free = name;
-  for (let n = 2; used.has(foldName(free)); n++) free = `${name}_${n}`;
-  used.add(foldName(free));
-  return free;
+function takeFreeName(usedNames: Set<string>, name: string): string {
+  let freeName = name;
+  for (let n = 2; usedNames.has(foldName(freeName)); n++) freeName = `${name}_${n}`;
+  usedNames.add(foldName(freeName));
+  return freeName;
 }

@@ -15,8 +15,8 @@ import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 interface TypeRules {
   /** The column before the batch; its type is null if it was no column of the table. */
   readonly storedColumn: StoredColumn;
-  /** The type that the settings name. */
-  readonly configuredType: ColumnType | undefined;
+  /** The type that the settings name; null if they name none. */
+  readonly configuredType: ColumnType | null;
   /** The type that the service fixes, or the string of hashes; undefined if the batch lacks the column. */
   readonly declared: ColumnType | undefined;
   /** True if a pinned schema has the column: it is one of the table before it has a value. */
@@ -29,7 +29,7 @@ interface TypeRules {
 /** Plans a column, and gives the forms of its cells by day. Days are read as if they were committed one by one. */
 export function planColumn(
   rules: TypeRules,
-  scansByDay: readonly (ScannedColumn | undefined)[],
+  columnByDay: readonly (ScannedColumn | undefined)[],
 ): { readonly column: PlannedColumn; readonly formsByDay: readonly ColumnForms[] } {
   const { storedColumn, configuredType, isFrozen, zone } = rules;
   const { type: storedType, forms: storedForms } = storedColumn;
@@ -38,18 +38,17 @@ export function planColumn(
   // The type once cells of these forms have come; null if the table does not have the column.
   const typeAfter = (forms: CellForms): ColumnType | null => {
     if (!mayHaveColumn(rules, fixedType, forms)) return null;
+    if (fixedType !== null) return fixedType;
     const allForms = storedForms | forms;
-    return (
-      fixedType ?? (storedType === null ? typeOf(allForms, zone) : widenedType(storedType, allForms, zone)) ?? null
-    );
+    return storedType === null ? (typeOf(allForms, zone) ?? null) : widenedType(storedType, allForms, zone);
   };
   let forms: CellForms = 0;
-  const formsByDay = scansByDay.map((scan) => {
-    const dayForms = scan?.forms ?? 0;
+  const formsByDay = columnByDay.map((scannedColumn) => {
+    const dayForms = scannedColumn?.forms ?? 0;
     forms |= dayForms;
     return formsOfDay(dayForms, typeAfter(forms), fixedType !== null);
   });
-  const [firstCell] = scansByDay.flatMap((scan) => scan?.firstCells ?? []);
+  const [firstCell] = columnByDay.flatMap((scannedColumn) => scannedColumn?.firstCells ?? []);
   const firstShape = storedColumn.firstShape ?? firstCell?.shape ?? null;
   const column = { ...storedColumn, type: typeAfter(forms), forms: storedForms | forms, firstShape, storedType };
   return { column, formsByDay };
@@ -63,7 +62,7 @@ function mayHaveColumn(
 ): boolean {
   if (storedColumn.type !== null || isPinned) return true;
   const hasValue = (fixedType === 'string' ? forms : forms & ~NULL_TEXT) !== 0;
-  return hasValue && (!isFrozen || configuredType !== undefined);
+  return hasValue && (!isFrozen || configuredType !== null);
 }
 
 /** The type of a declared group, unless stored values may not fit into it. */
@@ -75,24 +74,25 @@ function declaredType({ storedColumn, declared, zone }: TypeRules): ColumnType |
 }
 
 /**
- * The type that `column_types` or a pinned schema gives a column. Throws a configuration failure if stored values may
- * not fit into it.
+ * The type that `column_types` or a pinned schema gives a column, or null. Throws a configuration failure if stored
+ * values may not fit into it.
  */
 export function configuredTypeOf(
   { source, occurrence, type, forms }: StoredColumn,
-  allColumns: readonly StoredColumn[],
+  tableColumns: readonly StoredColumn[],
   { columnTypes, pinned, timezone }: ColumnRules,
-): ColumnType | undefined {
+): ColumnType | null {
   // A setting for `event_name` is one for the event name, unless that is a column beside it.
-  const isOtherName = source === EVENT_NAME && !allColumns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
-  const names = isOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
+  const hasOtherName =
+    source === EVENT_NAME && !tableColumns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
+  const names = hasOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
   const configuredTypes = names.flatMap((name) => columnTypes.get(nfc(name)) ?? []);
   const pinnedTypes = occurrence === 1 ? names.flatMap((name) => pinned?.get(name) ?? []) : [];
-  const configuredType = [...configuredTypes, ...pinnedTypes].at(0);
-  if (configuredType === undefined || type === null || canWiden(type, configuredType, forms, zoneOf(timezone)))
+  const [configuredType = null] = [...configuredTypes, ...pinnedTypes];
+  if (configuredType === null || type === null || canWiden(type, configuredType, forms, zoneOf(timezone)))
     return configuredType;
-  const isSoEverywhere = FIRST_COLUMNS.some((first) => first.source === source && first.type === type);
-  const advice = isSoEverywhere ? 'which is the same in every place' : 'or load into another place';
+  const isFirstType = FIRST_COLUMNS.some((first) => first.source === source && first.type === type);
+  const advice = isFirstType ? 'which is the same in every place' : 'or load into another place';
   throw configError(
     `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which the settings name: ` +
       `keep its type, ${advice}.`,

@@ -93,8 +93,8 @@ export interface RunRecord {
 
 /** The state of a table once rows have left it. `rowsLost`: their number, by day. */
 export function withoutRows(table: TableState, rowsLost: ReadonlyMap<Day, number>, changedAt: string): TableState {
-  const rows = [...rowsLost].map(([day, lost]) => {
+  const rowsByDay = [...rowsLost].map(([day, lost]) => {
     return [day, (table.receipts.get(day)?.rows_stored ?? lost) - lost] as const;
   });
-  return { ...table, receipts: withRows(table.receipts, new Map(rows), changedAt) };
+  return { ...table, receipts: withRows(table.receipts, new Map(rowsByDay), changedAt) };
 }

@@ -4,17 +4,17 @@ import { type Day, formatDays } from '../base/days.ts';
 import { hasOtherSettings } from '../extract/checked-day.ts';
 import type { TableState } from './place-state.ts';
 
-const syncOf = (days: readonly Day[]): string => `sync with --from ${days[0]} --to ${days[days.length - 1]}`;
+const syncAdvice = (days: readonly Day[]): string => `sync with --from ${days[0]} --to ${days[days.length - 1]}`;
 
 /** Warning about days whose rows another program removed. */
 export const removedWarning = (days: readonly Day[]): string =>
   `Another program removed all rows of ${formatDays(days)}: they count as pruned. To load what the service still has of ` +
-  `them: ${syncOf(days)}.`;
+  `them: ${syncAdvice(days)}.`;
 
 /** Warning about days whose file is damaged, or older than their receipt. */
 export const damagedWarning = (days: readonly Day[]): string =>
   `the files of ${formatDays(days)} are damaged, or older than their receipts, and stay as they are. Replace them: ` +
-  `${syncOf(days)}, or load each day from a file.`;
+  `${syncAdvice(days)}, or load each day from a file.`;
 
 /** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
 export function daysOfOtherSettings({ receipts, exportState }: TableState): Day[] {
@@ -28,9 +28,9 @@ export function daysOfOtherSettings({ receipts, exportState }: TableState): Day[
 /** Warnings about days that are not as the last run would have loaded them. */
 export function dayWarnings(state: TableState): string[] {
   const prunedDays = [...state.receipts.values()].filter((receipt) => receipt.pruned === true).map(({ day }) => day);
-  const daysOfOthers = daysOfOtherSettings(state);
+  const otherDays = daysOfOtherSettings(state);
   return [
     ...(prunedDays.length === 0 ? [] : [`pruned: ${formatDays(prunedDays)}.`]),
-    ...(daysOfOthers.length === 0 ? [] : [`loaded with other filters or columns: ${formatDays(daysOfOthers)}.`]),
+    ...(otherDays.length === 0 ? [] : [`loaded with other filters or columns: ${formatDays(otherDays)}.`]),
   ];
 }

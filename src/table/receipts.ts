@@ -44,14 +44,16 @@ export function removedDays(receipts: Receipts, daysWithRows: { has(day: Day): b
 
 /** What `prune` would remove: the days before `firstKeptDay` that still have rows, and the number of these. */
 export function prunableBefore(receipts: Receipts, firstKeptDay: Day): { readonly days: Day[]; readonly rows: number } {
-  const prunable = [...receipts.values()].filter(({ day, rows_stored: rows }) => day < firstKeptDay && rows > 0);
-  return { days: prunable.map(({ day }) => day), rows: countStoredRows(prunable) };
+  const prunableReceipts = [...receipts.values()].filter(
+    ({ day, rows_stored: rows }) => day < firstKeptDay && rows > 0,
+  );
+  return { days: prunableReceipts.map(({ day }) => day), rows: countStoredRows(prunableReceipts) };
 }
 
 /** The `changed_at` of a commit at `now` (ms): later than all of these receipts, also if the clock was set back. */
 export function nextChangedAt(receipts: Receipts, now: number): string {
-  const latest = Math.max(0, ...[...receipts.values()].map(({ changed_at }) => Date.parse(changed_at)));
-  return new Date(Math.max(now, latest + 1)).toISOString();
+  const latestChange = Math.max(0, ...[...receipts.values()].map(({ changed_at }) => Date.parse(changed_at)));
+  return new Date(Math.max(now, latestChange + 1)).toISOString();
 }
 
 /** Receipts of the same days in the same order, each as `change` makes it. */
@@ -68,9 +70,9 @@ export const withPruned = (receipts: Receipts, days: readonly Day[], changedAt: 
 export const withChangedAt = (receipts: Receipts, days: ReadonlySet<Day>, changedAt: string): Receipts =>
   mapReceipts(receipts, (receipt) => (days.has(receipt.day) ? { ...receipt, changed_at: changedAt } : receipt));
 
-/** The receipts after days have other rows than before. `rows`: all rows of a day that are there now, by day. */
-export const withRows = (receipts: Receipts, rows: ReadonlyMap<Day, number>, changedAt: string): Receipts =>
+/** The receipts after days have other rows than before. `rowsByDay`: all rows of a day that are there now. */
+export const withRows = (receipts: Receipts, rowsByDay: ReadonlyMap<Day, number>, changedAt: string): Receipts =>
   mapReceipts(receipts, (receipt) => {
-    const rows_stored = rows.get(receipt.day) ?? receipt.rows_stored;
+    const rows_stored = rowsByDay.get(receipt.day) ?? receipt.rows_stored;
     return rows_stored === receipt.rows_stored ? receipt : { ...receipt, rows_stored, changed_at: changedAt };
   });
