@@ -30,10 +30,11 @@ export function editHeader(header: readonly string[], { drop, hash }: ColumnEdit
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
   const names = headerColumns(header).map(({ name, source }) => nfc(isEdited(nfc(name)) ? name : source));
   // As for all readers of the file, what is kept decides: without `df_event_name`, `event_name` is the event name.
-  const kept = headerColumns(header.filter((_, i) => !drop.has(names[i]))).values();
+  const kept = headerColumns(header.filter((_, i) => !drop.has(names[i])));
+  let nextKept = 0;
   const columns = names.map((name): KeptColumn | undefined => {
-    const column = drop.has(name) ? undefined : kept.next().value;
-    if (column === undefined) return undefined;
+    if (drop.has(name)) return undefined;
+    const column = kept[nextKept++];
     return hash.has(name) ? { ...column, declared: 'string', isHashed: true } : { ...column, isHashed: false };
   });
   return { columns, editedNames: [...new Set(names.filter(isEdited))] };

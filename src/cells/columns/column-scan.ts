@@ -110,7 +110,7 @@ export class ColumnCollector {
   }
 
   /** Collects what a row tells. False for the header of another export: a required column has the name of one. */
-  collect(row: CsvRow): boolean {
+  collectUnlessHeader(row: CsvRow): boolean {
     const tallies = this.#tallies;
     const { filledCells, columnNumbers } = row;
     for (let k = 0; k < filledCells; k++) {

@@ -67,9 +67,7 @@ export interface ScanResult {
 
 /** What the rows below a header pass through. */
 interface ScanStages {
-  /** The names as they arrived. */
-  readonly names: readonly string[];
-  /** Index of `df_unified_id` among them; -1 if it is missing, and no suppression asks for it. */
+  /** Index of `df_unified_id` in the header; -1 if it is missing, and no suppression asks for it. */
   readonly personColumn: number;
   readonly editedHeader: EditedHeader;
   /** Collects what the cells of the kept columns tell. */
@@ -135,12 +133,11 @@ export class Scanner {
     const reader = this.#reader;
     while (reader.next()) {
       const isHeader = this.#stages === undefined;
-      this.#stages ??= this.#readHeader();
-      if (!isHeader && this.#isSuppressed(reader.row, this.#stages)) {
+      if (this.#stages === undefined) this.#stages = this.#readHeader();
+      else if (this.#isSuppressed(reader.row, this.#stages)) {
         this.#suppressed++;
         continue;
-      }
-      if (!isHeader) this.#observe(this.#stages);
+      } else this.#observe(this.#stages);
       const length = this.#stages.writer.write(reader.row, isHeader);
       if (length > this.#longestRowBytes) this.#longestRowBytes = length;
     }
@@ -152,7 +149,7 @@ export class Scanner {
     const { row, repairs } = this.#reader;
     if (repairs.length > 0) this.#countInvalid(stages);
     // A body with the header of another export holds several, and nothing tells whether their rows are the same.
-    if (!stages.collector.collect(row))
+    if (!stages.collector.collectUnlessHeader(row))
       throw this.#reader.malformedRow('header_again', 'an event', 'the header once more');
   }
 
@@ -175,7 +172,7 @@ export class Scanner {
       throw configError('columns_drop names every column there is: leave one.');
     const writer = new RowWriter(editedHeader.columns, edits.key);
     const collector = new ColumnCollector(names, editedHeader.columns, idColumn, zoneOf(timezone));
-    return { names, personColumn, editedHeader, collector, writer };
+    return { personColumn, editedHeader, collector, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
@@ -202,17 +199,18 @@ export class Scanner {
   }
 
   /** Counts the cells of the current row in which characters were replaced. */
-  #countInvalid({ names, editedHeader }: ScanStages): void {
+  #countInvalid({ editedHeader }: ScanStages): void {
     const { row, rows, repairs } = this.#reader;
     const { bytes, filledCells, columnNumbers, starts, ends } = row;
     let next = 0;
     for (let k = 0; k < filledCells; k++) {
       const firstOfCell = next;
       while (next < repairs.length && repairs[next] < ends[k]) next++;
-      if (next === firstOfCell || editedHeader.columns[columnNumbers[k]] === undefined) continue;
+      const column = editedHeader.columns[columnNumbers[k]];
+      if (next === firstOfCell || column === undefined) continue;
       this.#invalidCells++;
       if (isForeign(bytes.toString('utf8', starts[k], ends[k]))) this.#foreignCells++;
-      this.#firstInvalid ??= { row: rows, column: names[columnNumbers[k]] };
+      this.#firstInvalid ??= { row: rows, column: column.name };
     }
   }
 }
