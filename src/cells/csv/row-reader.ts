@@ -89,9 +89,10 @@ export class RowReader {
       const { start } = buffer;
       const next = row.read(bytes, start, end, this.#isFinished);
       if (next === INCOMPLETE) break;
-      if (next < 0) {
-        const { expected, found } = EXPECTED_AND_FOUND[row.reason];
-        throw this.#notARow(row.reason, row.brokenAt, expected, found);
+      if (row.broken !== undefined) {
+        const { reason, at } = row.broken;
+        const { expected, found } = EXPECTED_AND_FOUND[reason];
+        throw this.#notARow(reason, at, expected, found);
       }
       buffer.start = next;
       if (row.contentEnd === start) this.#passBlank(start);

@@ -15,7 +15,7 @@ export const INCOMPLETE = -1;
 const BROKEN = -2;
 
 /** The byte at `bytes[end]` while rows are read: it ends both inner loops, so that they need not compare with `end`. */
-export const SENTINEL = 0x22;
+export const SENTINEL = QUOTE;
 
 export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
 
@@ -42,9 +42,8 @@ export class CsvRow {
   contentEnd = 0;
   /** True if a cell is a BARE_CR. */
   hasBareCr = false;
-  /** Reason for the result BROKEN of `read`; `brokenAt` is the place. */
-  reason: BrokenReason = 'cut_in_quote';
-  brokenAt = 0;
+  /** Why and where the row is no CSV, once `read` gave BROKEN. */
+  broken: { readonly reason: BrokenReason; readonly at: number } | undefined;
   /** Of each filled cell the number of its column, the start and the end (without quotes), and the flags. */
   readonly columnNumbers = new Uint16Array(MAX_COLUMNS);
   readonly starts = new Int32Array(MAX_COLUMNS);
@@ -165,8 +164,7 @@ export class CsvRow {
   }
 
   #broken(reason: BrokenReason, at: number): number {
-    this.reason = reason;
-    this.brokenAt = at;
+    this.broken = { reason, at };
     return BROKEN;
   }
 }
