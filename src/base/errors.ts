@@ -18,7 +18,7 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-/** Exit codes from the least to the most severe. */
+/** Exit codes from the least to the most severe, but for those of signals, which end the program. */
 const SEVERITY: readonly ExitCode[] = [EXIT.done, EXIT.later, EXIT.guard, EXIT.lost, EXIT.usage, EXIT.failed];
 
 /** The rank of an exit code: the exit code of several failures is the most severe one. */

@@ -47,7 +47,7 @@ export class Redactor {
   readonly mask = (text: string): string => {
     let masked = text;
     // A secret may begin with another: the rest of the longer one must not stay.
-    for (const secret of this.#longestFirst) if (masked.includes(secret)) masked = masked.replaceAll(secret, MASK);
+    for (const secret of this.#longestFirst) masked = masked.replaceAll(secret, MASK);
     return masked;
   };
 }

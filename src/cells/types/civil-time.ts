@@ -34,7 +34,7 @@ export class CivilTime {
   }
 
   /** Sets everything but micros and offset. */
-  set seconds(seconds: number) {
+  setSeconds(seconds: number): void {
     const date = new Date(seconds * 1000);
     this.year = date.getUTCFullYear();
     this.month = date.getUTCMonth() + 1;

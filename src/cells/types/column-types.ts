@@ -104,8 +104,8 @@ export const canCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean =
 /** Cheaper SQL of the value of a text, NULL if that is NULL; wrong unless all texts fit, and have these forms. */
 export function trustedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
-  if (codec.trustedSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdbType);
-  return codec.trustedSql(text, forms);
+  if (codec.parseSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdbType);
+  return codec.parseSql(text, forms);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */

@@ -88,7 +88,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
   duckdbType: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
   valueSql: wallTimeSql,
-  trustedSql: trustedWallTimeSql,
+  parseSql: trustedWallTimeSql,
   textSql: wallTextSql,
   writeJson(bytes, start, end, out, at) {
     cellTime.read(bytes, start, end);
@@ -113,7 +113,7 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
       `ELSE ${inYears(instantSql(wallTimeSql(expr), zone))} END`
     );
   },
-  trustedSql(expr, forms) {
+  parseSql(expr, forms) {
     const instant = instantSql(trustedWallTimeSql(expr, forms), zone);
     if ((forms & DATETIME_OFFSET) === 0) return instant;
     const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;
@@ -123,7 +123,7 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
   writeJson(bytes, start, end, out, at) {
     const form = cellTime.read(bytes, start, end);
     const wall = cellTime.seconds;
-    cellTime.seconds = (form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - cellTime.offset;
+    cellTime.setSeconds((form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - cellTime.offset);
     return writeTime(cellTime, out, at, true);
   },
 });

@@ -20,7 +20,7 @@ export function numberForm(bytes: Uint8Array, start: number, end: number): CellF
   if (i < end) return bytes[i] === DOT ? doubleForm(bytes, first, i, end) : 0;
   if (bytes[first] === ZERO) return isNegative ? 0 : LONG;
   if (digits <= EXACT_DIGITS) return LONG;
-  return digits > INT64_DIGITS ? 0 : wideForm(latin1(bytes, start, end));
+  return digits > INT64_DIGITS ? 0 : wideForm(asciiText(bytes, start, end));
 }
 
 function digitsEnd(bytes: Uint8Array, start: number, end: number): number {
@@ -44,8 +44,8 @@ function doubleForm(bytes: Uint8Array, first: number, dot: number, end: number):
   if (i === dot + 1) return 0;
   if (i === end && end - first - 1 <= EXACT_DIGITS) return DOUBLE;
   if (i < end && !(bytes[i] === UPPER_E && dot - first === 1 && isExponent(bytes, i + 1, end))) return 0;
-  const value = Number(latin1(bytes, first, end));
-  const writtenDigits = trimZeros(latin1(bytes, first, i).replace('.', ''));
+  const value = Number(asciiText(bytes, first, end));
+  const writtenDigits = trimZeros(asciiText(bytes, first, i).replace('.', ''));
   return Number.isFinite(value) && writtenDigits === digitsOf(value) ? DOUBLE : 0;
 }
 
@@ -69,7 +69,7 @@ function trimZeros(digits: string): string {
 }
 
 /** Decodes bytes that are known to be ASCII. */
-function latin1(bytes: Uint8Array, start: number, end: number): string {
+function asciiText(bytes: Uint8Array, start: number, end: number): string {
   let text = '';
   for (let i = start; i < end; i++) text += String.fromCharCode(bytes[i]);
   return text;
