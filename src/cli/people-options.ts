@@ -1,5 +1,5 @@
 import { configError } from '../base/errors.ts';
-import { HashKey } from '../cells/columns/hash-key.ts';
+import { HashKey } from '../base/hash-key.ts';
 import { IdList } from '../erasure/id-list.ts';
 import { readList } from '../erasure/list-file.ts';
 import { type PeopleSearch, placeName } from '../erasure/listed-people.ts';

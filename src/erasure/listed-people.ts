@@ -1,8 +1,8 @@
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
+import type { HashKey } from '../base/hash-key.ts';
 import { formatCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { HashKey } from '../cells/columns/hash-key.ts';
 import {
   joinUnifiedIds,
   type PeopleFound,

@@ -1,8 +1,8 @@
 import { configError, transientError, UserError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
+import type { HashKey } from '../base/hash-key.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { isPlaceholder, sentenceOf } from '../base/visible-text.ts';
-import type { HashKey } from '../cells/columns/hash-key.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowReader } from '../cells/csv/row-reader.ts';
 import { type PeopleFound, personOf } from '../engine/people/people.ts';

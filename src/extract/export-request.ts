@@ -1,7 +1,7 @@
 import { addDays, type Day } from '../base/days.ts';
+import { HashKey } from '../base/hash-key.ts';
 import { sha256OfJson } from '../base/json.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
-import { HashKey } from '../cells/columns/hash-key.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
 import type { ExportFilters } from '../service/export/protocol.ts';
 

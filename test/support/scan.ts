@@ -1,6 +1,6 @@
 import { parse } from 'csv-parse/sync';
+import type { HashKey } from '../../src/base/hash-key.ts';
 import type { ColumnEdits } from '../../src/cells/columns/column-edits.ts';
-import type { HashKey } from '../../src/cells/columns/hash-key.ts';
 import type { Scanner, ScanResult } from '../../src/cells/columns/scanner.ts';
 
 export const columnEdits = (

@@ -1,6 +1,6 @@
+import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';
 import { type HeaderColumn, headerColumns } from '../csv/header.ts';
-import type { HashKey } from './hash-key.ts';
 
 /** The columns that are dropped or hashed before anything stores them, by their names in the header, in NFC. */
 export interface ColumnEdits {

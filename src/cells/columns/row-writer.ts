@@ -1,7 +1,7 @@
 import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
+import type { HashKey } from '../../base/hash-key.ts';
 import { BARE_CR, CellText, type CsvRow, QUOTED } from '../csv/row.ts';
 import type { KeptColumn } from './column-edits.ts';
-import type { HashKey } from './hash-key.ts';
 
 /** Length of a hash, which is ASCII without a character that is special in CSV (bytes). */
 const HASH_BYTES = 64;

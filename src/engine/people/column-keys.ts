@@ -1,5 +1,5 @@
 import { configError } from '../../base/errors.ts';
-import type { HashKey } from '../../cells/columns/hash-key.ts';
+import type { HashKey } from '../../base/hash-key.ts';
 import { NOTHING_HASHED } from '../../extract/export-request.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { isHash } from './people.ts';

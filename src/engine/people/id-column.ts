@@ -1,7 +1,7 @@
 import { groupBy } from '../../base/group.ts';
+import type { HashKey } from '../../base/hash-key.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
 import { nfc } from '../../base/text.ts';
-import type { HashKey } from '../../cells/columns/hash-key.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';

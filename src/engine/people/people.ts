@@ -5,7 +5,7 @@
 // `find-people.ts` selects the rows with such a cell: first those of the ids, then all rows of the people whom these
 // name. A purge removes the rows by the same condition by which they were counted. A key is always one of HMAC.
 
-import type { HashKey } from '../../cells/columns/hash-key.ts';
+import type { HashKey } from '../../base/hash-key.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 
 /** Unified ids by external id. */

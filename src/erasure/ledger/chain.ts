@@ -3,9 +3,9 @@ import { hkdfSync } from 'node:crypto';
 import { createReadStream, existsSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { configError } from '../../base/errors.ts';
+import { HashKey } from '../../base/hash-key.ts';
 import { linesOf } from '../../base/lines.ts';
 import { Secret } from '../../base/secrets.ts';
-import { HashKey } from '../../cells/columns/hash-key.ts';
 import { type KeyedFile, readingKey } from '../key-file.ts';
 
 // The lines of the ledger: keys as in schemas/ledger-line.json. External ids are keyed hashes, instants ISO 8601 in UTC.

@@ -1,7 +1,7 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
+import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { HASH_KEY, hmac } from '../../support/privacy.ts';
 import fc from '../../support/property.ts';

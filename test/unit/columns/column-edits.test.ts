@@ -1,9 +1,9 @@
 import { createHash, createHmac } from 'node:crypto';
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
+import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { editHeader } from '../../../src/cells/columns/column-edits.ts';
-import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { columnEdits, readBack, scanIn } from '../../support/scan.ts';
 

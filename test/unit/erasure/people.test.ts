@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { HashKey } from '../../../src/cells/columns/hash-key.ts';
 import type { ColumnType } from '../../../src/cells/types/column-types.ts';
 import type { PeopleFound, PeopleQuery } from '../../../src/engine/people/people.ts';
 import type { Cells } from '../../support/targets/csv.ts';

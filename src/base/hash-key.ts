@@ -1,5 +1,5 @@
 import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto';
-import type { Secret } from '../../base/secrets.ts';
+import type { Secret } from './secrets.ts';
 
 const CHECK_LENGTH = 16;
 const HASH_CHECK_LABEL = 'dfinery-elt hash key check v1';
