@@ -126,13 +126,13 @@ export function planDays(
   const tableRules = rulesOf(table, rules);
   const { timezone, pinned, schemaMode } = tableRules;
   const zone = zoneOf(timezone);
-  const isFirst = storedColumns === undefined;
+  const isFirstCommit = storedColumns === undefined;
   const columnsBefore = storedColumns ?? table.firstColumns;
   const batchColumns = scannedColumns(downloads.flatMap(({ files }) => files));
   const columnsByDay = downloads.map(({ receipt: { day }, files }) => ({ day, columns: scannedColumns(files) }));
   const tableColumns = [...columnsBefore, ...newColumns(columnsBefore, batchColumns, tableRules)];
   // Without a pinned schema the first commit gives `freeze` its columns.
-  const isFrozen = schemaMode === 'freeze' && !(isFirst && pinned === undefined);
+  const isFrozen = schemaMode === 'freeze' && !(isFirstCommit && pinned === undefined);
   const plannedColumns = tableColumns.map((storedColumn) => {
     const { source, occurrence } = storedColumn;
     const key = columnKey(storedColumn);
@@ -146,7 +146,7 @@ export function planDays(
   const days = downloads.map((download, i) => {
     return { download, columnForms: plannedColumns.map(({ formsByDay }) => formsByDay[i]) };
   });
-  return { columns, changes: changesOf(columns, columnsByDay, { isFirst, zone }), days, timezone, table };
+  return { columns, changes: changesOf(columns, columnsByDay, { isFirstCommit, zone }), days, timezone, table };
 }
 
 /** The first columns of a snapshot, its ids, keep their types. A pinned schema is one of events. */

@@ -30,14 +30,14 @@ export interface PlannedColumnChange extends Pick<ColumnChange, 'change' | 'day'
 export function changesOf(
   columns: readonly PlannedColumn[],
   columnsByDay: readonly { readonly day: Day; readonly columns: ScannedColumns }[],
-  { isFirst, zone }: { readonly isFirst: boolean; readonly zone: Zone | undefined },
+  { isFirstCommit, zone }: { readonly isFirstCommit: boolean; readonly zone: Zone | undefined },
 ): PlannedColumnChange[] {
   if (columnsByDay.length === 0) return [];
   return columns.flatMap((column): PlannedColumnChange[] => {
     if (column.type === null) return [];
     const key = columnKey(column);
     const { day: firstDay } = columnsByDay.find((day) => day.columns.has(key)) ?? columnsByDay[0];
-    if (isFirst || column.storedType === null) {
+    if (isFirstCommit || column.storedType === null) {
       return [{ column, change: 'added', day: firstDay, shape: column.firstShape }];
     }
     if (isWidened(column)) {

@@ -43,23 +43,23 @@ export function scannedColumns(files: readonly SpoolFile[]): ScannedColumns {
 /** Columns of a pinned schema and of a batch that the table lacks, with their names. */
 export function newColumns(
   storedColumns: readonly StoredColumn[],
-  scanned: ScannedColumns,
+  batchColumns: ScannedColumns,
   { pinned, columnName = (source) => source }: ColumnRules,
 ): StoredColumn[] {
   const storedKeys = new Set(storedColumns.map(columnKey));
   // The other name means the event name, which every place has, or a column that only a header can add.
   const pinnedNames = [...(pinned?.keys() ?? [])].filter((source) => source !== EVENT_NAME_ALTERNATIVE);
-  const pinnedColumns = headerColumns(pinnedNames).filter(({ key }) => !scanned.has(key));
-  const added = [...scanned.values(), ...pinnedColumns].filter(({ key }) => !storedKeys.has(key));
+  const pinnedColumns = headerColumns(pinnedNames).filter(({ key }) => !batchColumns.has(key));
+  const addedColumns = [...batchColumns.values(), ...pinnedColumns].filter(({ key }) => !storedKeys.has(key));
   const names = assignNames(
     [...RESERVED_NAMES, ...storedColumns.map(({ name }) => name)],
-    added.map(({ source }) => columnName(source)),
+    addedColumns.map(({ source }) => columnName(source)),
   );
   const itemNames = itemNamesOf(
     storedColumns,
-    names.filter((_, i) => isItemGroup(added[i].group)),
+    names.filter((_, i) => isItemGroup(addedColumns[i].group)),
   );
-  return added.map(({ source, occurrence, group }, i) => {
+  return addedColumns.map(({ source, occurrence, group }, i) => {
     const itemName = itemNames.get(names[i]) ?? null;
     return newColumn({ source, occurrence, position: storedColumns.length + i, group, name: names[i], itemName });
   });
