@@ -30,7 +30,10 @@ export class DayDownloads {
     this.#days = [...new Set(plans.flatMap(({ days }) => days))].sort();
     this.#stop = new AbortController();
     const signal = AbortSignal.any([deps.signal, this.#stop.signal]);
-    this.#deps = { ...deps, signal, settings, fingerprints, receipts: latestReceipts(plans), spool };
+    const lastOver = lastDayOver(deps.clock.now());
+    const isEndKnown = deps.service.includesEnd !== undefined;
+    const endProofDay = isEndKnown ? undefined : this.#days.findLast((day) => day <= lastOver);
+    this.#deps = { ...deps, signal, settings, fingerprints, receipts: latestReceipts(plans), spool, endProofDay };
   }
 
   /** Plans of the same settings. */
@@ -72,12 +75,10 @@ export class DayDownloads {
    * days. Then the newest day that is probably lost: all days before a lost one are lost, too.
    */
   async #sendFirst(): Promise<void> {
-    const { service, settings, clock } = this.#deps;
+    const { endProofDay, settings, clock } = this.#deps;
     const now = clock.now();
-    const daysOver = this.#days.filter((day) => day <= lastDayOver(now));
-    const [newest] = daysOver.slice(-1);
-    if (newest !== undefined && service.includesEnd === undefined) await this.#resultAlone(newest, true);
-    await this.#proveExports(daysOver.slice(-MAX_PROOFS));
+    if (endProofDay !== undefined) await this.#resultAlone(endProofDay);
+    await this.#proveExports(this.#days.filter((day) => day <= lastDayOver(now)).slice(-MAX_PROOFS));
     const oldest = oldestExportedDay(now, settings.historyDays);
     const lost = this.#days.findLast((day) => day < oldest);
     if (lost !== undefined) await this.#resultAlone(lost);
@@ -97,17 +98,17 @@ export class DayDownloads {
   }
 
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */
-  async #resultAlone(day: Day, provesEnd = false): Promise<DayResult> {
-    const result = await this.#download(day, provesEnd);
+  async #resultAlone(day: Day): Promise<DayResult> {
+    const result = await this.#download(day);
     if (result.kind === 'failed' && this.#deps.service.answered === 0) throw result.error;
     return result;
   }
 
   /** The result of a day, whose download begins unless it has. */
-  #download(day: Day, provesEnd = false): Promise<DayResult> {
+  #download(day: Day): Promise<DayResult> {
     const started = this.#started.get(day);
     if (started !== undefined) return started;
-    const result = downloadDay(day, this.#deps, provesEnd);
+    const result = downloadDay(day, this.#deps);
     this.#started.set(day, result);
     // A failure is thrown when it is the turn of its day.
     result.catch(() => {});

@@ -37,13 +37,15 @@ type DownloadedDay = Extract<DayResult, { readonly kind: 'downloaded' }>;
 /** What the downloads of one run share. */
 export interface DayDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerprints' | 'receipts'> {
   readonly spool: RunFolder;
+  /** The day that shows whether an export includes its end; undefined if that is known, or if no day is over. */
+  readonly endProofDay: Day | undefined;
 }
 
-/** Downloads one day and checks it. `provesEnd`: it also shows whether an export includes its end. */
-export async function downloadDay(day: Day, deps: DayDeps, provesEnd: boolean): Promise<DayResult> {
+/** Downloads one day and checks it. */
+export async function downloadDay(day: Day, deps: DayDeps): Promise<DayResult> {
   const { goneThrough } = deps.service;
   if (goneThrough !== undefined && day <= goneThrough) return { kind: 'gone', day };
-  return new DayExport(day, deps).download(provesEnd);
+  return new DayExport(day, deps).download();
 }
 
 class DayExport {
@@ -66,7 +68,8 @@ class DayExport {
   }
 
   /** Throws a failure that ends the run. */
-  async download(provesEnd: boolean): Promise<DayResult> {
+  async download(): Promise<DayResult> {
+    const provesEnd = this.#day === this.#deps.endProofDay;
     const result = await this.#meaningOf(await (provesEnd ? this.#proveEndRule() : this.#export()));
     return result.kind === 'downloaded' ? this.#confirmFewerRows(result) : result;
   }
