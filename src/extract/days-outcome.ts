@@ -1,10 +1,9 @@
-import { addDays, type Day, formatDays } from '../base/days.ts';
+import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
-import type { ExportRefusal } from '../service/export/protocol.ts';
 import { type CheckedDay, hasOtherSettings, type KnownReceipt, type Receipt } from './checked-day.ts';
 import { type ImplausibleDay, implausibleDay } from './doubtful-days.ts';
-import type { DayResult } from './download/day-export.ts';
+import type { DayResult, DownloadedDay } from './download/day-export.ts';
 import { hashedColumnsOf } from './export-request.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -26,13 +25,12 @@ export class DaysOutcome {
   readonly implausibleDays: ImplausibleDay[] = [];
   readonly #plan: Plan;
   readonly #deps: OutcomeDeps;
-  /** First day that is still exported, of a reader that has no start yet. */
-  #start: Day;
   #hasLoaded = false;
   /** Days that are over and have no rows. */
   readonly #emptyDays: Day[] = [];
-  /** Days answered without data while nothing proves that the service exports days, and the clauses of the answers. */
-  readonly #unprovenDays = new Map<Day, string>();
+  /** Days answered without data while nothing proves that the service exports days; the clause of the first answer. */
+  readonly #unprovenDays: Day[] = [];
+  #unprovenClause: string | undefined;
   /** Days that are no longer exported and that nobody wanted before. */
   readonly #unwantedDays: Day[] = [];
   readonly #failures: UserError[] = [];
@@ -42,13 +40,12 @@ export class DaysOutcome {
   constructor(plan: Plan, deps: OutcomeDeps) {
     this.#plan = plan;
     this.#deps = deps;
-    this.#start = plan.start;
     this.receipts = new Map(plan.receipts);
   }
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
   add(result: DayResult): CheckedDay | undefined {
-    if (result.kind === 'downloaded') return this.#downloaded(result.checkedDay, result.emptyAnswer);
+    if (result.kind === 'downloaded') return this.#downloaded(result);
     if (result.kind === 'gone') this.#gone(result.day);
     else this.#failed(result);
     return undefined;
@@ -68,12 +65,13 @@ export class DaysOutcome {
     if (counted.length >= MAX_FAILED) throw this.failure;
   }
 
-  #downloaded(checkedDay: CheckedDay, emptyAnswer: ExportRefusal | undefined): CheckedDay | undefined {
+  #downloaded({ checkedDay, emptyAnswer }: DownloadedDay): CheckedDay | undefined {
     const { day, rows, to_date, is_over, requested_at } = checkedDay.receipt;
     const { logger, service } = this.#deps;
     if (emptyAnswer !== undefined) {
       if (!service.exportsDays) {
-        this.#unprovenDays.set(day, emptyAnswer.clause);
+        this.#unprovenDays.push(day);
+        this.#unprovenClause ??= emptyAnswer.clause;
         return undefined;
       }
       const message = `${day}: ${emptyAnswer.clause}, twice. It counts as a day without rows.`;
@@ -107,22 +105,20 @@ export class DaysOutcome {
   #gone(day: Day): void {
     const { mode, state } = this.#plan;
     const isGap = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
-    if (isGap || mode === 'named') {
-      this.gaps.push(day);
-      return;
-    }
-    this.#unwantedDays.push(day);
-    // The history begins after a day that nobody wanted before.
-    if (state?.start_date === undefined && day >= this.#start) this.#start = addDays(day, 1);
+    if (isGap || mode === 'named') this.gaps.push(day);
+    else this.#unwantedDays.push(day);
   }
 
   /** What is to be stored with the days that were loaded so far. */
   commitInfo(): CommitInfo {
-    const { settings, fingerprints, appends, mode } = this.#plan;
+    const { settings, fingerprints, appends, mode, state, start } = this.#plan;
+    const [lastUnwanted] = this.#unwantedDays.slice(-1);
+    // A history that has no start yet begins after the days that nobody wanted before.
+    const isShortened = lastUnwanted !== undefined && state?.start_date === undefined;
     const { includesEnd, hasFinalNewline } = this.#deps.service;
     return {
       now: this.#deps.clock.now(),
-      start: this.#start,
+      start: isShortened ? laterOf(start, addDays(lastUnwanted, 1)) : start,
       fingerprints,
       hashedColumns: hashedColumnsOf(settings),
       appends,
@@ -145,10 +141,9 @@ export class DaysOutcome {
   }
 
   #unprovenError(): UserError | undefined {
-    const [clause] = this.#unprovenDays.values();
-    if (clause === undefined) return undefined;
+    if (this.#unprovenClause === undefined) return undefined;
     return transientError(
-      `${formatDays([...this.#unprovenDays.keys()])}: ${clause} before the service exported any day as CSV. ` +
+      `${formatDays(this.#unprovenDays)}: ${this.#unprovenClause} before the service exported any day as CSV. ` +
         'So it is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }

@@ -32,7 +32,7 @@ export type DayResult = { readonly day: Day } & (
   | { readonly kind: 'failed'; readonly error: UserError; readonly isOver: boolean }
 );
 
-type DownloadedDay = Extract<DayResult, { readonly kind: 'downloaded' }>;
+export type DownloadedDay = Extract<DayResult, { readonly kind: 'downloaded' }>;
 
 /** What the downloads of one run share. */
 export interface DayDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerprints' | 'receipts'> {
