@@ -15,7 +15,7 @@ export interface Receipt {
   readonly requested_at: string;
   /** True if the day was over when it was requested. */
   readonly is_over: boolean;
-  /** Hash of the settings with which it was requested (`RequestFingerprints.settings`). */
+  /** Hash of the filters and columns with which it was requested (`RequestFingerprints.filters`). */
   readonly filters: string;
   /** Rows of the download, also those of people to be forgotten and those that a neighbouring day has, too. */
   readonly rows: number;
@@ -36,7 +36,7 @@ export interface Receipt {
 
 /** What plans and states need of the receipt of a stored day, or of one that this run has loaded. */
 export interface KnownReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_over' | 'requested_at'> {
-  /** Hash of the settings; undefined: those of the state. */
+  /** As in the receipt; undefined: that of the state. */
   readonly filters?: string | undefined;
   /** Rows of the day that the place has now; a stream of records does not know them. */
   readonly rows_stored?: number | undefined;
@@ -47,8 +47,8 @@ export interface KnownReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_ove
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
 export const hasOtherSettings = (
   stored: Pick<KnownReceipt, 'filters'> | undefined,
-  { settings }: Pick<RequestFingerprints, 'settings'>,
-): boolean => stored?.filters !== undefined && stored.filters !== settings;
+  { filters }: Pick<RequestFingerprints, 'filters'>,
+): boolean => stored?.filters !== undefined && stored.filters !== filters;
 
 /** Receipts by day: those of a place, and of the days that a run has loaded. */
 export type KnownReceipts = ReadonlyMap<Day, KnownReceipt>;

@@ -36,19 +36,19 @@ export type RequestSettings = ExportFilters & EditSettings & Pick<SourceConfig, 
 export interface RequestFingerprints {
   readonly service: string;
   /** Of the filters, the columns that are dropped or hashed, and the check value of the hash key. */
-  readonly settings: string;
+  readonly filters: string;
 }
 
 export function fingerprintsOf(source: RequestSettings): RequestFingerprints {
   const { columns, key_check } = hashedColumnsOf(source);
-  const settings = [
+  const filters = [
     selection(source.events, source.eventsCondition),
     selection(source.properties, source.propertiesCondition),
     [...new Set(source.columnsDrop)].sort(),
     columns,
     key_check,
   ];
-  return { service: serviceFingerprint(source), settings: sha256OfJson(settings) };
+  return { service: serviceFingerprint(source), filters: sha256OfJson(filters) };
 }
 
 /** The hash by which the state identifies a service; `base_url` may change. */

@@ -80,7 +80,7 @@ export function stateAfter(
     from_date: cursor,
     start_date: start,
     service: commitInfo.fingerprints.service,
-    filters: commitInfo.fingerprints.settings,
+    filters: commitInfo.fingerprints.filters,
     ...(hashed !== undefined && { hashed }),
     read_again: doubtfulDays(receipts, commitInfo),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
@@ -174,7 +174,7 @@ export function checkState(
   if (state.service !== undefined && state.service !== fingerprints.service) {
     throw new StateError('The place holds the data of another service', 'use another place for this one');
   }
-  const isChanged = state.filters !== undefined && state.filters !== fingerprints.settings;
+  const isChanged = state.filters !== undefined && state.filters !== fingerprints.filters;
   if (isChanged && !run.fullRefresh) {
     throw new OtherSettingsError(
       'The place was filled with other filters or columns (events, properties, columns_drop, columns_hash or hash_key)',

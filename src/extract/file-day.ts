@@ -55,7 +55,7 @@ export async function loadFileDay<T>(
       to_date: toDateOf(day, includesEndOf(fileDay)),
       requestedAt,
       is_over: true,
-      filters: fingerprints.settings,
+      filters: fingerprints.filters,
       exports: 0,
       verifiedAt: clock.now(),
       source: 'file',

@@ -95,7 +95,7 @@ export const snapshotCommitInfo = (
 ): CommitInfo => ({
   now,
   start: day,
-  fingerprints: { service: serviceFingerprint(settings), settings: filters },
+  fingerprints: { service: serviceFingerprint(settings), filters },
   hashedColumns: hashedColumnsOf(settings),
   rewrites: true,
 });

@@ -18,10 +18,10 @@ export const damagedWarning = (days: readonly Day[]): string =>
 
 /** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
 export function daysOfOtherSettings({ receipts, exportState }: TableState): Day[] {
-  const settings = exportState?.filters;
-  if (settings === undefined) return [];
+  const filters = exportState?.filters;
+  if (filters === undefined) return [];
   return [...receipts.values()]
-    .filter((receipt) => receipt.pruned !== true && hasOtherSettings(receipt, { settings }))
+    .filter((receipt) => receipt.pruned !== true && hasOtherSettings(receipt, { filters }))
     .map(({ day }) => day);
 }
 

@@ -109,8 +109,8 @@ function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, in
   const wholePlan = planRun({ ...input, fullRefresh: true });
   if (stream.syncId === undefined || saved?.sync_id !== stream.syncId) return wholePlan;
   const state: (ExportState & RefreshKeys) | undefined = parseState(saved);
-  const { settings, service } = wholePlan.fingerprints;
-  if (state?.filters !== settings || state.service !== service) return wholePlan;
+  const { filters, service } = wholePlan.fingerprints;
+  if (state?.filters !== filters || state.service !== service) return wholePlan;
   const { refreshed_through: through, start_date: start = wholePlan.start } = state;
   const next = typeof through === 'string' ? addDays(through, 1) : wholePlan.start;
   const days = wholePlan.days.filter((day) => day >= next);

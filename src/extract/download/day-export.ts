@@ -213,7 +213,7 @@ class DayExport {
       to_date: this.#to,
       requestedAt: this.#began,
       is_over: this.#isOver,
-      filters: fingerprints.settings,
+      filters: fingerprints.filters,
       exports: this.#exports,
       verifiedAt: clock.now(),
     });

@@ -67,7 +67,7 @@ export class Days {
     return {
       now: this.clock.now(),
       start,
-      fingerprints: { service: HASH, settings: HASH },
+      fingerprints: { service: HASH, filters: HASH },
       hashedColumns: { columns: [], key_check: null },
       rewrites: false,
       includesEnd: true,

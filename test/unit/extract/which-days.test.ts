@@ -225,7 +225,7 @@ describe('a stored state', () => {
     const settings: Partial<PlanSettings> = { events: ['a', 'b'], eventsCondition: 'include' };
     const fingerprints = fingerprintsOf({ ...SETTINGS, ...settings });
     const prior = {
-      state: state({ service: fingerprints.service, filters: fingerprints.settings }),
+      state: state({ service: fingerprints.service, filters: fingerprints.filters }),
       receipts: receipts('2026-01-10', '2026-01-18'),
     };
     const run = () => plan(prior, { ...settings, ...more });
