@@ -30,7 +30,7 @@ export type DownloadResult<Output extends CheckedOutput> = (CheckedBody<Output> 
 };
 
 const BACKOFF: Backoff = { attempts: 5, firstPauseMs: 1_000, maxPauseMs: 120_000 };
-/** The 429 after which an export fails. */
+/** The refusal for the quota after which an export fails, whatever its attempt. */
 const MAX_QUOTA_REFUSALS = 50;
 /** Answers that may mean "too large" before it is taken for that. */
 const TOO_LARGE_AFTER = 3;
@@ -58,8 +58,9 @@ class Download<Output extends CheckedOutput> {
   readonly #request: DownloadRequest<Output>;
   /** What came of the attempts so far. */
   readonly #refusals: ExportRefusal[] = [];
-  /** Number of requests that were sent. */
+  /** Number of requests that were sent, and of those that were refused for the quota. */
   #exports = 0;
+  #quotaRefusals = 0;
   /** Lengths of the bodies whose last line may be cut, in bytes. */
   readonly #cutLengths = new Set<number>();
 
@@ -85,13 +86,13 @@ class Download<Output extends CheckedOutput> {
     const { label } = this.#request;
     let answer = await this.#ask();
     // A refusal for the quota is no attempt.
-    for (let asked = 1; answer.kind === 'wait' && asked < MAX_QUOTA_REFUSALS; asked++) answer = await this.#ask();
+    while (answer.kind === 'wait' && ++this.#quotaRefusals < MAX_QUOTA_REFUSALS) answer = await this.#ask();
     switch (answer.kind) {
       case 'checked':
         this.#warnOfInvalidUtf8(answer);
         return answer;
       case 'wait':
-        return finalRefusal(answer, `${label}: ${answer.clause}. Asked ${MAX_QUOTA_REFUSALS} times`);
+        return finalRefusal(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
       case 'retry':
       case 'retry_or_split': {
         const failure = this.#finalFailure(answer);

@@ -326,6 +326,15 @@ describe('a day that is not over', () => {
   });
 });
 
+describe('a limit that stays', () => {
+  it('fails its day with the 50th refusal, whatever else is attempted between', async () => {
+    const fault = onDay('2026-01-17', (nth) => ({ refuse: nth === 30 ? 'retry' : 'wait' }));
+    const failure = await start({ fault }).failure(SETTINGS);
+    expect(failure).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-17: .* for the 50th time/) });
+    expect(requestsOf('2026-01-17')).toBe(51);
+  });
+});
+
 describe('a broken body', () => {
   it('that another download mends costs one more export', async () => {
     const fault = onDay('2026-01-17', (nth) => (nth === 1 ? { body: (csv) => csv.replace(',u-', '') } : undefined));
