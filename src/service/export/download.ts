@@ -71,11 +71,11 @@ class Download<Output extends CheckedOutput> {
   async run(): Promise<DownloadResult<Output>> {
     const { clock, random, signal } = this.#request;
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
-    const result = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#lastFailure();
+    const result = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#refusalAfterAllAttempts();
     return { ...result, exports: this.#exports };
   }
 
-  #lastFailure(): ExportRefusal {
+  #refusalAfterAllAttempts(): ExportRefusal {
     const last = this.#refusals[this.#refusals.length - 1];
     const times = `the export of ${this.#request.label} failed ${BACKOFF.attempts} times`;
     return finalRefusal(last, `${times}, at last because ${withCode(last)}; nothing of it was stored`);
@@ -95,18 +95,18 @@ class Download<Output extends CheckedOutput> {
         return finalRefusal(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
       case 'retry':
       case 'retry_or_split': {
-        const failure = this.#finalFailure(answer);
+        const refusal = this.#refusalIfHopeless(answer);
         this.#refusals.push(answer);
-        if (failure === undefined && pause !== undefined) this.#logRetry(answer, number, pause);
-        return failure;
+        if (refusal === undefined && pause !== undefined) this.#logRetry(answer, number, pause);
+        return refusal;
       }
       default:
         return answer;
     }
   }
 
-  /** Why another attempt would fail as well; undefined if it may succeed. */
-  #finalFailure(refusal: ExportRefusal): ExportRefusal | undefined {
+  /** The refusal if another attempt would fail as well; undefined if it may succeed. */
+  #refusalIfHopeless(refusal: ExportRefusal): ExportRefusal | undefined {
     const { kind, code, clause, where } = refusal;
     const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && this.#refusals.some(isSame)) {
