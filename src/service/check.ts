@@ -25,8 +25,6 @@ export interface CheckVerdict {
   readonly quotaReport: QuotaReport;
 }
 
-type Service = Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>;
-
 const COST = 'This check costs one export of the hourly limit, sometimes two.';
 /** Longest time for the whole check, and for a connection (ms): platforms end a check that takes longer. */
 const CHECK_TIMEOUT_MS = 4_000;
@@ -39,12 +37,11 @@ const MISSING_EVENT = 'dfinery_elt_check_no_such_event';
  * defect of this program.
  */
 export async function checkService(
-  { baseUrl, serviceId, exportToken }: Service,
+  service: Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'>,
   { clock, logger, env, signal }: Omit<Runtime, 'random'>,
 ): Promise<CheckVerdict> {
-  const { host } = new URL(baseUrl);
-  const connectTimeoutMs = CONNECT_TIMEOUT_MS;
-  const client = new ExportClient({ baseUrl, serviceId, exportToken, clock, env, connectTimeoutMs });
+  const { host } = new URL(service.baseUrl);
+  const client = new ExportClient({ ...service, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       const refusal = answer.kind === 'data' ? await refusalInBody(answer.bytes, host) : answer;
@@ -71,7 +68,7 @@ export async function checkService(
         const unfiltered = { ...noFilter, from: addDays(day, -1), to: day };
         ({ refusal, quotaReport } = await ask(unfiltered, timedSignal));
       }
-      return { ...verdictOn(refusal, { host, serviceId, quotaReport, now: clock.now() }), quotaReport };
+      return verdictOn(refusal, { host, serviceId: service.serviceId, quotaReport, now: clock.now() });
     });
   } catch (error) {
     signal.throwIfAborted();
@@ -125,13 +122,13 @@ interface AskedService {
 function verdictOn(
   refusal: ExportRefusal | undefined,
   { host, serviceId, quotaReport, now }: AskedService,
-): Omit<CheckVerdict, 'quotaReport'> {
-  if (refusal === undefined)
-    return { kind: 'usable', code: 'ok', message: `${host} accepts token and service, and exports events.` };
+): CheckVerdict {
+  const verdict = (verdictKind: CheckVerdict['kind'], message: string) => {
+    return { kind: verdictKind, code: refusal?.code ?? 'ok', message, quotaReport };
+  };
+  if (refusal === undefined) return verdict('usable', `${host} accepts token and service, and exports events.`);
   const { kind, code, clause } = refusal;
-  if (code === NOT_FOUND || code === HTML_PAGE)
-    return { kind: 'config', code, message: `${clause}: is base_url right?` };
-  const verdict = (verdictKind: CheckVerdict['kind'], message: string) => ({ kind: verdictKind, code, message });
+  if (code === NOT_FOUND || code === HTML_PAGE) return verdict('config', `${clause}: is base_url right?`);
   switch (kind) {
     case 'empty':
       return verdict('usable', `${clause}, and accepts token and service: there seem to be no events yet.`);
