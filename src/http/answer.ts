@@ -64,11 +64,17 @@ export class HttpAnswer {
     await this.#checkEnd(received, isCut || !stream.complete);
   }
 
-  /** Throws unless a body of so many bytes is whole. `isCut`: it ended before Node saw its end. */
+  /**
+   * Throws unless a body of so many bytes is whole. `isCut`: it ended before Node saw its end.
+   *
+   *   body                    cut                                a reset behind its last byte
+   *   up to a close           the error, or ConnectionClosed     the error, although Node takes it for complete
+   *   chunked                 the error, or ConnectionClosed     whole
+   *   of a declared length    the error; WrongBody if too short  whole; WrongBody if more bytes came
+   */
   async #checkEnd(received: number, isCut: boolean): Promise<void> {
     const { 'content-length': length, 'transfer-encoding': encoding } = this.headers;
     if (length === undefined) {
-      // Node takes a body that ends with its connection for complete, even if a reset was its end.
       const isReset = encoding === undefined && this.#failure !== undefined;
       if (isCut || isReset) throw this.#failure ?? new ConnectionClosed('the connection was closed early');
       return;
