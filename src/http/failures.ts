@@ -107,11 +107,10 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
   return { isConfig: false, code, clause: `${failure.clause(host)} (${nodeCode || 'no code'}${question})` };
 }
 
-function proxyProblem({ host, status, cause }: ProxyFailed): NetworkProblem {
+function proxyProblem({ host, status, isRefused, cause }: ProxyFailed): NetworkProblem {
   const proxy = `the proxy ${host} of HTTPS_PROXY`;
   if (status === undefined) return { ...networkProblem(cause, proxy), code: 'proxy' };
-  if (status !== 403 && status !== 407)
-    return { isConfig: false, code: 'proxy', clause: `${proxy} could not connect (HTTP ${status})` };
+  if (!isRefused) return { isConfig: false, code: 'proxy', clause: `${proxy} could not connect (HTTP ${status})` };
   const advice = 'check its user name and password, or add the host to NO_PROXY';
   return { isConfig: true, code: 'proxy', clause: `${proxy} refused to connect (HTTP ${status}): ${advice}` };
 }

@@ -46,14 +46,17 @@ export class ProxyFailed extends Error {
   /** Host and port of the proxy. */
   readonly host: string;
   readonly status: number | undefined;
-  /** The S3 client attempts a request again for this code. Undefined if only the user can help. */
+  /** True if the proxy refused to connect: only the user can help. */
+  readonly isRefused: boolean;
+  /** For this code the S3 client attempts a request again; undefined if the proxy refused. */
   readonly code: string | undefined;
 
   constructor({ host }: URL, status: number | undefined, cause?: Error) {
     super(`the proxy ${host} gave no connection`, { cause });
     this.host = host;
     this.status = status;
-    this.code = status === 403 || status === 407 ? undefined : 'ECONNREFUSED';
+    this.isRefused = status === 403 || status === 407;
+    this.code = this.isRefused ? undefined : 'ECONNREFUSED';
   }
 }
 
