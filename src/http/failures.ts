@@ -37,7 +37,7 @@ interface NetworkProblem {
   readonly clause: string;
 }
 
-interface FailureRow {
+interface ProblemRow {
   readonly nodeCodes: RegExp;
   readonly code: string;
   readonly clause: (host: string) => string;
@@ -45,8 +45,8 @@ interface FailureRow {
   readonly asksForAddress?: boolean;
 }
 
-/** Failures whose cause may pass. The first row that matches applies. */
-const NETWORK_FAILURES: readonly FailureRow[] = [
+/** Problems whose cause may pass. The first row that matches applies. */
+const NETWORK_PROBLEMS: readonly ProblemRow[] = [
   { nodeCodes: /^(ENOTFOUND|EAI_)/, code: 'dns', clause: (host) => `the name of ${host} could not be looked up` },
   { nodeCodes: /^ECONNREFUSED$/, code: 'refused', clause: (host) => `${host} refused the connection` },
   {
@@ -79,7 +79,7 @@ const NETWORK_FAILURES: readonly FailureRow[] = [
   },
 ];
 
-const UNKNOWN_FAILURE: Omit<FailureRow, 'nodeCodes'> = {
+const UNKNOWN_PROBLEM: Omit<ProblemRow, 'nodeCodes'> = {
   code: 'network',
   clause: (host) => `the request to ${host} failed`,
   asksForAddress: false,
@@ -100,11 +100,11 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
       'NODE_EXTRA_CA_CERTS where a proxy opens TLS connections';
     return { isConfig: true, code: 'certificate', clause };
   }
-  const isMatch = ({ nodeCodes }: FailureRow) => nodeCodes.test(nodeCode);
-  const failure = NETWORK_FAILURES.find(isMatch) ?? UNKNOWN_FAILURE;
-  const { code, asksForAddress = true } = failure;
+  const isMatch = ({ nodeCodes }: ProblemRow) => nodeCodes.test(nodeCode);
+  const problem = NETWORK_PROBLEMS.find(isMatch) ?? UNKNOWN_PROBLEM;
+  const { code, asksForAddress = true } = problem;
   const question = asksForAddress && setting !== undefined ? `; is ${setting} right?` : '';
-  return { isConfig: false, code, clause: `${failure.clause(host)} (${nodeCode || 'no code'}${question})` };
+  return { isConfig: false, code, clause: `${problem.clause(host)} (${nodeCode || 'no code'}${question})` };
 }
 
 function proxyProblem({ host, status, isRefused, cause }: ProxyFailed): NetworkProblem {
