@@ -28,7 +28,7 @@ export interface PlanInput {
   readonly from?: Day | undefined;
   readonly to?: Day | undefined;
   readonly fullRefresh?: boolean | undefined;
-  /** The stored state and receipts of earlier loads; neither before the first run, nor of a target that stores nothing. */
+  /** The stored state and receipts of earlier loads; none before the first run, and of a target that stores nothing. */
   readonly state?: unknown;
   readonly receipts?: KnownReceipts | undefined;
   /** This machine's time (ms since 1970). */
@@ -112,7 +112,7 @@ function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportS
 }
 
 function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
-  const latest = appends === true ? lastDayOver(now - settings.settleHours * HOUR_MS) : todayIn(settings.timezone, now);
+  const latest = appends ? lastDayOver(now - settings.settleHours * HOUR_MS) : todayIn(settings.timezone, now);
   return earlierOf(to ?? settings.endDate ?? latest, latest);
 }
 

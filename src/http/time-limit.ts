@@ -13,8 +13,8 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. It aborts when `outer` does. In
- * Node 20 an `AbortSignal.timeout` within an `AbortSignal.any` is collected as garbage, and then never fires.
+ * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. It aborts when `outer` does.
+ * In Node 20 an `AbortSignal.timeout` within an `AbortSignal.any` is collected as garbage, and then never fires.
  */
 export class WaitLimit {
   readonly signal: AbortSignal;

@@ -36,8 +36,8 @@ const MAX_QUOTA_REFUSALS = 50;
 const TOO_LARGE_AFTER = 3;
 
 /**
- * Sends an export, with pauses, until its answer is final. Throws what `openOutput` and its output throw, and UserErrors of
- * the quota.
+ * Sends an export, with pauses, until its answer is final. Throws what `openOutput` and its output throw, and
+ * UserErrors of the quota.
  */
 export const downloadChecked = <Output extends CheckedOutput>(
   request: DownloadRequest<Output>,

@@ -43,8 +43,9 @@ export const HTML_PAGE = 'html_200';
 export const NOT_FOUND = 'not_here';
 
 /**
- * Every answer but a 200 that begins like CSV: that is for the scan to check. A text is a clause. That of `retry` and `retry_or_split` can follow "because". `retry_or_split`, such as 500, 504 and 524, may mean that the
- * export is too large. After a few such answers smaller exports are requested.
+ * Every answer but a 200 that begins like CSV: that is for the scan to check. A text is a clause. That of `retry` and
+ * `retry_or_split` can follow "because". `retry_or_split`, such as 500, 504 and 524, may mean that the export is too
+ * large. After a few such answers smaller exports are requested.
  */
 export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerTraits, ExportRefusal['kind']>[] = [
   {

@@ -20,18 +20,18 @@ export class InterruptedBody extends UserError {
 /** A 200 whose body may be CSV. It is data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
-  /** The CSV after content decoding. Throws an InterruptedBody. Only the rows show an early end without an error. */
+  /** The decoded CSV. Throws an InterruptedBody, or the signal's reason. Only rows show an early end without error. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
-/** Why a request gave no data: one answer, or all attempts. `clause` is for people, `code` for logs and tests. */
+/** Why a request gave no data: one answer, or all attempts. `code` is its reason, of which a kind has several. */
 export interface ExportRefusal {
   /**
    * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `retry`: the same again
    * after a pause, at last by the next run. `retry_or_split`: the same again, and after a few times a smaller export.
    * `wait`: nothing more is sent before the quota allows it. `config`: the user must act. `gone`: older than the
-   * service exports. `invalid`: the request, or a day that has not begun, is not accepted. `unsupported`: a body of
-   * another format, which another download would have as well.
+   * service exports; of profiles: it has no such export. `invalid`: the request, or a day that has not begun, is not
+   * accepted. `unsupported`: a body of another format, which another download would have as well.
    */
   readonly kind: 'empty' | 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid' | 'unsupported';
   readonly code: string;
