@@ -7,7 +7,7 @@ import { addressProblem } from '../../config/address.ts';
 import { UNKNOWN_ZONE } from '../../config/source.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
-import { checkService } from '../../service/check.ts';
+import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import {
@@ -54,24 +54,22 @@ async function askService(prompts: Prompts, context: Context) {
     service_id = await prompts.text('Service ID', service_id);
     token ??= await prompts.secret('Export API token (not shown, not written to the file)');
     context.redactor.add(new Secret(token));
-    const { usable, message } = await tryAnswers({ base_url, service_id, export_token: token }, context);
-    if (usable) {
-      context.logger.info('init.accepted', message);
+    const { kind, message } = await tryAnswers({ base_url, service_id, export_token: token }, context);
+    if (kind === 'usable') context.logger.info('init.accepted', message);
+    else context.logger.warn('init.refused', message);
+    // A service that is away says nothing of the answers.
+    if (kind === 'usable' || (kind === 'later' && (await prompts.confirm('Keep these answers all the same?'))))
       return { base_url, service_id };
-    }
-    context.logger.warn('init.refused', message);
     token = undefined;
   }
 }
 
 /** What becomes of the answers: as `check` says, or why they cannot be sent. */
-async function tryAnswers(answers: object, context: Context): Promise<{ usable: boolean; message: string }> {
+async function tryAnswers(answers: object, context: Context): Promise<Pick<CheckVerdict, 'kind' | 'message'>> {
   try {
-    const config = requireKeys(readConfiguration(answers, context), ...EXPORT_KEYS);
-    const { kind, message } = await checkService(config, context);
-    return { usable: kind === 'usable', message };
+    return await checkService(requireKeys(readConfiguration(answers, context), ...EXPORT_KEYS), context);
   } catch (error) {
-    if (error instanceof UserError && error.kind === 'config') return { usable: false, message: error.message };
+    if (error instanceof UserError && error.kind === 'config') return { kind: 'config', message: error.message };
     throw error;
   }
 }

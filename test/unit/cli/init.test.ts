@@ -71,9 +71,17 @@ describe('init', () => {
     const { code, stderr } = await run(prompts);
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('canary')]);
     expect(asked.map((question) => question.split(' ')[0])).toEqual([
-      ...['Address', 'Service', 'Export', 'Address', 'Service', 'Export', 'Where', 'Time', 'Will'],
+      ...['Address', 'Service', 'Export', 'Keep', 'Address', 'Service', 'Export', 'Where', 'Time', 'Will'],
     ]);
     expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID, ...PLACE });
+  });
+
+  it('keeps the answers on request while the service is away', async () => {
+    const base_url = 'http://127.0.0.1:9';
+    const { asked, prompts } = person({ ...service(), Address: [base_url], Keep: [true] });
+    expect((await run(prompts)).code).toBe(0);
+    expect(asked.filter((question) => question.startsWith('Address'))).toHaveLength(1);
+    expect(content()).toEqual({ base_url, service_id: SERVICE_ID, ...PLACE });
   });
 
   it('asks again for a token that cannot be sent, and keeps the blanks of a path', async () => {
