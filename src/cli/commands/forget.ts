@@ -222,7 +222,10 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
   if (proof.problems.length > 0)
     throw configError(`${proof.problems[0]} A broken ledger proves nothing.`, { exitCode: EXIT.failed });
   const page = proofPage(proof, { now: context.clock.now(), isList });
-  if (output === '-') return { result: proof, lines: page.trimEnd().split('\n'), exit };
+  if (output === '-') {
+    for (const line of page.trimEnd().split('\n')) context.terminal.result(line);
+    return { result: proof, lines: [], exit };
+  }
   await writeNamedFile(output, page, `the page ${output}`, PRIVATE_FILE_MODE);
   return {
     result: { ...proof, output },

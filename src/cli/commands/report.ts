@@ -21,7 +21,10 @@ export const command = defineCommand({
     const { output } = values;
     const page = await withElapsedTime(`Reading ${place.address}`, () => readReport(place, config, context), context);
     const result = { v: 1, target: place.target.name, place: place.address, output };
-    if (output === '-') return { result, lines: page.trimEnd().split('\n') };
+    if (output === '-') {
+      for (const line of page.trimEnd().split('\n')) context.terminal.result(line);
+      return { result, lines: [] };
+    }
     await writeNamedFile(output, page, `the report ${output}`);
     const size = formatBytes(Buffer.byteLength(page));
     return { result, lines: [`The report is in ${output} (${size}).`] };

@@ -75,4 +75,6 @@ it('the page of a report goes to stdout for -', async () => {
   const page = await run('report', 'duckdb', database, '-o', '-');
   expect(page).toMatchObject({ code: 0, stdout: expect.stringMatching(/^<!doctype html>\n.*<\/html>\n$/is) });
   expect(existsSync('-')).toBe(false);
+  const { stdout } = await run('report', 'duckdb', database, '-o', '-', '--json');
+  expect(stdout).toMatch(/^<!doctype html>\n.*<\/html>\n\{"v":1,.*\}\n$/is);
 });
