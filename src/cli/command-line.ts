@@ -5,6 +5,7 @@ import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';
 import { variableNameOf } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
+import { credentialsError, hasCredentials } from '../fs/local-path.ts';
 import {
   type Command,
   dashedOptionNames,
@@ -17,7 +18,7 @@ import {
   unknownNameError,
 } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
-import { CONFIG_SCHEMAS, credentialsError, hasCredentials } from './configuration.ts';
+import { CONFIG_SCHEMAS } from './configuration.ts';
 
 export interface CommandLine {
   /** The command's name and definition; undefined if no known one was given. */

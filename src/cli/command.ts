@@ -3,7 +3,7 @@ import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { parseDuration } from '../base/quantities.ts';
 import { nearest } from '../config/nearest.ts';
-import { hasCredentials } from './configuration.ts';
+import { hasCredentials } from '../fs/local-path.ts';
 import { type Context, LOG_FORMATS, type StreamName } from './context.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import type { Env } from '../base/env.ts';
-import { configError, type UserError } from '../base/errors.ts';
+import { configError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { Secret } from '../base/secrets.ts';
@@ -22,7 +22,7 @@ import {
 } from '../config/parse.ts';
 import { throwProblems } from '../config/problems.ts';
 import { SOURCE } from '../config/source.ts';
-import { isAddress } from '../fs/local-path.ts';
+import { credentialsError, hasCredentials, isAddress } from '../fs/local-path.ts';
 import { readJsonFile } from '../fs/named-file.ts';
 import type { OpenOptions, PlaceOptions } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
@@ -112,15 +112,6 @@ function readFileOrObject(pathOrObject: string | object | undefined, env: Env) {
   const values = requireObject(readJsonFile(file, 'the configuration file'));
   return { folder: dirname(file), shownFile: file, env, values };
 }
-
-/** An address of the web may have an @ in its path. */
-const WITH_CREDENTIALS = /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i;
-
-/** True for an address with a user name or a key in it, which messages and notifications would repeat. */
-export const hasCredentials = (word: unknown): boolean => typeof word === 'string' && WITH_CREDENTIALS.test(word);
-
-export const credentialsError = (what: string): UserError =>
-  configError(`${what} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);
 
 const PATH_KEYS = ['place', 'suppression_file', 'spool_dir', 'ledger_dir'];
 

@@ -2,7 +2,7 @@
 
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { configError } from '../base/errors.ts';
+import { configError, type UserError } from '../base/errors.ts';
 
 const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
 
@@ -11,6 +11,15 @@ export const schemeOf = (text: string): string | undefined => SCHEME.exec(text)?
 
 /** An address without its user name and password, which may hold `/`. */
 export const withoutCredentials = (address: string): string => address.replace(/^([^:]*:\/\/).*@/, '$1');
+
+/** An address of the web may have an @ in its path. */
+const WITH_CREDENTIALS = /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i;
+
+/** True for an address with a user name or a key in it, which messages and notifications would repeat. */
+export const hasCredentials = (word: unknown): boolean => typeof word === 'string' && WITH_CREDENTIALS.test(word);
+
+export const credentialsError = (what: string): UserError =>
+  configError(`${what} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);
 
 /** The beginning of an address of another program, such as `postgres:`, `md:`, `s3:` or `:memory:`. */
 const ADDRESS = /^(?:[A-Za-z][A-Za-z0-9+.-]+|:memory):/;

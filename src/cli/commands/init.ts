@@ -5,19 +5,13 @@ import { Secret } from '../../base/secrets.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
 import { addressProblem } from '../../config/address.ts';
 import { UNKNOWN_ZONE } from '../../config/source.ts';
+import { credentialsError, hasCredentials } from '../../fs/local-path.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import {
-  CONFIG_FILE,
-  credentialsError,
-  EXPORT_KEYS,
-  hasCredentials,
-  readConfiguration,
-  requireKeys,
-} from '../configuration.ts';
+import { CONFIG_FILE, EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { checkedPlace, placeUsage } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
