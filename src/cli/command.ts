@@ -52,7 +52,7 @@ export interface Option<T> {
   read(words: readonly string[], name: string): T;
 }
 
-export const kebabCase = (key: string): string => key.replace(/[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
+export const kebabCase = (key: string): string => key.replace(/\B[A-Z]/g, (capital) => `-${capital.toLowerCase()}`);
 
 /** The name of an option in messages: `--max-wait` for `maxWait`, `FILE` for an argument. */
 export const optionName = (key: string, { isArgument }: Option<unknown>): string =>

@@ -25,6 +25,7 @@ describe('the command line', () => {
     ['verify duckdb x t0ken', 'there is a word too many. See dfinery-elt verify --help.'],
     ['sync duckdb x --form 2026-01-01', 'there is no option --form: did you mean --from?'],
     ['sync duckdb x --colour', 'there is no option --colour. See dfinery-elt sync --help.'],
+    ['sync duckdb x --Colour', 'there is no option --Colour. See dfinery-elt sync --help.'],
     ['verify duckdb x --place t0ken', 'there is no option --place: write place into the configuration file'],
     ['sync --token t0ken duckdb x', 'there is no option --token.'],
     [
