@@ -112,10 +112,11 @@ async function splitWords(argv: readonly string[], table: OptionTable) {
   }
 }
 
-/** The arguments that so many words fill. TARGET PLACE may be left out, both together: the configuration names them. */
+/** The arguments that so many words fill. Those that the configuration may name are left out all together. */
 function argumentKeys(table: OptionTable, words: number): string[] {
   const keys = Object.keys(table).filter((key) => table[key].isArgument);
-  return keys[0] === 'target' && words <= keys.length - 2 ? keys.slice(2) : keys;
+  const neededKeys = keys.filter((key) => !table[key].isFromConfig);
+  return words <= neededKeys.length ? neededKeys : keys;
 }
 
 function missingWordError(writtenName: string, table: OptionTable): UserError {

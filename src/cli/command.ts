@@ -43,6 +43,8 @@ export interface Option<T> {
   readonly short?: string;
   /** True for a word after the command, which messages call by its name in capitals. */
   readonly isArgument?: boolean;
+  /** True for an argument that the configuration names where it is left out. */
+  readonly isFromConfig?: boolean;
   /** True for an external id, which may look like an address with a key in it. Such an address is refused elsewhere. */
   readonly isExternalId?: boolean;
   /** True if it must be given. `fallback` is read where an option with a default is left out. */

@@ -7,8 +7,8 @@ import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
 export const placeArguments = (targets: readonly Target[]) => ({
-  target: argument({ ...text('A target'), choices: targets.map(({ name }) => name) }),
-  place: argument(text('A place of it')),
+  target: argument({ ...text('A target'), choices: targets.map(({ name }) => name), isFromConfig: true }),
+  place: argument({ ...text('A place of it'), isFromConfig: true }),
 });
 
 type PlaceValues = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
