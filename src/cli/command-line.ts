@@ -21,12 +21,12 @@ import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 
 export interface CommandLine {
-  /** The command's name and definition; undefined if no known one was given. */
+  /** The name of its command; undefined if no known one was given. */
   readonly name: string | undefined;
-  readonly command: Command | undefined;
+  /** The command, or what is wrong with the line; undefined if it has neither a command nor a problem. */
+  readonly command: Command | UserError | undefined;
+  /** Of a line with a problem they say only how to tell of it. */
   readonly values: OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
-  /** What is wrong with it. Then the values say only how to tell of it. */
-  readonly problem: UserError | undefined;
 }
 
 const PARSER = {
@@ -63,7 +63,6 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
   return parser;
 }
 
-/** Parses a command line. What is wrong with it is the `problem`. */
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
   const [first = '', ...others] = argv;
   const name = Object.hasOwn(COMMANDS, first) ? first : undefined;
@@ -88,7 +87,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const problem = problems.find((failure) => failure !== undefined);
   const helpWords = ['dfinery-elt', ...(name === undefined ? [] : [name]), '--help'].join(' ');
   const sentence = `${problem?.message} See ${helpWords}.`;
-  return { name, command, values: values as CommandLine['values'], problem: problem?.withMessage(sentence) };
+  return { name, command: problem?.withMessage(sentence) ?? command, values: values as CommandLine['values'] };
 }
 
 const noCommandError = (word: string): UserError =>

@@ -1,10 +1,10 @@
 // This folder: the command line. A run goes from main.ts through this file into one file of `commands/`. command.ts
 // says what a command and an option are. `run/` holds the run of `sync`, and `report/` the pages of HTML.
 
-import { EXIT, type ExitCode } from '../base/errors.ts';
+import { EXIT, type ExitCode, UserError } from '../base/errors.ts';
 import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
-import type { CommandResult } from './command.ts';
+import type { Command, CommandResult } from './command.ts';
 import { type CommandLine, newParser, parseCommandLine } from './command-line.ts';
 import { contextOf, printableTerminal, type System } from './context.ts';
 import { failureOf } from './failure.ts';
@@ -36,21 +36,23 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     newParser().showCompletionScript();
     return EXIT.done;
   }
-  const commandLine = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
-  const { name, problem, values } = commandLine;
+  const { name, command, values } = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
   if (values.version === true) return print([VERSION]);
   if (name !== undefined && values.help === true) return print(await commandHelp(name, terminal.columns));
-  if (name === undefined && problem === undefined) return print(await programHelp(terminal.columns));
-  return await runCommand(commandLine, { ...system, terminal });
+  if (command === undefined) return print(await programHelp(terminal.columns));
+  return await runCommand({ name, command, values }, { ...system, terminal });
 }
 
-async function runCommand({ name, command, values, problem }: CommandLine, system: System): Promise<ExitCode> {
+async function runCommand(
+  { name, command, values }: CommandLine & { readonly command: Command | UserError },
+  system: System,
+): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
   const terminal = quiet === true ? { ...system.terminal, isInteractive: false, status() {} } : system.terminal;
   const context = contextOf({ ...system, terminal }, logLevel, logFormat, name);
   let outcome: CommandResult;
   try {
-    if (command === undefined || problem !== undefined) throw problem;
+    if (command instanceof UserError) throw command;
     outcome = await command.run(values, context);
   } catch (thrown) {
     const { exit, error, log } = failureOf(thrown, context);
