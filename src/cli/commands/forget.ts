@@ -77,12 +77,13 @@ export const command = defineCommand({
   docsPage: 'erasure.md',
   async run(values, context) {
     const keys = (Object.keys(OPTIONS) as Key[]).filter((key) => isGiven(values[key]));
-    const [taskKey, second] = keys.filter((key) => key in TASKS);
-    const task = TASKS[taskKey];
+    const startKeys = TASKS.flatMap(({ startedBy }) => startedBy);
+    const [startKey, second] = keys.filter((key) => startKeys.includes(key));
+    const task = TASKS.find(({ startedBy }) => startedBy.includes(startKey));
     if (task === undefined || second !== undefined)
-      throw configError(`It takes exactly one of ${Object.keys(TASKS).map(nameOf).join(', ')}.`);
-    const misplacedKey = keys.find((key) => key !== taskKey && !task.options.includes(key));
-    if (misplacedKey !== undefined) throw configError(`${nameOf(misplacedKey)} does not go with ${nameOf(taskKey)}.`);
+      throw configError(`It takes exactly one of ${startKeys.map(nameOf).join(', ')}.`);
+    const misplacedKey = keys.find((key) => key !== startKey && !task.options.includes(key));
+    if (misplacedKey !== undefined) throw configError(`${nameOf(misplacedKey)} does not go with ${nameOf(startKey)}.`);
     return await task.run(values, context);
   },
 });
@@ -92,25 +93,20 @@ const nameOf = (key: string): string => `--${kebabCase(key)}`;
 const isGiven = (value: unknown): boolean =>
   value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);
 
-/** What the command does, and the options that go with it. */
+/** What the command does if one of `startedBy` is given, and the options that go with it. */
 interface Task {
+  readonly startedBy: readonly Key[];
   readonly options: readonly Key[];
   run(values: ForgetValues, context: Context): Promise<CommandResult>;
 }
 
 const PURGE_OPTIONS: readonly Key[] = ['in', 'purgeOnly', 'maxPeople', 'allowShared', 'execute', 'confirm', 'reason'];
-const ERASE_TASK: Task = { options: [...PURGE_OPTIONS, 'column', 'byColumn', 'mapping', 'again'], run: erase };
-const PROVE_TASK: Task = { options: ['column', 'output', 'head'], run: prove };
-
-/** The tasks by the options of which one is given: what the command is asked about. */
-const TASKS: Readonly<Partial<Record<Key, Task>>> = {
-  id: ERASE_TASK,
-  file: ERASE_TASK,
-  suppressed: { options: [...PURGE_OPTIONS, 'newList'], run: erase },
-  proof: PROVE_TASK,
-  proofFile: PROVE_TASK,
-  verifyLedger: { options: ['head'], run: verify },
-};
+const TASKS: readonly Task[] = [
+  { startedBy: ['id', 'file'], options: [...PURGE_OPTIONS, 'column', 'byColumn', 'mapping', 'again'], run: erase },
+  { startedBy: ['suppressed'], options: [...PURGE_OPTIONS, 'newList'], run: erase },
+  { startedBy: ['proof', 'proofFile'], options: ['column', 'output', 'head'], run: prove },
+  { startedBy: ['verifyLedger'], options: ['head'], run: verify },
+];
 
 /** Plans an erasure, or with `--execute --confirm HASH` carries it out. */
 async function erase(values: ForgetValues, context: Context): Promise<CommandResult> {
