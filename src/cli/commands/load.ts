@@ -6,7 +6,7 @@ import { loadFileDay } from '../../extract/file-day.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
-import { type CommandConfig, openOptions, PLAN_KEYS, placeOptions, requireKeys } from '../configuration.ts';
+import { openOptions, PLAN_KEYS, type PlanConfig, placeOptions, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
@@ -46,7 +46,7 @@ async function loadDay(
   sink: Sink,
   file: string,
   day: Day,
-  config: CommandConfig & { readonly serviceId: string },
+  config: PlanConfig,
   { clock, signal }: Context,
 ): Promise<RunOutcome> {
   const suppression = readSuppression(config);

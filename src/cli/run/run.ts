@@ -2,7 +2,6 @@
 
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import type { SourceConfig } from '../../config/source.ts';
 import { readSuppression, refuseOlderList } from '../../erasure/suppression.ts';
 import { pinnedTypes } from '../../extract/discover.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
@@ -10,7 +9,7 @@ import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
-import { type CommandConfig, EXPORT_KEYS, openOptions, requireKeys } from '../configuration.ts';
+import { type CommandConfig, EXPORT_KEYS, type ExportConfig, openOptions, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { progressOf, withProgress } from '../progress.ts';
@@ -87,7 +86,7 @@ async function outcomeOf(work: () => Promise<RunOutcome>, context: Context): Pro
 async function loadInto(
   sink: Sink | StreamSink,
   { daySelection, maxWaitMs }: SyncRun,
-  config: CommandConfig & SourceConfig,
+  config: ExportConfig,
   context: Context,
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
