@@ -62,7 +62,7 @@ export class Load {
     const { logger, signal } = this.#deps;
     let profilesError: UserError | undefined;
     try {
-      if (profileSettings !== undefined && 'commit' in sink) await this.loadProfiles(sink, profileSettings);
+      if (profileSettings !== undefined) await this.loadProfiles(sink, profileSettings);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
@@ -78,8 +78,9 @@ export class Load {
   }
 
   /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */
-  async loadProfiles(sink: Sink, settings: ProfileSettings): Promise<void> {
+  async loadProfiles(sink: Sink | StreamSink, settings: ProfileSettings): Promise<void> {
     const { service, clock, logger } = this.#deps;
+    if (!('commit' in sink)) return logger.warn('profiles.none', 'This target has no table of user profiles.');
     const { isSnapshotDue, loadSnapshot, profileFingerprint, snapshotCommitInfo } = await import(
       '../extract/profile-snapshot.ts'
     );

@@ -89,13 +89,13 @@ async function loadInto(
   config: ExportConfig,
   context: Context,
 ): Promise<RunOutcome> {
-  const { clock, logger } = context;
+  const { clock } = context;
   const began = clock.now();
-  // The place, if it keeps what it loads.
-  const stateful = 'commit' in sink ? sink : undefined;
+  const keepsCursor = 'commit' in sink;
+  const { events, suppressionLength } = (keepsCursor ? sink.state : undefined) ?? {};
   const suppression = readSuppression(config);
-  refuseOlderList('The place', stateful?.state?.suppressionLength, suppression?.length);
-  const { exportState, receipts } = stateful?.state?.events ?? {};
+  refuseOlderList('The place', suppressionLength, suppression?.length);
+  const { exportState, receipts } = events ?? {};
   const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
   let waitingUntil: number | undefined;
   const onWait = (until: number | undefined) => {
@@ -104,14 +104,8 @@ async function loadInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  if (config.userProfiles && stateful === undefined)
-    logger.warn('profiles.none', 'This target has no table of user profiles.');
   const work = () => load.loadAll(plan, sink, config.userProfiles ? config : undefined);
-  const summaryNow = (): Summary => {
-    const summary = summaryOf(plan, load.counts, (clock.now() - began) / 1_000);
-    // A stream has no cursor.
-    return stateful === undefined ? { ...summary, next_from_date: null } : summary;
-  };
+  const summaryNow = () => summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor });
   try {
     await withProgress(progress, work, context);
     return { summary: summaryNow() };

@@ -6,7 +6,12 @@ import type { LoadCounts } from '../../targets/load.ts';
 import { isStdout } from '../place-arguments.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
-export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summary {
+/** `keepsCursor`: false for a stream. */
+export function summaryOf(
+  plan: Plan,
+  counts: LoadCounts,
+  { seconds, keepsCursor }: { readonly seconds: number; readonly keepsCursor: boolean },
+): Summary {
   const { total, answered: exports, bytes } = counts;
   return {
     ...EMPTY_SUMMARY,
@@ -18,7 +23,7 @@ export function summaryOf(plan: Plan, counts: LoadCounts, seconds: number): Summ
     bytes,
     seconds,
     from_date: plan.days[0] ?? null,
-    next_from_date: counts.cursor ?? cursorOf(plan),
+    next_from_date: keepsCursor ? (counts.cursor ?? cursorOf(plan)) : null,
     to_date_inclusive: counts.includesEnd ?? null,
     columns_added: total.columnsAdded,
     columns_widened: total.columnsWidened,
