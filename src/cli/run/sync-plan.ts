@@ -4,6 +4,7 @@ import { toDateOf } from '../../extract/export-request.ts';
 import { includesEndOf } from '../../extract/export-state.ts';
 import { isSnapshotDue, profileFingerprint } from '../../extract/profile-snapshot.ts';
 import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
+import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
 import type { Place } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { type CommandConfig, PLAN_KEYS, placeOptions, requireKeys } from '../configuration.ts';
@@ -13,8 +14,6 @@ import { tableLines } from '../text-layout.ts';
 import type { SyncRun } from './run.ts';
 
 const MAX_LISTED_DAYS = 40;
-/** The documented limit of exports in an hour. */
-const EXPORTS_PER_HOUR = 100;
 
 /** Shows what a sync would do, without a call to the service. A target that stores nothing is planned as a first run. */
 export async function planSync(
@@ -34,6 +33,7 @@ export async function planSync(
     config.userProfiles && target !== undefined && isSnapshotDue(snapshot, profileFingerprint(config), now);
   logNotes(planned, context.logger);
   const includesEnd = includesEndOf(planned);
+  const { waitMs, ...exports } = forecastOf(planned, config.maxConcurrentExports, loadsProfiles);
   const result: PlanResult = {
     v: 1,
     from_date: planned.days[0] ?? null,
@@ -43,36 +43,35 @@ export async function planSync(
       to_date: toDateOf(day, includesEnd),
       read_again: planned.receipts.has(day),
     })),
-    ...forecastOf(planned, config.maxConcurrentExports, now, loadsProfiles ? 1 : 0),
+    ...exports,
+    earliest_end: new Date(now + waitMs).toISOString(),
     to_date_inclusive: includesEnd ?? null,
     gaps: planned.state?.gaps ?? [],
     cursor: cursorOf(planned),
   };
-  return { result, lines: linesOf(result, loadsProfiles, now) };
+  return { result, lines: linesOf(result, loadsProfiles, waitMs) };
 }
 
-/** What a plan costs if the documented quota is full; the service is not asked. */
+/** What a plan costs if the documented quota is full. `waitMs`: how long the last export then waits for it at least. */
 export function forecastOf(
   plan: Pick<Plan, 'days' | 'settings' | 'state'>,
   maxConcurrentExports: number,
-  now: number,
-  profileExports: number,
+  loadsProfiles: boolean,
 ) {
   const { days } = plan;
-  const least = days.length + profileExports;
+  const least = days.length + (loadsProfiles ? 1 : 0);
   // To find out the end of an export takes two more.
   const most = least + (includesEndOf(plan) === undefined && days.length > 0 ? 2 : 0);
-  const hours = Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1);
   return {
     exports_least: least,
     exports_most: most,
     exports_startable_now: Math.min(most, EXPORTS_PER_HOUR, maxConcurrentExports),
-    earliest_end: new Date(now + hours * HOUR_MS).toISOString(),
+    waitMs: Math.max(0, Math.ceil(most / EXPORTS_PER_HOUR) - 1) * HOUR_MS,
   };
 }
 
 /** `loadsProfiles`: true if the sync also exports the user profiles. */
-function linesOf(plan: PlanResult, loadsProfiles: boolean, now: number): string[] {
+function linesOf(plan: PlanResult, loadsProfiles: boolean, waitMs: number): string[] {
   const { days, exports_least: least, exports_most: most, to_date_inclusive: isIncluded } = plan;
   if (days.length === 0) {
     const profiles = loadsProfiles ? ['One export: the user profiles.'] : [];
@@ -83,16 +82,15 @@ function linesOf(plan: PlanResult, loadsProfiles: boolean, now: number): string[
     rows.length > MAX_LISTED_DAYS
       ? [...rows.slice(0, MAX_LISTED_DAYS - 1), ['…', '…', `${rows.length} in total`]]
       : rows;
-  const wait = Math.max(0, Date.parse(plan.earliest_end) - now);
   const exports = `${least === most ? '' : `${least} to `}${formatCount(most, 'export')}`;
   const profiles = loadsProfiles ? ', the user profiles included' : '';
   return [
     ...tableLines(['', 'day', ''], shown),
     '',
     `  ${formatCount(days.length, 'day')}, ${exports}${profiles}; ${plan.exports_startable_now} may start at once.`,
-    wait === 0
+    waitMs === 0
       ? '  None of them waits, unless others use the quota.'
-      : `  The quota lets the last one start in ${formatDuration(wait)} at the earliest.`,
+      : `  The quota lets the last one start in ${formatDuration(waitMs)} at the earliest.`,
     isIncluded === null
       ? '  Whether to_date is included is not known yet: the run finds it out.'
       : `  to_date is ${isIncluded ? '' : 'not '}included.`,

@@ -3,6 +3,8 @@
 import { HOUR_MS } from '../../base/clock.ts';
 import type { QuotaReport } from '../../http/quota-report.ts';
 
+/** The documented limit of exports in an hour; the rules go by what the answers say. */
+export const EXPORTS_PER_HOUR = 100;
 /** The pause after a refusal without `Retry-After`. It doubles with each refusal before it in a row. */
 const PAUSE_MS = 60_000;
 /** Added to a reset, which may be given in seconds and rounded down. */
