@@ -24,7 +24,8 @@ export function truncate(text: string, most: number): string {
 }
 
 const MAX_CELL_COLUMNS = 40;
-const NUMERIC = /^-?[\d,]+(\.\d+)?%?$/;
+/** True for a number, a percentage and a number of bytes, as tables show them. */
+export const isNumberText = (text: string): boolean => /^-?\d[\d,]*(\.\d+)?(%| [kM]?B)?$/.test(text);
 
 /**
  * Rows as lines of a table of so many terminal columns, which truncates long cells and lines. Columns of numbers are
@@ -38,7 +39,7 @@ export function tableLines(
   const cells = rows.map((row) => header.map((_, i) => truncate(row[i] ?? '', MAX_CELL_COLUMNS)));
   const widths = header.map((name, i) => Math.max(widthOf(name), ...cells.map((row) => widthOf(row[i]))));
   const right = header.map(
-    (_, i) => cells.some((row) => row[i] !== '') && cells.every((row) => row[i] === '' || NUMERIC.test(row[i])),
+    (_, i) => cells.some((row) => row[i] !== '') && cells.every((row) => row[i] === '' || isNumberText(row[i])),
   );
   const pad = (text: string, i: number) => {
     const space = ' '.repeat(widths[i] - widthOf(text));

@@ -39,13 +39,16 @@ export function reportedDays(report: TargetReport, now: number, historyDays: num
   return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
     const daysLeft = daysLeftOf(day, today, historyDays);
     const receipt = receipts.get(day);
-    const isReadAgain = readAgainDays.has(day) && receipt?.is_over === true;
-    const state = isReadAgain ? 'read again' : stateOfDay(receipt, gaps.has(day), daysLeft);
+    const state = stateOfDay(receipt, { isReadAgain: readAgainDays.has(day), isGap: gaps.has(day), daysLeft });
     return { day, state, rows: receipt?.rows, daysLeft: state === 'lost soon' ? daysLeft : undefined };
   });
 }
 
-function stateOfDay(receipt: StoredReceipt | undefined, isGap: boolean, daysLeft: number): DayState {
+function stateOfDay(
+  receipt: StoredReceipt | undefined,
+  { isReadAgain, isGap, daysLeft }: { isReadAgain: boolean; isGap: boolean; daysLeft: number },
+): DayState {
+  if (isReadAgain && receipt?.is_over === true) return 'read again';
   if (receipt?.pruned === true) return 'pruned';
   if (receipt?.is_over === true) return 'loaded';
   if (isGap || daysLeft < 0) return 'lost';

@@ -1,6 +1,7 @@
 import { withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import { printable } from '../../base/visible-text.ts';
+import { isNumberText } from '../text-layout.ts';
 
 /** A piece of HTML that needs no escaping. */
 export class Html {
@@ -55,8 +56,6 @@ ${content}
 `.text;
 }
 
-const NUMERIC = /^\d[\d,]*(\.\d+)?(%| k?B| MB)?$/;
-
 /**
  * A table, which scrolls by itself if it is wider than the page. `columns`: heading → function of a row that gives the
  * cell. Numbers get separators, and a column of them is aligned right.
@@ -68,7 +67,7 @@ export function htmlTable<T>(
 ): Html {
   const cells = rows.map((row) => Object.values(columns).map((cell) => shownCell(cell(row))));
   const titles = Object.keys(columns);
-  const alignments = titles.map((_, i) => (cells.every((row) => NUMERIC.test(row[i])) ? 'number' : 'text'));
+  const alignments = titles.map((_, i) => (cells.every((row) => isNumberText(row[i])) ? 'number' : 'text'));
   const heads = titles.map((title, i) => html`<th scope="col" class="${alignments[i]}">${title}</th>`);
   const body = cells.map(
     (row) => html`<tr>${row.map((cell, i) => html`<td class="${alignments[i]}">${cell}</td>`)}</tr>`,

@@ -61,7 +61,6 @@ function toDateText(isInclusive: boolean | undefined): string {
 /** The runs that opened the target, the latest first, with what they cost and how they ended. */
 function runSection({ runs }: TargetReport): Html {
   if (runs.length === 0) return html``;
-  const latest = [...runs].sort((a, b) => (a.began < b.began ? 1 : -1)).slice(0, MAX_RECORDS);
   const failed = runs.filter(({ exitCode }) => exitCode !== 0).length;
   const outcome =
     failed === 0
@@ -79,7 +78,7 @@ function runSection({ runs }: TargetReport): Html {
       received: ({ bytes }) => formatBytes(bytes),
       version: ({ version }) => version,
     },
-    latest,
+    runs.slice(-MAX_RECORDS).reverse(),
   );
   return html`<section><h2>Runs</h2>
 <p>${outcome}; ${formatCount(exports, 'export')} spent.</p>${runTable}</section>`;
@@ -117,7 +116,7 @@ function changeSection({ state }: TargetReport): Html {
       change: ({ change, fromType, toType }) => [change, typeChange(fromType, toType)].join(' '),
       'shape of the first cell': ({ shape }) => shape ?? '',
     },
-    [...changes].reverse().slice(0, MAX_RECORDS),
+    changes.slice(-MAX_RECORDS).reverse(),
   );
   return html`<section><h2>Changes of columns</h2>
 <p>${formatCount(changes.length, 'change')} since the first load, the latest first.</p>${changeTable}</section>`;
