@@ -129,7 +129,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
     io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
     await purgePlace(place, purge);
   }
-  const { unremovable, liveFolders } = await sweepRunFolders(io.spoolDir, io.clock.now());
+  const { unremovable, liveFolders } = await sweepRunFolders(io.spoolDir);
   for (const folders of [...places.map(({ result }) => result?.inUse ?? []), liveFolders]) {
     if (folders.length === 0) continue;
     warnings.push(`Other runs are under way. Until they end, they hold downloads in ${shortened(folders)}.`);

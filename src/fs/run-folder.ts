@@ -1,6 +1,6 @@
 import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { diskError, type FailedPath, onDisk } from './disk-failure.ts';
 import { makeFolders } from './folders.ts';
@@ -33,7 +33,7 @@ export class RunFolder {
   static async open(root: string, clock: Clock, failed: FailedPath = spoolFolder(root)): Promise<RunFolder> {
     try {
       await makeFolders(root);
-      await sweepRunFolders(root, clock.now());
+      await sweepRunFolders(root);
       const path = await mkdtemp(join(resolve(root), PREFIX));
       const lock = await acquireLock(join(path, LOCK_FILE), { what: `the folder ${path}`, clock, waitMs: 0 });
       return new RunFolder(path, lock, failed);
@@ -76,7 +76,6 @@ const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() 
  */
 export async function sweepRunFolders(
   root: string,
-  now: number,
 ): Promise<{ readonly unremovable: readonly string[]; readonly liveFolders: readonly string[] }> {
   const unremovable: string[] = [];
   const liveFolders: string[] = [];
@@ -86,7 +85,7 @@ export async function sweepRunFolders(
     try {
       const { mtimeMs } = await lstat(folder);
       const owner = ownerState(join(folder, LOCK_FILE));
-      const isInUse = owner === 'none' ? Math.abs(now - mtimeMs) < LOCK_GRACE_MS : owner === 'alive';
+      const isInUse = owner === 'none' ? Math.abs(systemClock.now() - mtimeMs) < LOCK_GRACE_MS : owner === 'alive';
       if (isInUse) liveFolders.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {

@@ -101,9 +101,9 @@ async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): P
 }
 
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
-async function sweepRuns({ localFiles: { storage, runFolder, engine } }: FilesPlace) {
+async function sweepRuns({ localFiles: { storage, runFolder } }: FilesPlace) {
   if (storage.workFolder === undefined) return { unswept: [], inUse: [] };
-  const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder, engine.clock.now());
+  const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder);
   const unswept = unremovable.map(
     (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
   );

@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Day, daysOf } from '../../../src/base/days.ts';
@@ -177,8 +177,8 @@ describe('the folder of a run', () => {
     start();
     const dead = mkdtempSync(join(fixture.spoolDir, 'dfinery-spool-'));
     writeFileSync(join(dead, '1.csv'), 'rows');
-    fixture.clock.time = Date.now() + 3_600_000;
-    await fixture.run({ ...SETTINGS, startDate: undefined }).catch(() => {});
+    utimesSync(dead, 0, 0);
+    await fixture.run(SETTINGS);
     expect(existsSync(dead)).toBe(false);
   });
 });
