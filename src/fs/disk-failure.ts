@@ -15,7 +15,7 @@ const DISK_FULL_CODES: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG
 /** Codes of a disk that fails whatever it is asked for: they never mean a defect of this program. */
 const DISK_FAILING_CODES: ReadonlySet<string> = new Set([...DISK_FULL_CODES, 'EIO', 'EROFS', 'ESTALE']);
 const NEEDS_RIGHT = 'give another, or give this user the right to';
-/** What to do about a place that this user cannot write to, now or later, by the code. */
+/** What to do about a path that this user cannot use, now or later, by the code. */
 const REMEDIES: ReadonlyMap<string, string> = new Map([
   ['EACCES', NEEDS_RIGHT],
   ['EPERM', NEEDS_RIGHT],
@@ -44,6 +44,8 @@ export interface FailedPath {
   readonly consequence?: string;
   /** A remedy other than making room: `set spool_dir to a folder on another disk`. */
   readonly remedy?: string;
+  /** True if it was read, and not written. */
+  readonly isRead?: boolean;
 }
 
 export const isDiskFull = (error: unknown): boolean => hasCode(error, DISK_FULL_CODES);
@@ -52,7 +54,7 @@ export const isDiskFull = (error: unknown): boolean => hasCode(error, DISK_FULL_
 export function diskError(error: unknown, failed: FailedPath): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
-  const { path, what = path ?? 'a file that was written', remedy = REMEDIES.get(code), consequence } = failed;
+  const { path, what = path ?? 'a file that was written', remedy = REMEDIES.get(code), consequence, isRead } = failed;
   const where = path === undefined ? {} : { file: path };
   const details = { cause: error, where, detail: messageOf(error) };
   const subject = what === path ? path : capitalized(what);
@@ -61,7 +63,8 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
     const advice = remedy === undefined ? 'make room and run again' : `make room or ${remedy}`;
     return transientError(`The disk of ${what} is full (${code}): ${advice}${end}`, details);
   }
-  if (REMEDIES.has(code)) return configError(`${subject} cannot be written (${code}): ${remedy}${end}`, details);
+  if (REMEDIES.has(code))
+    return configError(`${subject} cannot be ${isRead ? 'used' : 'written'} (${code}): ${remedy}${end}`, details);
   return transientError(`${subject} failed (${code}): try again later${end}`, details);
 }
 

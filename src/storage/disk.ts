@@ -24,11 +24,11 @@ export class DiskStorage implements Storage {
   }
 
   async read(path: string): Promise<Buffer | undefined> {
-    return this.#guard(() => readFile(this.#fullPath(path)).catch(undefinedIfAbsent));
+    return this.#guard(() => readFile(this.#fullPath(path)).catch(undefinedIfAbsent), { isRead: true });
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
-    const paths = await this.#guard(() => this.#filesBelow(folder));
+    const paths = await this.#guard(() => this.#filesBelow(folder), { isRead: true });
     for (const path of paths.filter((path) => compareUtf8(path, after) > 0).sort(compareUtf8)) {
       const stat = await this.#guard(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
       if (stat?.isFile()) yield { path, modified: stat.mtimeMs };
@@ -120,8 +120,8 @@ export class DiskStorage implements Storage {
     return { file, mode: PRIVATE_FILE_MODE | readBits };
   }
 
-  #guard<T>(work: () => Promise<T>): Promise<T> {
-    return onDisk({ path: this.address, consequence: COMMITTED_IS_KEPT }, work());
+  #guard<T>(work: () => Promise<T>, { isRead = false } = {}): Promise<T> {
+    return onDisk({ path: this.address, consequence: COMMITTED_IS_KEPT, isRead }, work());
   }
 }
 

@@ -74,7 +74,7 @@ describe('a location that does not exist or is of another kind', () => {
     const given = relative(process.cwd(), file);
     const { code, stderr } = await runHere(['sync', target, given], { env });
     expect(code).toBe(2);
-    expect(stderr).toContain(` ${file} cannot be written (ENOTDIR): a part of its path is no folder, give another`);
+    expect(stderr).toContain(` ${file} cannot be used (ENOTDIR): a part of its path is no folder, give another`);
     expect(readFileSync(file, 'utf8')).toBe('notes');
   });
 });

@@ -98,6 +98,13 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
   });
 });
 
+it('a path that cannot be read is told from one that cannot be written', async () => {
+  const storage = await STORES['a folder']();
+  await storage.write('a/x', '');
+  await expect(storage.read('a')).rejects.toMatchObject(failure(2, 'cannot be used (EISDIR)'));
+  await expect(storage.write('a', '')).rejects.toMatchObject(failure(2, 'cannot be written'));
+});
+
 describe('a list of a folder', () => {
   it('has all files but those of a folder below it that vanishes meanwhile', async () => {
     const storage = await STORES['a folder']();
