@@ -150,7 +150,7 @@ function takeFromDeadOwner(path: string): string | undefined {
  * loses the new file. The owner of a lock notices that at its next `checkHeld`. Throws as `readOwner`.
  */
 function removeOwnerFile(path: string, token: string): void {
-  if (readOwner(path)?.token === token) unlessAbsent(path, () => rmSync(path, { force: true }));
+  if (readOwner(path)?.token === token) onLockFile(path, () => rmSync(path, { force: true }));
 }
 
 /** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
@@ -182,7 +182,7 @@ function createOwnerFile(path: string): string | undefined {
 
 /** The owner of a path; undefined if there is none. Throws a configuration failure for what cannot be a lock. */
 function readOwner(path: string): Owner | undefined {
-  return unlessAbsent(path, () => {
+  return onLockFile(path, () => {
     const identity = objectIn(readFileSync(path, 'utf8'));
     const { ino, mtimeMs } = statSync(path);
     const { token = `${ino} ${mtimeMs}` } = identity;
@@ -192,8 +192,8 @@ function readOwner(path: string): Owner | undefined {
 
 const NOT_A_LOCK_CODES: ReadonlySet<string> = new Set(['EISDIR', 'EACCES', 'EPERM']);
 
-/** The result of a step on the file of a lock; undefined if there is no file. */
-function unlessAbsent<T>(path: string, step: () => T): T | undefined {
+/** The result of a step on the file of a lock; undefined if there is none. Throws as `readOwner`. */
+function onLockFile<T>(path: string, step: () => T): T | undefined {
   try {
     return step();
   } catch (cause) {
