@@ -29,7 +29,7 @@ export async function removeTemporaries(path: string, before = Number.POSITIVE_I
 }
 
 /** Replaces a file, synced to disk: the old text or the new one is there, whole. Throws the system's error. */
-export const replaceFile = (path: string, text: string, mode = PRIVATE_FILE_MODE): Promise<void> =>
+export const replaceFile = (path: string, text: string, { mode = PRIVATE_FILE_MODE } = {}): Promise<void> =>
   withTemporary(path, text, mode, (temporary) => replaceFileFrom(path, temporary));
 
 /** Creates a synced file with this text as `createFileFrom` does; false if a file of that name exists. */

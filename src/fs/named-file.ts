@@ -50,7 +50,7 @@ export async function writeNamedFile(path: string, text: string, what: string, m
     const replaced = replaceablePath(path);
     if (replaced === undefined) return await writeFile(path, text);
     const { mode: newMode = mode } = statSync(replaced, { throwIfNoEntry: false }) ?? {};
-    await replaceFile(replaced, text, newMode & PERMISSION_BITS);
+    await replaceFile(replaced, text, { mode: newMode & PERMISSION_BITS });
   } catch (error) {
     throw diskError(error, { what, path });
   }

@@ -53,7 +53,7 @@ export class DiskStorage implements Storage {
   write(path: string, text: string): Promise<void> {
     return this.#guard(async () => {
       const { file, mode } = await this.#prepareFile(path);
-      return replaceFile(file, text, mode);
+      return replaceFile(file, text, { mode });
     });
   }
 
