@@ -21,7 +21,7 @@ export function isForeignOwner(uid: number): boolean {
 const NO_MODES_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 let firstFolderWithoutModes: string | undefined;
 
-/** The first folder in which this process could set no mode; undefined if there was none. */
+/** The first folder of this process whose file system keeps no modes; undefined if there was none. */
 export const folderWithoutModes = (): string | undefined => firstFolderWithoutModes;
 
 /** Sets the mode of a file of this user. SMB, exFAT and other file systems keep no modes: then nothing changes. */
@@ -45,7 +45,11 @@ export function isProtected(
 ): boolean {
   const user = process.getuid?.();
   if (user === undefined) return true;
-  return (user === 0 || !isForeignOwner(uid)) && ((mode & refusedBits) === 0 || !keepsModes(probeFolder));
+  if (user !== 0 && isForeignOwner(uid)) return false;
+  if ((mode & refusedBits) === 0) return true;
+  if (probeModes(probeFolder)) return false;
+  firstFolderWithoutModes ??= resolve(probeFolder);
+  return true;
 }
 
 /** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
@@ -56,20 +60,18 @@ export function isPrivateFolder(path: string): boolean {
   return user === undefined || (folder.uid === user && (folder.mode & GROUP_AND_OTHERS_BITS) === 0);
 }
 
-/** Makes a new file in a folder for this user alone, and removes it. Its mode tells whether the file system keeps modes. */
-function keepsModes(folder: string): boolean {
+/** Makes a new file in a folder for this user alone, and removes it. True if the file system has kept its mode. */
+function probeModes(folder: string): boolean {
   const probe = join(folder, `.modes-${randomUUID()}`);
   try {
     writeFileSync(probe, '', { flag: 'wx', mode: PRIVATE_FILE_MODE });
-    if ((statSync(probe).mode & GROUP_AND_OTHERS_BITS) === 0) return true;
+    return (statSync(probe).mode & GROUP_AND_OTHERS_BITS) === 0;
   } catch {
     // Without the right to write here nothing is known, and modes are believed.
     return true;
   } finally {
     rmSync(probe, { force: true });
   }
-  firstFolderWithoutModes ??= resolve(folder);
-  return false;
 }
 
 let umaskHolders = 0;
