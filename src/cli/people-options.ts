@@ -56,17 +56,17 @@ export async function withPeopleSearch<T>(
   context: Context,
   work: (search: PeopleSearch) => Promise<T>,
 ): Promise<T> {
-  const { byColumn, mapping, suppressed: isSuppressed = false } = values;
+  const { byColumn, mapping, suppressed } = values;
   const { hashKey } = requireKeys(config, 'hash_key');
   const search = {
     places: placesOf(values, config),
     profileService: undefined,
-    column: isSuppressed ? undefined : (byColumn ?? config.byColumn),
+    column: suppressed ? undefined : (byColumn ?? config.byColumn),
     mapping,
     hashKey: hashKey && new HashKey(hashKey),
     io: placeOptions(config, context),
   };
-  if (isSuppressed || !config.profiles || mapping !== undefined || config.exportToken === undefined)
+  if (suppressed || !config.profiles || mapping !== undefined || config.exportToken === undefined)
     return await work(search);
   const profileService = openExportClient(requireKeys(config, ...EXPORT_KEYS), context, {
     maxWaitMs: MAX_QUOTA_WAIT_MS,
