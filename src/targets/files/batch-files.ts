@@ -7,7 +7,7 @@ import { downloadedRows, selectRowsSql, withTypedRows } from '../../engine/rows/
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-changes.ts';
 import { finishBatch } from '../../table/commit.ts';
-import { withoutRows } from '../../table/place-state.ts';
+import { type TableState, withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn } from '../../table/tables.ts';
 import type { FilesPlace } from './files-place.ts';
@@ -43,9 +43,9 @@ export class BatchFiles {
       if (previousChange !== undefined) files.push(previousChange);
       files.push({ table: table.name, day: receipt.day, file });
     }
-    const rows = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
+    const rowsByDay = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
     const widenedDays = await this.#findWidenedDays();
-    return { files, rowsByDay: rows, widenedDays, rescuedCells: await this.#countRescued(files) };
+    return { files, rowsByDay, widenedDays, rescuedCells: await this.#countRescued(files) };
   }
 
   /** Writes the file of one day; undefined if it has no row. */
@@ -54,10 +54,7 @@ export class BatchFiles {
     const { hasAllColumns, columnsOf } = localFiles.layout;
     const { columns, table, timezone = null } = this.#planned;
     const receipt = this.#receiptOf(plannedDay, downloadedRows([plannedDay]));
-    // The file of a snapshot says all of its table: it may be newer than what the place says.
-    const rowsByDay = new Map([[receipt.day, receipt.rows_stored]]);
-    const stored = { widenedDays: new Set<Day>(), rowsByDay, rescuedCells: new Map() };
-    const snapshot = table.isSnapshot ? finishBatch(this.#planned, stored, this.#changedAt).state : undefined;
+    const snapshot = table.isSnapshot ? this.#tableAfter(receipt) : undefined;
     let file: NewFile | undefined;
     await withTypedRows(engine, { ...this.#planned, days: [plannedDay] }, async (typed) => {
       const filled = new Set(typed.columns.map(({ name }) => name));
@@ -68,6 +65,12 @@ export class BatchFiles {
       return file.rows;
     });
     return file;
+  }
+
+  /** The table after a batch of one day. The file of a snapshot says it: it may be newer than what the place says. */
+  #tableAfter({ day, rows_stored }: StoredReceipt): TableState {
+    const stored = { widenedDays: new Set<Day>(), rowsByDay: new Map([[day, rows_stored]]), rescuedCells: new Map() };
+    return finishBatch(this.#planned, stored, this.#changedAt).state;
   }
 
   /** The file of a day without the rows that the next day has, too; undefined if no row is left. */
