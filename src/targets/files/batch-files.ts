@@ -96,7 +96,7 @@ export class BatchFiles {
     if (rowsLost === 0) return undefined;
     const { tableBefore, columns } = this.#planned;
     const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), this.#changedAt);
-    const file = await this.#place.localFiles.rewrite(previousFile, { events }, leavingSql);
+    const file = await this.#place.localFiles.rewrite(previousFile, events, leavingSql);
     return { table: EVENTS.name, day: previousFile.day, file };
   }
 

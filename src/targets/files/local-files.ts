@@ -8,7 +8,7 @@ import { castToColumnSql } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import type { Storage } from '../../storage/storage.ts';
-import type { PlaceState } from '../../table/place-state.ts';
+import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import {
   type ColumnTypes,
@@ -98,11 +98,10 @@ export class LocalFiles {
   }
 
   /**
-   * Writes a file anew, with the columns that its table has in a state, in their types, and with its receipt there.
+   * Writes a file anew, with the columns of its table after a change, in their types, and with its receipt there.
    * `leavingSql` is TRUE for the rows that leave, else FALSE. Undefined if no row is left.
    */
-  async rewrite(file: LiveFile, state: PlaceState, leavingSql = 'false'): Promise<NewFile | undefined> {
-    const table = state[file.table];
+  async rewrite(file: LiveFile, table: TableState | undefined, leavingSql = 'false'): Promise<NewFile | undefined> {
     const receipt = table?.receipts.get(file.day);
     if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
     if (receipt.rows_stored === 0) return undefined;
@@ -131,7 +130,7 @@ export class LocalFiles {
       if (isReplaced || table !== EVENTS.name) continue;
       const isComplete = !this.layout.hasAllColumns || columns.size === types.size;
       if (isComplete && [...columns].every(([name, type]) => types.get(name) === type)) continue;
-      yield { table, day, file: await this.rewrite(file, state) };
+      yield { table, day, file: await this.rewrite(file, state.events) };
     }
   }
 

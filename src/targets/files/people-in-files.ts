@@ -151,7 +151,7 @@ async function planRemoval(place: FilesPlace, query: PeopleQuery) {
   const files: FileChange[] = [];
   for (const file of filesWithPeople) {
     const { table, day } = file;
-    files.push({ table, day, file: await localFiles.rewrite(file, state, conditions[table]) });
+    files.push({ table, day, file: await localFiles.rewrite(file, state[table], conditions[table]) });
   }
   const change: PlaceChange = { kind: 'purge', state, files };
   return { people, change };
