@@ -6,14 +6,7 @@ import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
-import {
-  type FileEntry,
-  type FolderFile,
-  filePath,
-  PROFILES_FILE,
-  STATE_FILE,
-  serializeFolderState,
-} from './folder-state.ts';
+import { type FolderFile, filePath, PROFILES_FILE, STATE_FILE, serializeFolderState } from './folder-state.ts';
 import { type FolderVersion, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
@@ -37,19 +30,14 @@ export async function commitToFolder(
 
   /** Stores a version unless `_dfinery.json` has it. It keeps what the file says of damaged files. */
   async function writeState(version: FolderVersion): Promise<FolderVersion> {
-    const { stateFile, damagedPaths } = version;
-    const entries = new Map<string, FileEntry>(version.files.map((file) => [file.path, file]));
-    for (const path of damagedPaths) {
-      const entry = stateFile.files.get(path);
-      if (entry !== undefined) entries.set(path, { ...entry, columns: undefined });
-    }
-    const damagedProfiles = damagedPaths.has(PROFILES_FILE) ? stateFile.state.user_profiles : undefined;
-    const state = { ...version.state, user_profiles: version.state.user_profiles ?? damagedProfiles };
-    const text = serializeFolderState({ state, files: entries });
-    if (text === stateFile.text) return version;
+    const { state, files, damagedFiles, damagedProfiles } = version;
+    const damagedEntries = [...damagedFiles.values()].filter((entry) => entry !== undefined);
+    const fullState = { ...state, user_profiles: state.user_profiles ?? damagedProfiles };
+    const stateText = serializeFolderState(fullState, [...files, ...damagedEntries]);
+    if (stateText === version.stateText) return version;
     checkHeld();
-    await storage.write(STATE_FILE, text);
-    return { ...version, stateFile: { state, files: entries, text } };
+    await storage.write(STATE_FILE, stateText);
+    return { ...version, stateText };
   }
 
   /** Moves a new file into its place. */
@@ -71,10 +59,10 @@ export async function commitToFolder(
   // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
   const interimVersion = await writeState({ ...before, state: interimState(before.state, change) });
   const files = new Map(before.files.map((file) => [file.path, file]));
-  const damagedPaths = new Set(before.damagedPaths);
+  const damagedFiles = new Map(before.damagedFiles);
   const replace = async ({ day, table, file }: FileChange) => {
     const path = filePath(day, table);
-    damagedPaths.delete(path);
+    damagedFiles.delete(path);
     files.delete(path);
     checkHeld();
     if (file === undefined) await removeFile(path);
@@ -85,7 +73,7 @@ export async function commitToFolder(
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
   for (const fileChange of change.files) await replace(fileChange);
   // 4. The state says what is there now.
-  return writeState({ ...interimVersion, state: change.state, files: [...files.values()], damagedPaths });
+  return writeState({ ...interimVersion, state: change.state, files: [...files.values()], damagedFiles });
 }
 
 /**

@@ -47,14 +47,7 @@ export const PARQUET: FilesFormat = {
 
 /** A folder before its first commit. */
 function emptyFolder(timezone: string | null): FolderVersion {
-  const state = newState(timezone);
-  return {
-    state,
-    files: [],
-    damagedPaths: new Set(),
-    missingDays: [],
-    stateFile: { state, files: new Map(), text: '' },
-  };
+  return { state: newState(timezone), files: [], damagedFiles: new Map(), missingDays: [], stateText: '' };
 }
 
 /** A change of nothing. */
@@ -85,11 +78,11 @@ class FolderManifest implements Manifest {
       const { storage } = this.#localFiles;
       if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
     }
-    return before?.stateFile.text !== this.version?.stateFile.text || this.hasReplacedFiles(before);
+    return before?.stateText !== this.version?.stateText || this.hasReplacedFiles(before);
   }
 
   get damageWarnings(): string[] {
-    const damagedPaths = this.version?.damagedPaths ?? new Set<string>();
+    const damagedPaths = new Set(this.version?.damagedFiles.keys());
     const days = [...damagedPaths].flatMap((path) => dayOfPath(path) ?? []);
     const warnings = days.length === 0 ? [] : [damagedWarning(days)];
     if (!damagedPaths.has(PROFILES_FILE)) return warnings;
@@ -149,7 +142,7 @@ class FolderManifest implements Manifest {
 
   /** True if the file of profiles is one of this program, also if it is damaged. */
   get #hasProfiles(): boolean {
-    return this.version?.state.user_profiles !== undefined || this.version?.damagedPaths.has(PROFILES_FILE) === true;
+    return this.version?.state.user_profiles !== undefined || this.version?.damagedFiles.has(PROFILES_FILE) === true;
   }
 
   #path(path: string): string {

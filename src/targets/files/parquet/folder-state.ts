@@ -76,9 +76,9 @@ const isSameColumns = (columns?: ColumnTypes, others?: ColumnTypes): boolean =>
   columns?.size === others?.size && [...(columns ?? [])].every(([name, type]) => others?.get(name) === type);
 
 /** The text of `_dfinery.json`. */
-export function serializeFolderState({ state, files }: FolderState): string {
+export function serializeFolderState(state: PlaceState, files: readonly FileEntry[]): string {
   const tableColumns = columnsOfTables(state);
-  const entries = [...files].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, file]) => file);
+  const entries = [...files].sort((a, b) => (a.path < b.path ? -1 : 1));
   const json: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,

@@ -8,7 +8,7 @@ import { pathLiteral } from '../../../base/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
-import type { PlaceState } from '../../../table/place-state.ts';
+import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
@@ -18,6 +18,7 @@ import { receiptOf, tableStateOf } from '../stored-state.ts';
 import {
   DATA_FILE,
   dayOfPath,
+  type FileEntry,
   type FolderFile,
   type FolderState,
   filePath,
@@ -29,12 +30,17 @@ import {
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
-  /** Paths of files that differ from the state file without being newer. The right file may come back from a copy. */
-  readonly damagedPaths: ReadonlySet<string>;
+  /**
+   * Files that differ from the state file without being newer: by path, what it says of each, if anything. The
+   * right file may come back from a copy.
+   */
+  readonly damagedFiles: ReadonlyMap<string, FileEntry | undefined>;
+  /** The table of profiles by the state file, if their file is damaged. */
+  readonly damagedProfiles?: TableState | undefined;
   /** Days whose file somebody removed since. */
   readonly missingDays: readonly Day[];
-  /** What `_dfinery.json` holds, and its text. */
-  readonly stateFile: FolderState & { readonly text: string };
+  /** The text of `_dfinery.json`. */
+  readonly stateText: string;
 }
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
@@ -43,12 +49,12 @@ export const readStateText = async (storage: Storage): Promise<string | undefine
 
 /** Reads a folder; undefined before its first commit. */
 export async function readFolder({ engine, storage }: LocalFiles): Promise<FolderVersion | undefined> {
-  const text = await readStateText(storage);
-  if (text === undefined) return undefined;
-  const stateFile = { text, ...parseFolderState(text, join(storage.address, STATE_FILE)) };
+  const stateText = await readStateText(storage);
+  if (stateText === undefined) return undefined;
+  const stateFile = parseFolderState(stateText, join(storage.address, STATE_FILE));
   const { events, user_profiles } = stateFile.state;
   const files: FolderFile[] = [];
-  const damagedPaths = new Set<string>();
+  const damagedFiles = new Map<string, FileEntry | undefined>();
   const receiptByDay = new Map(events.receipts);
   // Without a row there is no file.
   let profiles = user_profiles && countStoredRows(user_profiles.receipts.values()) === 0 ? user_profiles : undefined;
@@ -62,7 +68,8 @@ export async function readFolder({ engine, storage }: LocalFiles): Promise<Folde
       if (table === USER_PROFILES.name) profiles = metadata?.snapshot ?? user_profiles;
       else if (metadata !== undefined) receiptByDay.set(file.day, metadata.receipt);
     } else if (stateFile.state[table] !== undefined) {
-      damagedPaths.add(path);
+      const entry = stateFile.files.get(path);
+      damagedFiles.set(path, entry && { ...entry, columns: undefined });
     }
   }
   const receipts = receiptsOf(receiptByDay.values());
@@ -70,7 +77,8 @@ export async function readFolder({ engine, storage }: LocalFiles): Promise<Folde
   const changedAt = nextChangedAt(receipts, engine.clock.now());
   const eventsNow = { ...events, receipts: withPruned(receipts, missingDays, changedAt) };
   const state = { ...stateFile.state, events: eventsNow, user_profiles: profiles };
-  return { state, files, damagedPaths, missingDays, stateFile };
+  const damagedProfiles = damagedFiles.has(PROFILES_FILE) ? user_profiles : undefined;
+  return { state, files, damagedFiles, damagedProfiles, missingDays, stateText };
 }
 
 type SizeAndTime = Pick<FolderFile, 'bytes' | 'modified'>;
