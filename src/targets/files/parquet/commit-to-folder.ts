@@ -1,6 +1,7 @@
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { hasCode } from '../../../base/errors.ts';
+import type { Storage } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
@@ -26,7 +27,6 @@ export async function commitToFolder(
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = localFiles;
-  const fullPath = (path: string) => join(storage.address, path);
 
   /** Stores a version unless `_dfinery.json` has it. It keeps what the file says of damaged files. */
   async function writeState(version: FolderVersion): Promise<FolderVersion> {
@@ -40,22 +40,6 @@ export async function commitToFolder(
     return { ...version, stateText };
   }
 
-  /** Moves a new file into its place. */
-  async function putFile({ localPath, statistics: _statistics, ...file }: NewFile): Promise<FolderFile> {
-    await storage.putFile(localPath, file.path);
-    const onDisk = sizeAndTime(fullPath(file.path));
-    if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
-    return { ...file, ...onDisk };
-  }
-
-  /** Removes a file, and its folder unless that holds files of others. */
-  async function removeFile(path: string): Promise<void> {
-    await storage.remove([path]);
-    await rmdir(dirname(fullPath(path))).catch((error) => {
-      if (!hasCode(error, FOLDER_STAYS_CODES)) throw error;
-    });
-  }
-
   // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
   const interimVersion = await writeState({ ...before, state: interimState(before.state, change) });
   const files = new Map(before.files.map((file) => [file.path, file]));
@@ -65,8 +49,8 @@ export async function commitToFolder(
     damagedFiles.delete(path);
     files.delete(path);
     checkHeld();
-    if (file === undefined) await removeFile(path);
-    else files.set(path, await putFile(file));
+    if (file === undefined) await removeFile(storage, path);
+    else files.set(path, await putFile(storage, file));
   };
   // 2. The other files get the new columns.
   for await (const rewritten of localFiles.rewriteOutdated(before.files, change)) await replace(rewritten);
@@ -74,6 +58,25 @@ export async function commitToFolder(
   for (const fileChange of change.files) await replace(fileChange);
   // 4. The state says what is there now.
   return writeState({ ...interimVersion, state: change.state, files: [...files.values()], damagedFiles });
+}
+
+/** Moves a new file into its place. */
+async function putFile(
+  storage: Storage,
+  { localPath, statistics: _statistics, ...file }: NewFile,
+): Promise<FolderFile> {
+  await storage.putFile(localPath, file.path);
+  const onDisk = sizeAndTime(join(storage.address, file.path));
+  if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
+  return { ...file, ...onDisk };
+}
+
+/** Removes a file, and its folder unless that holds files of others. */
+async function removeFile(storage: Storage, path: string): Promise<void> {
+  await storage.remove([path]);
+  await rmdir(dirname(join(storage.address, path))).catch((error) => {
+    if (!hasCode(error, FOLDER_STAYS_CODES)) throw error;
+  });
 }
 
 /**
