@@ -10,7 +10,7 @@ import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
 import type { PlaceState, TableState } from '../../../table/place-state.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { LocalFiles } from '../local-files.ts';
 import type { PlaceVersion } from '../place-version.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readColumnTypes } from '../read-parquet.ts';
@@ -62,15 +62,15 @@ export async function readFolder({ engine, storage }: LocalFiles): Promise<Folde
   for (const fileOnDisk of filesOnDisk) {
     const { table, path } = fileOnDisk;
     const comparison = await compareFile(engine, storage.address, fileOnDisk, stateFile);
-    if (comparison !== undefined) {
-      const { file, metadata } = comparison;
-      files.push(file);
-      if (table === USER_PROFILES.name) profiles = metadata?.snapshot ?? user_profiles;
-      else if (metadata !== undefined) receiptByDay.set(file.day, metadata.receipt);
-    } else if (stateFile.state[table] !== undefined) {
+    if (comparison.kind === 'damaged') {
       const entry = stateFile.files.get(path);
-      damagedFiles.set(path, entry && { ...entry, columns: undefined });
+      if (stateFile.state[table] !== undefined) damagedFiles.set(path, entry && { ...entry, columns: undefined });
+      continue;
     }
+    files.push(comparison.file);
+    const metadata = comparison.kind === 'leftover' ? comparison.metadata : undefined;
+    if (table === USER_PROFILES.name) profiles = metadata?.snapshot ?? user_profiles;
+    else if (metadata !== undefined) receiptByDay.set(metadata.receipt.day, metadata.receipt);
   }
   const receipts = receiptsOf(receiptByDay.values());
   const missingDays = removedDays(receipts, new Set(filesOnDisk.map(({ path }) => dayOfPath(path))));
@@ -81,19 +81,15 @@ export async function readFolder({ engine, storage }: LocalFiles): Promise<Folde
   return { state, files, damagedFiles, damagedProfiles, missingDays, stateText };
 }
 
-type SizeAndTime = Pick<FolderFile, 'bytes' | 'modified'>;
-
 /** The size and the time of a file on the disk; undefined if there is none. */
-export function sizeAndTime(path: string): SizeAndTime | undefined {
+export function sizeAndTime(path: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   return stat && { bytes: stat.size, modified: stat.mtimeMs };
 }
 
-interface FileOnDisk extends SizeAndTime {
-  readonly table: Table['name'];
+interface FileOnDisk extends Pick<FolderFile, 'table' | 'path' | 'bytes' | 'modified'> {
   /** Of profiles: the day of their receipt in the state; undefined without one. */
   readonly day: Day | undefined;
-  readonly path: string;
 }
 
 /** Lists the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
@@ -111,13 +107,18 @@ async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]>
   });
 }
 
+type Comparison =
+  | { readonly kind: 'unchanged'; readonly file: FolderFile }
+  | { readonly kind: 'leftover'; readonly file: FolderFile; readonly metadata: FileMetadata }
+  | { readonly kind: 'damaged' };
+
 /**
  * Compares a file with what the state says of it. One of the same size and time is unchanged. Any other is hashed:
  *
  *   the hash     written      the file
- *   is the same               was copied: the state's receipt holds
- *   is another   later        was left by a killed run: the receipt in its own metadata holds
- *   is another   before       is damaged or older: undefined
+ *   is the same               `unchanged`: it was copied, and the state's receipt holds
+ *   is another   later        `leftover` of a killed run: the receipt in its own metadata holds
+ *   is another   before       `damaged`, or older
  *
  * A killed run may also have left a file that it was to remove: the state has its receipt without rows. Then, too, the
  * receipt in its own metadata holds.
@@ -127,7 +128,7 @@ async function compareFile(
   root: string,
   { table, day, path, ...onDisk }: FileOnDisk,
   { state, files }: FolderState,
-): Promise<{ readonly file: FolderFile; readonly metadata?: FileMetadata } | undefined> {
+): Promise<Comparison> {
   const local = join(root, path);
   const entry = files.get(path);
   const receipt = day === undefined ? undefined : state[table]?.receipts.get(day);
@@ -135,20 +136,21 @@ async function compareFile(
   const sha256 = isUnchanged ? entry.sha256 : await hashFile(local);
   const hasSameHash = entry?.sha256 === sha256;
   if (hasSameHash && receipt?.rows_stored !== 0) {
-    return { file: { ...entry, ...onDisk, columns: entry.columns ?? (await readColumnTypes(engine, local)) } };
+    const columns = entry.columns ?? (await readColumnTypes(engine, local));
+    return { kind: 'unchanged', file: { ...entry, ...onDisk, columns } };
   }
   const metadata = await readMetadata(engine, local);
-  if (metadata === undefined) return undefined;
+  if (metadata === undefined) return { kind: 'damaged' };
   const { writtenAt, columns, snapshot } = metadata;
   const { day: fileDay, rows_stored: rows, changed_at: changedAt } = metadata.receipt;
   const changedBefore = receipt?.changed_at ?? '';
   // After the clock was set back, the receipt alone is later.
   const isLater = writtenAt > (entry?.writtenAt ?? changedBefore) || changedAt > changedBefore;
-  if (!hasSameHash && !isLater) return undefined;
-  // A file of the other table, or of another day, was moved here.
-  if ((snapshot !== undefined) !== (table === USER_PROFILES.name) || path !== filePath(fileDay, table))
-    return undefined;
-  return { file: { table, day: fileDay, path, rows, sha256, writtenAt, ...onDisk, columns }, metadata };
+  // From another day, or from the other table.
+  const isMoved = path !== filePath(fileDay, table) || (snapshot !== undefined) !== (table === USER_PROFILES.name);
+  if (isMoved || (!hasSameHash && !isLater)) return { kind: 'damaged' };
+  const file = { table, day: fileDay, path, rows, sha256, writtenAt, ...onDisk, columns };
+  return { kind: 'leftover', file, metadata };
 }
 
 type FileMetadata = NonNullable<Awaited<ReturnType<typeof readMetadata>>>;
