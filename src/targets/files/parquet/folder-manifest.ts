@@ -50,8 +50,8 @@ function emptyFolder(timezone: string | null): FolderVersion {
   return { state: newState(timezone), files: [], damagedFiles: new Map(), missingDays: [], stateText: '' };
 }
 
-/** A change of nothing. */
-const emptyChange = (version: FolderVersion | undefined): PlaceChange | undefined =>
+/** A change without files: its commit finishes what a killed run left half-way. */
+const mendingChange = (version: FolderVersion | undefined): PlaceChange | undefined =>
   version && { kind: 'load', state: version.state, files: [] };
 
 class FolderManifest implements Manifest {
@@ -107,7 +107,7 @@ class FolderManifest implements Manifest {
     return withLockFile(this.#path(LOCK_FILE), lock, async (checkHeld) => {
       this.version = await readFolder(this.#localFiles);
       this.#warnOfMissingDays();
-      const { change = emptyChange(this.version), report } = await plan();
+      const { change = mendingChange(this.version), report } = await plan();
       if (change !== undefined) {
         const before = this.version ?? emptyFolder(change.state.events.timezone);
         this.version = await commitToFolder(this.#localFiles, before, change, checkHeld);
@@ -118,7 +118,7 @@ class FolderManifest implements Manifest {
 
   recordRun(lastRun: RunRecord): Promise<void> {
     return this.commit(async () => {
-      const change = emptyChange(this.version);
+      const change = mendingChange(this.version);
       return { change: change && { ...change, state: { ...change.state, lastRun } }, report: undefined };
     });
   }
