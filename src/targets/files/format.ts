@@ -1,5 +1,5 @@
-// This folder: the targets `parquet` and `delta`: a table `events` of one Parquet file a day, over a storage. A format
-// adds how a storage is opened, and a manifest. This says which files are live, and makes changes visible.
+// This folder: the targets `parquet` and `delta`, over a storage: a table `events` of one Parquet file a day, and a file
+// of `user_profiles`. A format adds how a storage is opened, and a manifest, which says what is live and commits.
 // `files-place.ts` is an open place. `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it.
 
 import { configError, type UserError } from '../../base/errors.ts';

@@ -76,13 +76,13 @@ function prune(format: FilesFormat, options: FilesOptions, firstKeptDay: Day, ex
   return withPlace(format, options, 'rewrite', (place) =>
     place.commit(async () => {
       const { state } = place.version;
-      const report = planPrune(place);
+      const result = planPrune(place);
       const { receipts } = state.events;
-      const pruned = withPruned(receipts, report.days, nextChangedAt(receipts, options.clock.now()));
+      const pruned = withPruned(receipts, result.days, nextChangedAt(receipts, options.clock.now()));
       const after = { ...state, events: { ...state.events, receipts: pruned } };
-      const files = report.days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
+      const files = result.days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
       const change: PlaceChange = { kind: 'prune', state: after, files };
-      return { change, report };
+      return { change, report: result };
     }),
   );
 }

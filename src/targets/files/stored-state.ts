@@ -8,11 +8,11 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 
 // What a place has stored, checked by schemas/files-state.json. All throw a configuration failure that names the part.
 
-export const receiptOf = (value: unknown, where: string) => checked<StoredReceipt>(validDay, value, where);
+export const receiptOf = (value: unknown, where: string) => requireValid<StoredReceipt>(validDay, value, where);
 export const tableStateOf = (value: unknown, where: string): TableState =>
-  tableFromJson(checked<TableJson>(validTable, value, where));
+  tableFromJson(requireValid<TableJson>(validTable, value, where));
 
-export function checked<T>(valid: Validator, value: unknown, where: string): T {
+export function requireValid<T>(valid: Validator, value: unknown, where: string): T {
   if (valid<T>(value)) return value;
   throw damagedError(where, firstProblem(valid));
 }

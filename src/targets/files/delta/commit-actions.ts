@@ -8,7 +8,7 @@ import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, typedColumns } from '../../../table/tables.ts';
 import { PARTITION_COLUMN } from '../file-layout.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
-import { checked, damagedError, parseJson } from '../stored-state.ts';
+import { damagedError, parseJson, requireValid } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
@@ -112,8 +112,8 @@ export function liveFilesOf(
     }
     if (files.has(day)) throw damagedError(where, `${day} has two files`);
     if (!state.receipts.has(day)) throw damagedError(where, `${day} has no receipt`);
-    const { sha256 } = checked<{ sha256: string }>(validNote, parseJson(note, where), where);
-    const { numRecords, nullCount } = checked<Stats>(validStats, parseJson(stats, where), where);
+    const { sha256 } = requireValid<{ sha256: string }>(validNote, parseJson(note, where), where);
+    const { numRecords, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
     const columns = new Map([...types].filter(([name]) => name in nullCount));
     files.set(day, { table, day, path, rows: numRecords, bytes: size, sha256, columns });
   }

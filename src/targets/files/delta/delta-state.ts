@@ -1,7 +1,7 @@
 import validTable from '../../../../schemas/files-state.table.validator';
 import { VERSION } from '../../../base/version.ts';
 import { type TableJson, type TableState, tableToJson } from '../../../table/place-state.ts';
-import { checked, damagedError, parseJson, receiptOf, refuseNewer, tableStateOf } from '../stored-state.ts';
+import { damagedError, parseJson, receiptOf, refuseNewer, requireValid, tableStateOf } from '../stored-state.ts';
 import type { Action } from './protocol/actions.ts';
 
 // The state as metadata domains of the log, as in schemas/files-state.json. Each receipt is a domain of its own, so
@@ -53,7 +53,7 @@ export function stateOf(domains: Domains, tableAddress: string): LogState {
   const where = `${tableAddress} (${TABLE})`;
   refuseNewer(table, FORMAT_VERSION, where);
   const [columns, cursor, changes] = ['columns', 'cursor', 'changes'].map((name) => read(PREFIX + name));
-  const { timezone, suppression_length: suppressionLength } = checked<TableDomain>(validTable, table, where);
+  const { timezone, suppression_length: suppressionLength } = requireValid<TableDomain>(validTable, table, where);
   const days = [...domains.keys()].filter((domain) => domain.startsWith(DAY_PREFIX));
   const receipts = days.map((domain) => {
     const receipt = receiptOf(read(domain), `${tableAddress} (${domain})`);

@@ -12,7 +12,7 @@ import {
 import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type ColumnTypes, dayFolder, parquetColumns } from '../file-layout.ts';
 import type { LiveFile } from '../place-version.ts';
-import { checked, parseJson, refuseNewer } from '../stored-state.ts';
+import { parseJson, refuseNewer, requireValid } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
 /** What the folder holds, beside its files. */
@@ -98,7 +98,7 @@ export function serializeFolderState(state: PlaceState, files: readonly FileEntr
 export function parseFolderState(text: string, where: string): FolderState {
   const value = parseJson(text, where);
   refuseNewer(value, FORMAT_VERSION, where);
-  const json = checked<FolderJson>(validFolder, value, where);
+  const json = requireValid<FolderJson>(validFolder, value, where);
   const state: PlaceState = {
     events: tableFromJson(json.events),
     user_profiles: json.user_profiles && tableFromJson(json.user_profiles),
