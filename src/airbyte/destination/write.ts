@@ -27,7 +27,7 @@ export const write: Verb = async (context) => {
   const idList = new IdList();
   const queue = new StateQueue(idList, writer);
   await readInput(context, streams, {
-    record: (stream, data, row) => queue.addRow(stream, listRow(idList, data, row, config)),
+    record: (stream, data, line) => queue.addRow(stream, listRow(idList, data, line, config)),
     state: (stream, text) => queue.addState(stream, text),
   });
   const deleter = new DeletionClient({ ...config, clock, env });
@@ -43,6 +43,7 @@ export const write: Verb = async (context) => {
         if (hasConfirmed) queue.release();
       },
     });
+    if (report.mode !== 'executed') logWarnings(report, context);
     if (config.dryRun) endDryRun(report, failure, context);
     else await endRun(report, failure, queue, context);
   } finally {
@@ -62,16 +63,16 @@ async function endRun(
     if (failure?.exitCode !== EXIT.usage) queue.release();
     await queue.drain();
     for (const line of reportLines(report)) context.logger.info('erase.report', line);
-  } else logWarnings(report, context);
+  }
   if (failure !== undefined) throw failure;
 }
 
 /** Lists the person of a row for deletion, or withdraws the request. */
-function listRow(idList: IdList, data: JsonObject, row: number, config: DestinationConfig) {
+function listRow(idList: IdList, data: JsonObject, line: number, config: DestinationConfig) {
   const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
   if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw(id);
-  return idList.add({ row, id, requestedAt: timeField === undefined ? undefined : ownValue(data, timeField) });
+  return idList.add({ row: line, id, requestedAt: timeField === undefined ? undefined : ownValue(data, timeField) });
 }
 
 const ownValue = (data: JsonObject, key: string): unknown => (Object.hasOwn(data, key) ? data[key] : undefined);
@@ -89,9 +90,7 @@ function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig,
 }
 
 /** A guard does not fail a dry run, which is there to show it. */
-function endDryRun(report: ErasureReport, failure: UserError | undefined, context: VerbContext): void {
-  const { logger } = context;
-  logWarnings(report, context);
+function endDryRun(report: ErasureReport, failure: UserError | undefined, { logger }: VerbContext): void {
   for (const line of reportLines(report)) logger.info('erase.report', line);
   if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
   if (report.guard !== null) {
