@@ -29,7 +29,7 @@ interface ReadDeps extends ExtractDeps {
 /** The verb `read`: the profiles, then the days of all streams of events. */
 export const read: Verb = async (context) => {
   const config = openConfig(parseSourceConfig, context);
-  const outputs = context.catalog.map((stream) => new StreamOutput(stream, context));
+  const outputs = context.catalog.map((configured) => new StreamOutput(configured, context));
   const heartbeat = new Heartbeat(context.clock, (waitEnd) => {
     // Nobody waits for these writes: if one fails, the next write of a record does, too.
     for (const output of outputs) if (output.isRunning) output.beat(waitEnd).catch(() => {});
@@ -38,7 +38,7 @@ export const read: Verb = async (context) => {
   try {
     const extract = extractDeps(config, service, context, readSuppression(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
-    const isProfiles = ({ stream: { descriptor } }: StreamOutput) =>
+    const isProfiles = ({ descriptor }: StreamOutput) =>
       config.userProfiles && descriptor.name === PROFILE_STREAM && descriptor.namespace === undefined;
     for (const output of outputs.filter(isProfiles)) await readProfiles(output, deps);
     const eventOutputs = outputs.filter((output) => !isProfiles(output));
@@ -82,8 +82,8 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   const now = deps.clock.now();
   const streams: EventStream[] = [];
   for (const output of outputs) {
-    const state = states.get(streamKey(output.stream.descriptor));
-    const plan = await output.attempt(() => planStream(output.stream, state, deps.config, now));
+    const state = states.get(streamKey(output.descriptor));
+    const plan = await output.attempt(() => planStream(output.configured, state, deps.config, now));
     if (plan !== undefined) streams.push(new EventStream(output, plan, { ...deps, logger }));
   }
   for (const stream of streams) await stream.start();
@@ -156,7 +156,7 @@ function throwFailures(outputs: readonly StreamOutput[]): void {
   const failed = outputs.filter(({ failure }) => failure !== undefined);
   const first = failed[0]?.failure;
   if (first === undefined) return;
-  const names = failed.map(({ name }) => name).join(', ');
+  const names = failed.map(({ descriptor }) => descriptor.name).join(', ');
   const message = `${failed.length} of ${outputs.length} streams could not be read to the end (${names}): `;
   throw first.withMessage(message + first.platformMessage);
 }

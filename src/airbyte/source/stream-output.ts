@@ -4,13 +4,12 @@ import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
-import { RESCUED } from '../records/streams.ts';
+import { RESCUED, type RecordStream } from '../records/streams.ts';
 
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
 export class StreamOutput {
-  readonly stream: ConfiguredStream;
-  /** JSON schemas of the properties that are sent; undefined for one that only the primary key names. */
-  readonly schemas: ReadonlyMap<string, unknown>;
+  readonly configured: ConfiguredStream;
+  readonly schemas: RecordStream['schemas'];
   /** True from STARTED to COMPLETE or INCOMPLETE. */
   isRunning = false;
   failure: UserError | undefined;
@@ -18,28 +17,28 @@ export class StreamOutput {
   #lastState: object | undefined;
   readonly #loggedColumns = new Set<string>();
 
-  constructor(stream: ConfiguredStream, context: VerbContext) {
-    const { primaryKey, properties } = stream;
-    this.stream = stream;
+  constructor(configured: ConfiguredStream, context: VerbContext) {
+    const { primaryKey, properties } = configured;
+    this.configured = configured;
     this.schemas = new Map([...primaryKey.map((name): [string, unknown] => [name, undefined]), ...properties]);
     this.#context = context;
   }
 
-  get name(): string {
-    return this.stream.descriptor.name;
+  get descriptor(): ConfiguredStream['descriptor'] {
+    return this.configured.descriptor;
   }
 
   /** Sets `isRunning`, too. `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
   writeStatus(status: StreamStatus, waitingUntil?: number): Promise<void> {
     this.isRunning = status === 'STARTED' || status === 'RUNNING';
     const { writer, clock } = this.#context;
-    return writer.write(statusMessage(this.stream.descriptor, status, clock.now(), waitingUntil));
+    return writer.write(statusMessage(this.descriptor, status, clock.now(), waitingUntil));
   }
 
   /** `recordCount`: records since the state before. */
   writeState(state: object, recordCount: number): Promise<void> {
     this.#lastState = state;
-    return this.#context.writer.write(stateMessage(this.stream.descriptor, state, recordCount));
+    return this.#context.writer.write(stateMessage(this.descriptor, state, recordCount));
   }
 
   /** Gives the platform a sign of life: the status and the last state again. */
@@ -50,7 +49,7 @@ export class StreamOutput {
     if (state === undefined || !this.isRunning) return;
     const repeated =
       waitingUntil === undefined ? state : { ...state, waiting_until: new Date(waitingUntil).toISOString() };
-    await this.#context.writer.write(stateMessage(this.stream.descriptor, repeated, 0));
+    await this.#context.writer.write(stateMessage(this.descriptor, repeated, 0));
   }
 
   /** Logs the cells of a day that did not fit, and the columns that are not sent, once each. */
@@ -61,7 +60,7 @@ export class StreamOutput {
       const whereTextIs = this.schemas.has(RESCUED)
         ? 'their text is in _rescued'
         : 'their text is not sent, as the catalog lacks _rescued';
-      const message = `${this.name}: ${day}: cells that do not fit the configured types are null, ${whereTextIs}: ${counts}.`;
+      const message = `${this.descriptor.name}: ${day}: cells that do not fit the configured types are null, ${whereTextIs}: ${counts}.`;
       logger.warn('cells.rescued', message);
     }
     const newColumns = [...unsentColumns].filter((name) => !this.#loggedColumns.has(name));
@@ -69,7 +68,7 @@ export class StreamOutput {
     for (const name of newColumns) this.#loggedColumns.add(name);
     logger.info(
       'columns.unsent',
-      `${this.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`,
+      `${this.descriptor.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`,
     );
   }
 
@@ -92,7 +91,7 @@ export class StreamOutput {
     if (signal.aborted || !(error instanceof UserError)) throw error;
     this.failure = error;
     if (!this.isRunning) await this.writeStatus('STARTED');
-    await writer.write(errorTrace(error, clock.now(), redactor.mask, this.stream.descriptor));
+    await writer.write(errorTrace(error, clock.now(), redactor.mask, this.descriptor));
     await this.writeStatus('INCOMPLETE');
   }
 }
