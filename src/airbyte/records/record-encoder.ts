@@ -102,9 +102,10 @@ export class RecordEncoder {
     this.selection = selection;
     this.#lines = lines;
     this.#stats = stats;
-    this.#hasKey = Object.hasOwn(ownProperties, KEY) && schemas.has(KEY);
-    this.#hasRescued = schemas.has(RESCUED);
-    this.#hasPosition = Object.hasOwn(ownProperties, ITEM_POSITION) && schemas.has(ITEM_POSITION);
+    const isSent = (property: string) => Object.hasOwn(ownProperties, property) && schemas.has(property);
+    this.#hasKey = isSent(KEY);
+    this.#hasRescued = isSent(RESCUED);
+    this.#hasPosition = isSent(ITEM_POSITION);
     this.#hasKeyAsLogId = selection === 'row_per_event' && schemas.has(LOG_ID);
     this.#lineStart = Buffer.from(`{"type":"RECORD","record":{"stream":"${name}","emitted_at":${emittedAt},"data":`);
     this.#room = this.#lineStart.length + FRAME_ROOM;
