@@ -27,8 +27,8 @@ export interface VerbContext extends Runtime {
 }
 
 /**
- * Does the work of a verb, and returns its answer, if it has one. For `check` also a config or transient UserError is
- * an answer (FAILED, exit 0); any other error is a defect.
+ * Does the work of a verb, and returns its answer, if it has one. An error ends the run. For `check`, a config or
+ * transient UserError is an answer instead (FAILED, exit 0).
  */
 export type Verb = (context: VerbContext) => Promise<Message | undefined>;
 

@@ -16,7 +16,7 @@ export interface ConnectorSpecification {
   readonly protocol_version: string;
   readonly documentationUrl: string;
   readonly changelogUrl: string;
-  readonly supportsIncremental?: boolean;
+  readonly supportsIncremental: boolean;
   readonly supported_destination_sync_modes?: readonly ('append' | 'append_dedup')[];
 }
 
@@ -26,8 +26,8 @@ export interface AirbyteStream {
   readonly supported_sync_modes: readonly ('full_refresh' | 'incremental')[];
   readonly source_defined_cursor?: boolean;
   readonly default_cursor_field?: readonly string[];
-  readonly source_defined_primary_key?: readonly (readonly string[])[];
-  readonly is_resumable?: boolean;
+  readonly source_defined_primary_key: readonly (readonly string[])[];
+  readonly is_resumable: boolean;
 }
 
 export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
