@@ -209,6 +209,8 @@ function parseList(text: string, path: string, key: HashKey): SuppressionList {
 
 /** The text without a last line that a crash has cut. A whole line may lack its end, as an editor leaves it. */
 function wholeLines(text: string): string {
+  // A purge begins such a file with the header.
+  if (text.trim() === '') return '';
   const end = text.lastIndexOf('\n') + 1;
   const isWhole = isHash(String(objectIn(text.slice(end)).hmac));
   return isWhole ? `${text}\n` : text.slice(0, end);

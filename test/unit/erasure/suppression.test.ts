@@ -79,6 +79,13 @@ describe('a suppression list', () => {
     expect(readFileSync(file, 'utf8')).toBe('id,name\n1,x\n');
   });
 
+  it('that began as an empty line is refused under another key, too', async () => {
+    writeFileSync(file, '\n');
+    await add('a');
+    expect(drops(load(), 'a')).toBe(true);
+    expect(() => load({ suppressionKey: new Secret('another key of at least 32 characters') })).toThrow('another key');
+  });
+
   it('knows a person by the id or its hash, and is refused where the hash key is another', async () => {
     const key = new HashKey(HASH_KEY);
     await suppressPeople(new Map([[key.hashOf('kim'), key.checkValue]]), listOf(), { clock: systemClock });
