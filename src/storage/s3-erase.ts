@@ -40,7 +40,7 @@ export async function eraseVersions(access: BucketAccess, prefix: string, isKept
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketVersions'));
   };
   const versions: ObjectIdentifier[] = [];
-  for (const { Versions = [], DeleteMarkers = [] } of await allPages(list)) {
+  for (const { Versions = [], DeleteMarkers = [] } of await allPages(access, list)) {
     // No marker stays, also of an object that is kept by its date: a marker has the date of the removal.
     const markers = DeleteMarkers.map((marker) => ({ ...marker, IsLatest: false }));
     for (const { Key, VersionId, IsLatest, LastModified } of [...Versions, ...markers]) {
@@ -59,7 +59,7 @@ export async function abortUploads(access: BucketAccess, prefix: string, isKept:
     const page = client.listMultipartUploads({ Bucket: bucket, Prefix: prefix, ...from }, sendOptions);
     return page.catch((error) => undefinedIfUnsupported(error, access, 's3:ListBucketMultipartUploads'));
   };
-  const uploads = (await allPages(list)).flatMap(({ Uploads = [] }) => Uploads);
+  const uploads = (await allPages(access, list)).flatMap(({ Uploads = [] }) => Uploads);
   for (const { Key, UploadId, Initiated } of uploads) {
     if (Key?.startsWith(prefix) !== true || isKept(storedObject(access, Key, Initiated))) continue;
     await abortUpload(access, Key, UploadId);
@@ -87,12 +87,16 @@ async function abortUpload(access: BucketAccess, Key: string, UploadId?: string)
  * The pages of a listing; none if `list` gives undefined. Not one by one: a store may continue from an item only while
  * that exists, and the caller removes the items.
  */
-async function allPages<P extends { readonly IsTruncated?: boolean | undefined }>(
+async function allPages<P extends ListObjectVersionsCommandOutput | ListMultipartUploadsCommandOutput>(
+  { address }: BucketAccess,
   list: (after?: P) => Promise<P | undefined>,
 ): Promise<P[]> {
   const pages: P[] = [];
   for (let page = await list(); page !== undefined; ) {
     pages.push(page);
+    if (page.IsTruncated === true && !page.NextKeyMarker) {
+      throw configError(`${address} gives half a list, without a marker of the next page: use another store.`);
+    }
     page = page.IsTruncated === true ? await list(page) : undefined;
   }
   return pages;

@@ -65,6 +65,8 @@ export class FakeS3 {
   readonly headers: string[][] = [];
   /** False if `If-None-Match` is ignored. */
   isConditional = true;
+  /** False if a list of versions does not say where it goes on. */
+  hasMarkers = true;
   /** False if lists ignore the prefix. */
   knowsPrefixes = true;
   readonly #server: Server;
@@ -222,7 +224,7 @@ export class FakeS3 {
       const isLatest = versions.find((version) => version.key === key)?.id === id;
       return `<${kind}><Key>${escaped(key)}</Key><VersionId>${id}</VersionId><IsLatest>${isLatest}</IsLatest><LastModified>${modified.toISOString()}</LastModified></${kind}>`;
     });
-    const more = `<IsTruncated>${isMore}</IsTruncated>${isMore ? next : ''}`;
+    const more = `<IsTruncated>${isMore}</IsTruncated>${isMore && this.hasMarkers ? next : ''}`;
     return ok(`<ListVersionsResult>${more}${texts.join('')}</ListVersionsResult>`);
   }
 

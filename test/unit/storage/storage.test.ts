@@ -384,6 +384,12 @@ describe('what a purge erases in a bucket', () => {
     expect([s3.versions?.map(({ key }) => key), s3.uploads.size]).toEqual([['lake/other/stays'], 1]);
   });
 
+  it('is refused in a store that gives half a list of versions', async () => {
+    s3.versions = [];
+    [s3.pageSize, s3.hasMarkers] = [1, false];
+    await expect(using((storage) => storage.checkErasable([]))).rejects.toMatchObject(failure(2, 'half a list'));
+  });
+
   it('can be all of it in a store that knows neither versions nor uploads in parts', async () => {
     const unknown = ['ListObjectVersions', 'ListMultipartUploads', 'CreateMultipartUpload'];
     s3.outcomeOf = ({ what }) => (unknown.includes(what) ? { status: 501, code: 'NotImplemented' } : 'normal');
