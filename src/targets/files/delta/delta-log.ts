@@ -129,7 +129,8 @@ class DeltaLog implements Manifest {
 
   /**
    * The change of each table, events first. A purge changes both, so that no run that began before can bring people
-   * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events.
+   * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events,
+   * if there is a table of events.
    */
   async #changesOfTables(change: PlaceChange): Promise<readonly (readonly [DeltaTable, TableChange])[]> {
     const { kind, state } = change;
@@ -145,8 +146,8 @@ class DeltaLog implements Manifest {
     const changesProfiles =
       profiles !== undefined && profilesState !== undefined && (kind === 'purge' || profileFiles.length > 0);
     const makesProfiles = changesProfiles && profiles.content === undefined;
-    const isStored = events.content === undefined || (!makesProfiles && events.hasStored(eventsState));
-    const changesEvents = kind === 'purge' || eventFiles.length > 0 || !isStored;
+    const hasNewState = events.content !== undefined && (makesProfiles || !events.hasStored(eventsState));
+    const changesEvents = kind === 'purge' || eventFiles.length > 0 || hasNewState;
     return [
       ...(changesEvents ? [[events, { kind, state: eventsState, files: eventFiles }] as const] : []),
       ...(changesProfiles ? [[profiles, { kind, state: profilesState, files: profileFiles }] as const] : []),
