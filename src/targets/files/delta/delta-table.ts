@@ -67,7 +67,7 @@ export class DeltaTable {
   /** Reads what is new in the log. */
   async followLog(): Promise<void> {
     const snapshot = await readSnapshot(this.#access, this.#snapshot);
-    if (snapshot === this.#snapshot) return;
+    if (snapshot === undefined) return;
     checkProtocol(snapshot.protocol, this.address);
     this.#setSnapshot(snapshot, this.#missingPaths);
   }

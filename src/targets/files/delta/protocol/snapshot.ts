@@ -75,18 +75,18 @@ export class Snapshot {
 
 /**
  * Reads the latest snapshot of a table: from the latest checkpoint that is newer than `before`, else on from `before`.
- * Gives `before` itself if nothing is new. Throws UserError for a log that is damaged.
+ * Gives undefined if nothing is new. Throws UserError for a log that is damaged.
  */
-export function readSnapshot(access: TableAccess, before: Snapshot): Promise<Snapshot> {
+export function readSnapshot(access: TableAccess, before: Snapshot): Promise<Snapshot | undefined> {
   // A purge may remove a listed file before it is read. Then its checkpoint has everything.
   const read = () => readOnce(access, before);
   return retryAtOnce(2, () => true, read);
 }
 
-async function readOnce(access: TableAccess, before: Snapshot): Promise<Snapshot> {
+async function readOnce(access: TableAccess, before: Snapshot): Promise<Snapshot | undefined> {
   const { storage, table } = access;
   const { checkpoint, entries } = await listLog(access, before.version + 1);
-  if (checkpoint < 0 && entries.length === 0) return before;
+  if (checkpoint < 0 && entries.length === 0) return undefined;
   const snapshot = new Snapshot(table);
   if (checkpoint < 0) snapshot.apply(before.version, before.actions());
   else snapshot.apply(checkpoint, await readCheckpoint(access, checkpoint));
