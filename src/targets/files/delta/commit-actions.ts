@@ -12,9 +12,8 @@ import { damagedError, parseJson, requireValid } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
-import type { Snapshot } from './protocol/snapshot.ts';
-import { deltaColumns, partitionColumnsOf, schemaString } from './schema.ts';
-import { retentionSetting, type TableNow } from './vacuum.ts';
+import type { Snapshot, TableNow } from './protocol/snapshot.ts';
+import { deltaColumns, partitionColumnsOf, retentionSetting, schemaString } from './schema.ts';
 
 // The entry of a commit: what it says of a change, and how its files are read again.
 

@@ -11,15 +11,9 @@ import { commitActions, liveFilesOf, type TableChange } from './commit-actions.t
 import { type LogState, stateActions, stateOf } from './delta-state.ts';
 import { entryPath, logFolder, type TableAccess } from './protocol/actions.ts';
 import { checkProtocol } from './protocol/features.ts';
-import { readSnapshot, Snapshot } from './protocol/snapshot.ts';
-import {
-  CHECKPOINT_EVERY,
-  eraseHistory,
-  expiredPaths,
-  renewCheckpoint,
-  retentionMsOf,
-  type TableNow,
-} from './vacuum.ts';
+import { readSnapshot, Snapshot, type TableNow } from './protocol/snapshot.ts';
+import { retentionMsOf } from './schema.ts';
+import { CHECKPOINT_EVERY, eraseHistory, expiredPaths, renewCheckpoint } from './vacuum.ts';
 
 /** What a table holds at its latest version. */
 interface TableContent {
@@ -143,7 +137,7 @@ export class DeltaTable {
 
   get #tableNow(): TableNow {
     const snapshot = this.#snapshot;
-    const { clock, retentionMs = retentionMsOf(snapshot) } = this.#options;
+    const { clock, retentionMs = retentionMsOf(snapshot.metaData) } = this.#options;
     return { access: this.#access, snapshot, now: clock.now(), retentionMs };
   }
 }

@@ -1,6 +1,8 @@
+import { DAY_MS } from '../../../base/clock.ts';
 import { DUCKDB_SCALARS, scalarOf } from '../../../cells/types/codec.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { type ColumnTypes, PARTITION_COLUMN, parquetColumns, type TableColumns } from '../file-layout.ts';
+import type { MetaData } from './protocol/actions.ts';
 
 /** Characters that readers refuse in a column's name. */
 const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
@@ -30,4 +32,19 @@ export function schemaString(state: TableColumns, table: Table['name']): string 
     type: 'struct',
     fields: columns.map((field) => ({ ...field, nullable: true, metadata: {} })),
   });
+}
+
+const RETENTION_SETTING = 'delta.deletedFileRetentionDuration';
+/** Default time that files which left a table stay for its readers (ms). */
+export const DEFAULT_RETENTION_MS = DAY_MS;
+
+/** The configuration of a table with this retention (ms). */
+export const retentionSetting = (retentionMs: number) => ({
+  [RETENTION_SETTING]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
+});
+
+/** The time that files which left a table stay for its readers (ms), as its last load set it. */
+export function retentionMsOf(metaData: MetaData | undefined): number {
+  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_SETTING] ?? '')?.[1];
+  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
 }

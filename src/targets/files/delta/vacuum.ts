@@ -12,7 +12,8 @@ import {
   versionStem,
 } from './protocol/actions.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import type { Snapshot } from './protocol/snapshot.ts';
+import type { TableNow } from './protocol/snapshot.ts';
+import { DEFAULT_RETENTION_MS } from './schema.ts';
 
 // Removes from a table what left it long ago, and what dead runs left. After a purge it removes all of the past.
 
@@ -22,31 +23,6 @@ export const CHECKPOINT_EVERY = 5;
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
-
-const RETENTION_SETTING = 'delta.deletedFileRetentionDuration';
-/** Default time that files which left a table stay for its readers (ms). */
-const DEFAULT_RETENTION_MS = DAY_MS;
-
-/** The configuration of a table with this retention (ms). */
-export const retentionSetting = (retentionMs: number) => ({
-  [RETENTION_SETTING]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
-});
-
-/** The time that files which left a table stay for its readers (ms), as its last load set it. */
-export function retentionMsOf({ metaData }: Snapshot): number {
-  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_SETTING] ?? '')?.[1];
-  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
-}
-
-/** A table as it is now, and for how long readers may need older versions. */
-export interface TableNow {
-  readonly access: TableAccess;
-  readonly snapshot: Snapshot;
-  /** The time now (ms since 1970). */
-  readonly now: number;
-  /** Time that files which left the table stay (ms). */
-  readonly retentionMs: number;
-}
 
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
 export async function renewCheckpoint({ access, snapshot, now, retentionMs }: TableNow): Promise<void> {

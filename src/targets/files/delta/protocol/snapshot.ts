@@ -73,6 +73,16 @@ export class Snapshot {
   }
 }
 
+/** A table as it is now, and for how long readers may need older versions. */
+export interface TableNow {
+  readonly access: TableAccess;
+  readonly snapshot: Snapshot;
+  /** The time now (ms since 1970). */
+  readonly now: number;
+  /** Time that files which left the table stay (ms). */
+  readonly retentionMs: number;
+}
+
 /**
  * Reads the latest snapshot of a table: from the latest checkpoint that is newer than `before`, else on from `before`.
  * Gives undefined if nothing is new. Throws UserError for a log that is damaged.
