@@ -1,4 +1,4 @@
-import { codeOf, type ErrorKind, messageOf, UserError } from '../base/errors.ts';
+import { codeOf, configError, messageOf, systemError, transientError, UserError } from '../base/errors.ts';
 import { printable, sentenceOf } from '../base/visible-text.ts';
 import { diskError, isDiskFull } from '../fs/disk-failure.ts';
 import { networkProblem } from '../http/failures.ts';
@@ -68,48 +68,50 @@ export function storeFailure(thrown: unknown, address: string, signal: AbortSign
   const { path } = thrown as { readonly path?: unknown };
   const fileFailure = typeof path === 'string' && !isDiskFull(thrown) ? diskError(thrown, { path }) : undefined;
   if (fileFailure instanceof UserError) return fileFailure;
-  const { kind, message } = failureOf(thrown, address);
-  const detail = `${s3NameOf(thrown)} ${s3StatusOf(thrown) ?? codeOf(thrown) ?? ''}`.trim();
-  return new UserError(kind, message, { cause: thrown, detail });
+  return failureOf(thrown, address);
 }
 
 /** What a request that failed means. The first match wins. */
-function failureOf(thrown: unknown, address: string): { readonly kind: ErrorKind; readonly message: string } {
+function failureOf(thrown: unknown, address: string): UserError {
   const [name, status, said] = [s3NameOf(thrown), s3StatusOf(thrown), s3AnswerOf(thrown)];
-  const config = (message: string) => ({ kind: 'config', message }) as const;
-  const transient = (message: string) => ({ kind: 'transient', message }) as const;
-
+  const details = { cause: thrown, detail: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
   if (isDiskFull(thrown)) {
-    return transient('No space is left in spool_dir: make room, or set spool_dir to another disk.');
+    return transientError('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
   }
-  if (name === 'NoSuchBucket') return config(`${address}: there is no such bucket.`);
+  if (name === 'NoSuchBucket') return configError(`${address}: there is no such bucket.`, details);
   const network = networkProblem(thrown, `the endpoint of ${address}`);
-  if (network.isConfig) return config(sentenceOf(network.clause));
+  if (network.isConfig) return configError(sentenceOf(network.clause), details);
   if (network.code === 'proxy') {
-    return transient(`${address} was not reached, because ${network.clause}: try again later.`);
+    return transientError(`${address} was not reached, because ${network.clause}: try again later.`, details);
   }
   const region = OTHER_REGION_NAMES.has(name) ? regionOf(thrown) : undefined;
-  if (region !== undefined) return config(`${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`);
+  if (region !== undefined) {
+    return configError(`${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`, details);
+  }
   if (name === 'RequestTimeTooSkewed') {
-    return config(`${address} refused a request (${said}): set the clock of this machine right.`);
+    return configError(`${address} refused a request (${said}): set the clock of this machine right.`, details);
   }
   if (status === 401 || status === S3_STATUS.forbidden || CREDENTIALS_NAMES.has(name)) {
-    return config(
+    return configError(
       `${address} refused a request (${said}): give the SDK's credential chain a valid key with the rights that ` +
         'docs/targets.md lists, and AWS_REGION.',
+      details,
     );
   }
   if (/region (is missing|not accepted)/i.test(messageOf(thrown))) {
-    return config(`${address}: no region is known: set AWS_REGION.`);
+    return configError(`${address}: no region is known: set AWS_REGION.`, details);
   }
   if (isTransient(thrown)) {
     const why = status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
-    return transient(`${address} does not answer as it should (${why}): try again later.`);
+    return transientError(`${address} does not answer as it should (${why}): try again later.`, details);
   }
   if (status === undefined) {
-    return { kind: 'system', message: `A request to ${address} could not be made (${name}): please report it.` };
+    return systemError(`A request to ${address} could not be made (${name}): please report it.`, details);
   }
-  return config(`${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`);
+  return configError(
+    `${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
+    details,
+  );
 }
 
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
