@@ -114,8 +114,12 @@ function failureOf(thrown: unknown, address: string): UserError {
   );
 }
 
+/** True if a body broke, or was stopped. The SDK marks failures of requests, and attempts only those again. */
+export const isBrokenBody = (thrown: unknown): boolean =>
+  isTransient(thrown) && (thrown as { readonly $metadata?: object }).$metadata === undefined;
+
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
-export function isTransient(thrown: unknown): boolean {
+function isTransient(thrown: unknown): boolean {
   const [name, status] = [s3NameOf(thrown), s3StatusOf(thrown)];
   if (TRANSIENT_NAMES.has(name) || status === 408 || status === 429 || (status ?? 0) >= 500) {
     return status !== S3_STATUS.notImplemented;

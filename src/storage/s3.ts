@@ -13,7 +13,7 @@ import { makeFolders } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from './s3-client.ts';
 import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
-import { isTransient, S3_STATUS, s3AnswerOf, s3NameOf, s3StatusOf, storeFailure } from './s3-failures.ts';
+import { isBrokenBody, S3_STATUS, s3AnswerOf, s3NameOf, s3StatusOf, storeFailure } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { type IsKept, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
@@ -169,11 +169,11 @@ class S3Storage implements Storage {
     }
   }
 
-  /** Attempts a read again whose body broke, which the SDK does not do. */
+  /** Attempts a read again whose body broke, unless the run is stopped. */
   #retryRead<T>(work: () => Promise<T>): Promise<T> {
-    const isBroken = (error: unknown) =>
-      !this.#access.sendOptions.abortSignal?.aborted && isTransient(error) && !isRequestFailure(error);
-    return this.#guard(() => retryAtOnce(S3_ATTEMPTS, isBroken, work));
+    const { abortSignal } = this.#access.sendOptions;
+    const isWorthRetry = (error: unknown) => !abortSignal?.aborted && isBrokenBody(error);
+    return this.#guard(() => retryAtOnce(S3_ATTEMPTS, isWorthRetry, work));
   }
 
   #goneError(path: string) {
@@ -190,6 +190,3 @@ class S3Storage implements Storage {
     return storeFailure(error, this.address, this.#access.sendOptions.abortSignal);
   }
 }
-
-/** True for a failure of a request, which the SDK has already attempted again; false for one of a body. */
-const isRequestFailure = (error: unknown) => (error as { readonly $metadata?: object }).$metadata !== undefined;
