@@ -17,17 +17,20 @@ const DELETED_AT_ONCE = 16;
  */
 export async function deleteObjects(access: BucketAccess, objects: readonly ObjectIdentifier[]): Promise<void> {
   const { client, bucket, sendOptions } = access;
-  const limit = pLimit(DELETED_AT_ONCE);
+  const limit = pLimit({ concurrency: DELETED_AT_ONCE, rejectOnClear: true });
   const remove = (object: ObjectIdentifier) =>
     client.deleteObject({ Bucket: bucket, ...object }, sendOptions).catch((error) => {
       if (s3StatusOf(error) === S3_STATUS.notFound) return;
       const right = object.VersionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
       throw missingRightError(error, access, right);
     });
+  const removing = objects.map((object) => limit(() => remove(object)));
   try {
-    await Promise.all(objects.map((object) => limit(() => remove(object))));
+    await Promise.all(removing);
   } finally {
+    // Nothing is under way any more when the caller goes on.
     limit.clearQueue();
+    await Promise.allSettled(removing);
   }
 }
 
