@@ -11,24 +11,24 @@ export class ColumnKeys {
   readonly hasPlainRows: boolean;
   readonly #source: string;
   /** Check values of the keys, oldest first; null for rows with plain values. */
-  readonly #checks: readonly (string | null)[];
+  readonly #keyChecks: readonly (string | null)[];
 
   /** `source`: the column's name in the export. */
   constructor(source: string, { exportState }: TableState, givenKey: HashKey | undefined) {
     const hashings = exportState?.hashed ?? [NOTHING_HASHED];
     this.#source = source;
-    this.#checks = hashings.map(({ columns, key_check }) => (columns.includes(source) ? key_check : null));
-    this.hasPlainRows = this.#checks.includes(null);
-    this.hashKey = givenKey !== undefined && this.#checks.includes(givenKey.checkValue) ? givenKey : undefined;
+    this.#keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(source) ? key_check : null));
+    this.hasPlainRows = this.#keyChecks.includes(null);
+    this.hashKey = givenKey !== undefined && this.#keyChecks.includes(givenKey.checkValue) ? givenKey : undefined;
   }
 
   /**
    * The check value of the key under which the text of a cell is a hash; undefined for another text. Of several keys it
    * is the given one, else the newest.
    */
-  checkOf(text: string): string | undefined {
-    const newestCheck = this.#checks.findLast((check) => check !== null) ?? undefined;
-    return newestCheck === undefined || !isHash(text) ? undefined : (this.hashKey?.checkValue ?? newestCheck);
+  keyCheckOf(text: string): string | undefined {
+    const newestKeyCheck = this.#keyChecks.findLast((keyCheck) => keyCheck !== null) ?? undefined;
+    return newestKeyCheck === undefined || !isHash(text) ? undefined : (this.hashKey?.checkValue ?? newestKeyCheck);
   }
 
   /**
@@ -36,16 +36,16 @@ export class ColumnKeys {
    * id. Throws a configuration failure if `needsKey` and no rows are under the given key. Without need, equal hashes
    * suffice where all rows have them.
    */
-  check({ needsKey, place }: { readonly needsKey: boolean; readonly place: string }): string[] {
+  warningsOfOtherKeys({ needsKey, place }: { readonly needsKey: boolean; readonly place: string }): string[] {
     const { hashKey } = this;
-    if (this.#checks.every((check) => check === null || check === hashKey?.checkValue)) return [];
+    if (this.#keyChecks.every((keyCheck) => keyCheck === null || keyCheck === hashKey?.checkValue)) return [];
     if (needsKey && hashKey === undefined) {
       throw configError(
         `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
           'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
       );
     }
-    if (!needsKey && new Set(this.#checks).size === 1) return [];
+    if (!needsKey && new Set(this.#keyChecks).size === 1) return [];
     return [
       `${place}: some rows have ${this.#source} hashed under another key. Rows of these people may stay, or come ` +
         'back with a sync. Run again with that key, or let profiles or a mapping name them, too.',

@@ -37,15 +37,15 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const { ids, column, hashKey, suppressed } = query;
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that other ways found.
-  const tables = await searchedTables(place, query);
+  const tables = await matchListedIds(place, query);
   const unifiedIdsInRows = await unifiedIdsOfRows(tables);
   const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
 
   // 2. The keys. Only what is plain, or may be, needs the key of the unified ids.
   const hasPlainIds = column === UNIFIED_ID || [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
   const warnings = tables.flatMap(({ external, unified }) => [
-    ...external.keys.check({ needsKey: true, place: place.name }),
-    ...unified.keys.check({ needsKey: hasPlainIds, place: place.name }),
+    ...external.keys.warningsOfOtherKeys({ needsKey: true, place: place.name }),
+    ...unified.keys.warningsOfOtherKeys({ needsKey: hasPlainIds, place: place.name }),
   ]);
 
   // 3. The condition of all rows that hold an id, one of these unified ids, or one of the suppression list.
@@ -56,14 +56,14 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const leavingRows: LeavingRows[] = [];
   for (const table of tables) {
     const { externalMatch, unified } = table;
-    const textsOfList = (await unified.suppressedTexts(suppressed)).map((text) => ({ id: null, text }));
-    const unifiedMatch = await unified.match([...textsOfIds, ...textsOfList]);
+    const suppressedTexts = (await unified.suppressedTexts(suppressed)).map((text) => ({ id: null, text }));
+    const unifiedMatch = await unified.match([...textsOfIds, ...suppressedTexts]);
     conditions[table.name] = anyOfSql([externalMatch.condition, unifiedMatch.condition]);
     for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, conditions[table.name])) {
       leavingRows.push({
         ids: new Set([...externalMatch.idsOf(externalTexts), ...unifiedMatch.idsOf(unifiedTexts)]),
         people: unifiedTexts.map((text) => personOf(text, hashKey)),
-        keyChecks: unifiedTexts.map((text) => [text, unified.keys.checkOf(text)]),
+        keyChecks: unifiedTexts.map((text) => [text, unified.keys.keyCheckOf(text)]),
         hasOtherId: externalTexts.some((text) => externalMatch.idsOf([text]).length === 0),
         rowCount,
       });
@@ -90,8 +90,8 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   return { people, conditions };
 }
 
-/** The tables that have rows. */
-async function searchedTables(place: SearchedPlace, query: PeopleQuery): Promise<SearchedTable[]> {
+/** Looks the listed ids up in each table that has rows. */
+async function matchListedIds(place: SearchedPlace, query: PeopleQuery): Promise<SearchedTable[]> {
   const { ids, column, searchesProfiles, hashKey } = query;
   const externalColumns = { events: column, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
   const textsOfListedIds = ids.map((id) => ({ id, text: id }));
