@@ -4,6 +4,7 @@ import type { HashKey } from '../base/hash-key.ts';
 import { formatCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import {
+  columnsNamed,
   joinUnifiedIds,
   type PeopleFound,
   type PeopleQuery,
@@ -85,9 +86,10 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
     if (profiles === undefined) lookups = await searchRows({ ...query, searchesProfiles: true }, search);
   }
   const searchesProfiles = usesProfiles && profiles === undefined;
-  const hasColumn = lookups.some((lookup) => lookup.hasColumn);
+  const hasColumn = ({ state }: PeopleFound) => columnsNamed(state.events, column).length > 0;
+  const usesColumn = lookups.some(hasColumn);
   const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.user_profiles !== undefined);
-  if (searchesProfiles && !hasColumn && !hasProfiles) {
+  if (searchesProfiles && !usesColumn && !hasProfiles) {
     const missing = whyNot ?? (column === undefined ? '' : `No place has a column ${column}.`);
     throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());
   }
@@ -101,7 +103,7 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
     ...unifiedIdsById.keys(),
     ...lookups.flatMap(({ rowCountById }) => [...rowCountById.keys()]),
   ]);
-  const withoutColumn = lookups.filter((lookup) => column !== undefined && !lookup.hasColumn);
+  const withoutColumn = lookups.filter((lookup) => column !== undefined && !hasColumn(lookup));
   return {
     query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsById },
     foundIds,
@@ -111,7 +113,7 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
       ...(mapping === undefined ? [] : ['a mapping']),
       ...(profiles === undefined ? [] : ['the profiles of the service']),
       ...(hasProfiles ? ['the table user_profiles'] : []),
-      ...(hasColumn ? [`the column ${column}`] : []),
+      ...(usesColumn ? [`the column ${column}`] : []),
     ],
     mapping,
     warnings: [

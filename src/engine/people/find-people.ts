@@ -5,7 +5,7 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { columnsNamed, IdColumn, type IdMatch, type TableRows } from './id-column.ts';
+import { IdColumn, type IdMatch, type TableRows } from './id-column.ts';
 import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './people.ts';
 
 export interface SearchedPlace {
@@ -83,7 +83,6 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     ...counts,
     unifiedIdsById: unifiedIdsInRows,
     similarIds,
-    hasColumn: columnsNamed(place.state.events, column).length > 0,
     state: place.state,
     warnings: [...new Set(warnings)],
   };

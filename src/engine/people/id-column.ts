@@ -1,16 +1,15 @@
 import { groupBy } from '../../base/group.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
-import { nfc } from '../../base/text.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import type { Table, TypedColumn } from '../../table/tables.ts';
 import { rescueKey } from '../rows/csv-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
-import type { SuppressedPeople } from './people.ts';
+import { columnsNamed, type SuppressedPeople } from './people.ts';
 import { foldedSql } from './spelling.ts';
 
 /** The rows of a table, and how it stores them. */
@@ -21,10 +20,6 @@ export interface TableRows {
   readonly relation: string;
   readonly state: TableState;
 }
-
-/** The columns of a table that have this name in the export, whose Unicode form may be another. */
-export const columnsNamed = ({ columns }: TableState, name: string | undefined): TypedColumn[] =>
-  name === undefined ? [] : typedColumns(columns).filter(({ source }) => nfc(source) === nfc(name));
 
 /** The cells of a column that hold some texts. */
 export interface IdMatch {

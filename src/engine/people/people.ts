@@ -6,7 +6,9 @@
 // name. A purge removes the rows by the same condition by which they were counted. A key is always one of HMAC.
 
 import type { HashKey } from '../../base/hash-key.ts';
-import type { PlaceState } from '../../table/place-state.ts';
+import { nfc } from '../../base/text.ts';
+import type { PlaceState, TableState } from '../../table/place-state.ts';
+import { type TypedColumn, typedColumns } from '../../table/tables.ts';
 
 /** Unified ids by external id. */
 export type UnifiedIdsById = ReadonlyMap<string, readonly string[]>;
@@ -56,8 +58,6 @@ export interface PeopleFound {
   readonly peopleWithOtherIds: ReadonlySet<string>;
   /** The people of the suppression list who have rows, but for those of the ids. */
   readonly suppressedOthers: { readonly personCount: number; readonly rowCount: number };
-  /** True if the place has the query's column. */
-  readonly hasColumn: boolean;
   /** The state of the place, whoever was found there. */
   readonly state: PlaceState;
   /** Sentences about rows that could not be searched. */
@@ -76,6 +76,10 @@ export function joinUnifiedIds(
   }
   return new Map(Array.from(byId, ([id, unifiedIds]) => [id, [...unifiedIds]]));
 }
+
+/** The columns of a table that have this name in the export, whose Unicode form may be another. */
+export const columnsNamed = ({ columns }: TableState, name: string | undefined): TypedColumn[] =>
+  name === undefined ? [] : typedColumns(columns).filter(({ source }) => nfc(source) === nfc(name));
 
 /** True for a text that may be a hash of a value. */
 export const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text);

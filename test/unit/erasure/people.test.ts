@@ -66,7 +66,6 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       personCount: 2,
       rowCount: 6,
       peopleWithOtherIds: new Set(),
-      hasColumn: true,
     });
     expect(Object.fromEntries(found.rowCountById)).toEqual({ a: 5, b: 1 });
     expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 5, left: ['e3', 'e6'] });
@@ -117,13 +116,11 @@ describe('people in a place', () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
     for (const column of ['nowhere', 'empty']) {
       expect(await look({ column, ids: ['x'] })).toMatchObject({
-        hasColumn: false,
         personCount: 0,
         rowCount: 0,
       });
       const unifiedIdsById = new Map([['x', ['u1']]]);
       expect(await look({ column, ids: ['x'], knownUnifiedIds: unifiedIdsById })).toMatchObject({
-        hasColumn: false,
         personCount: 1,
         rowCount: 1,
       });
