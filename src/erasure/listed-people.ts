@@ -73,8 +73,9 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const usesProfiles = mapping === undefined && ids.size > 0;
+  let searchesProfiles = usesProfiles && profileService === undefined;
   const query = { ids: [...ids], column, hashKey };
-  let lookups = await searchRows({ ...query, searchesProfiles: usesProfiles && profileService === undefined }, search);
+  let lookups = await searchRows({ ...query, searchesProfiles }, search);
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   let profiles: ProfilesOfIds | undefined;
@@ -83,9 +84,9 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
     const unifiedIdsInRows = lookups.flatMap((lookup) => [...lookup.unifiedIdsById.values()].flat());
     const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
     ({ profiles, whyNot } = await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io));
-    if (profiles === undefined) lookups = await searchRows({ ...query, searchesProfiles: true }, search);
+    searchesProfiles = profiles === undefined;
+    if (searchesProfiles) lookups = await searchRows({ ...query, searchesProfiles }, search);
   }
-  const searchesProfiles = usesProfiles && profiles === undefined;
   const hasColumn = ({ state }: PeopleFound) => columnsNamed(state.events, column).length > 0;
   const usesColumn = lookups.some(hasColumn);
   const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.user_profiles !== undefined);
