@@ -87,17 +87,17 @@ export async function planPurge(
   // Anew: a purge that ended meanwhile has made list and places longer.
   const listLength = readSuppressedPeople(suppressionFile).hmacs.length;
   const warnings = [...listedPeople.warnings];
-  if (!isNewList) {
-    for (const { name, people } of places) refuseOlderList(name, people.state.suppressionLength, listLength);
-    if (isSuppressedOnly && listLength === 0) {
-      throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
-    }
-    warnings.push(...olderListWarnings('The ledger', ledger.history.suppressionLength, listLength));
-  }
+  if (!isNewList) warnings.push(...olderListWarnings('The ledger', ledger.history.suppressionLength, listLength));
   for (const { name, people, foreignNames } of places) {
-    warnings.push(...people.warnings, ...olderListWarnings(name, people.state.suppressionLength, listLength));
+    warnings.push(...people.warnings);
+    const { suppressionLength } = people.state;
+    if (isNewList) warnings.push(...olderListWarnings(name, suppressionLength, listLength));
+    else refuseOlderList(name, suppressionLength, listLength);
     if (foreignNames.length === 0) continue;
     warnings.push(`${name} also has ${shortened(foreignNames)}, not made here: they stay, and may name the people.`);
+  }
+  if (isSuppressedOnly && !isNewList && listLength === 0) {
+    throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
   }
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
   if (isEmpty) warnings.push(`No place holds ${isSuppressedOnly ? 'anybody of the list' : 'any of these IDs'}.`);
