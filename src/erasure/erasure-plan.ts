@@ -127,7 +127,7 @@ function consentHash(options: ErasureOptions, purge: Purge | undefined): string 
     ],
     purgeSettings && [
       purgeSettings.isSuppressedOnly,
-      purgeSettings.isNewList,
+      purgeSettings.isNewSuppressionList,
       purgeSettings.maxPeople ?? null,
       purgeSettings.mayRemoveShared,
     ],

@@ -88,8 +88,8 @@ function requestFailure(
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
-  const haveRowsLeft = purge?.places.every(({ failure }) => failure === undefined);
-  const rowsSentence = haveRowsLeft ? ' Their rows have left the places.' : '';
+  const areRowsGone = purge?.places.every(({ failure }) => failure === undefined);
+  const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
   const purgeOnlyHint = purge !== undefined ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) {
     return configError(

@@ -14,7 +14,7 @@ import {
   olderListWarnings,
   readSuppressedPeople,
   refuseOlderList,
-  requireWritableList,
+  requireWritableSuppressionList,
   suppressPeople,
 } from './suppression.ts';
 
@@ -24,7 +24,7 @@ export interface PurgeSettings extends PeopleSearch {
   /** True to purge the people of the suppression list alone, in place of a list of ids. */
   readonly isSuppressedOnly: boolean;
   /** True to have the places remember the suppression list as it is, also if they knew more people on it. */
-  readonly isNewList: boolean;
+  readonly isNewSuppressionList: boolean;
   /** Undefined for three for each id, ten at least. */
   readonly maxPeople: number | undefined;
   readonly mayRemoveShared: boolean;
@@ -67,8 +67,8 @@ export async function planPurge(
   service: ServiceAddress,
   ledger: Ledger,
 ): Promise<Purge> {
-  const { suppressionFile, isSuppressedOnly, isNewList, io } = settings;
-  await requireWritableList(suppressionFile);
+  const { suppressionFile, isSuppressedOnly, isNewSuppressionList, io } = settings;
+  await requireWritableSuppressionList(suppressionFile);
   const listedPeople = await findListedPeople(listedIds, settings);
   const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
   const places: PlacePurge[] = [];
@@ -85,18 +85,19 @@ export async function planPurge(
     places.push(place);
   }
   // Anew: a purge that ended meanwhile has made list and places longer.
-  const listLength = readSuppressedPeople(suppressionFile).hmacs.length;
+  const suppressedCount = readSuppressedPeople(suppressionFile).hmacs.length;
   const warnings = [...listedPeople.warnings];
-  if (!isNewList) warnings.push(...olderListWarnings('The ledger', ledger.history.suppressionLength, listLength));
+  const knownLength = ledger.history.suppressionLength;
+  if (!isNewSuppressionList) warnings.push(...olderListWarnings('The ledger', knownLength, suppressedCount));
   for (const { name, people, foreignNames } of places) {
     warnings.push(...people.warnings);
     const { suppressionLength } = people.state;
-    if (isNewList) warnings.push(...olderListWarnings(name, suppressionLength, listLength));
-    else refuseOlderList(name, suppressionLength, listLength);
+    if (isNewSuppressionList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
+    else refuseOlderList(name, suppressionLength, suppressedCount);
     if (foreignNames.length === 0) continue;
     warnings.push(`${name} also has ${shortened(foreignNames)}, not made here: they stay, and may name the people.`);
   }
-  if (isSuppressedOnly && !isNewList && listLength === 0) {
+  if (isSuppressedOnly && !isNewSuppressionList && suppressedCount === 0) {
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
   }
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
@@ -144,14 +145,14 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
 /** Removes the people from a place, which then tells who was found and what became of them. */
 async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   const { settings, ledger, listedPeople } = purge;
-  const { io, suppressionFile, isNewList } = settings;
+  const { io, suppressionFile, isNewSuppressionList } = settings;
   const { target, address, name, foreignNames } = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
   const onFound = async (people: PeopleFound): Promise<number> => {
     place.people = people;
     const problem = peopleLimitProblem(purge);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    if (!isNewList) {
+    if (!isNewSuppressionList) {
       const { hmacs } = readSuppressedPeople(suppressionFile);
       refuseOlderList(name, people.state.suppressionLength, hmacs.length);
     }

@@ -127,7 +127,7 @@ export const readSuppressedPeople = (file: KeyedFile): SuppressedPeople =>
   parseList(wholeLines(textIfThere(file.path)), file.path, listKey(readingKey(file)));
 
 /** Throws UserError if nobody could be put on the list. Changes nothing. */
-export const requireWritableList = ({ path }: KeyedFile): Promise<void> =>
+export const requireWritableSuppressionList = ({ path }: KeyedFile): Promise<void> =>
   checkWritable(path).catch((error: unknown) => Promise.reject(listError(error, path)));
 
 /**

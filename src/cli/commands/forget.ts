@@ -151,7 +151,7 @@ function purgeSettingsOf(values: ForgetValues, search: PeopleSearch, config: Com
     ...search,
     suppressionFile,
     isSuppressedOnly: suppressed,
-    isNewList: newList,
+    isNewSuppressionList: newList,
     maxPeople,
     mayRemoveShared: allowShared,
   };
