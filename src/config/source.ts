@@ -54,19 +54,14 @@ const NEVER_HASHED = new Set(
 function ruleProblems(config: ReturnType<typeof configOf>): Problem[] {
   const { timezone = 'UTC', startDate = '', endDate = startDate, hashKey, suppressionFile, suppressionKey } = config;
   const { columnsDrop: dropped, columnsHash: hashed, columnTypes } = config;
-  const withoutType = [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name)));
-  const wronglyDropped = dropped.filter((name) => NEVER_DROPPED.has(name));
-  const wronglyHashed = hashed.filter((name) => NEVER_HASHED.has(name));
-  const hashedAndDropped = hashed.filter((name) => dropped.includes(name));
-  const hashedAndTyped = hashed.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string');
   const rules = [
     { key: 'timezone', isBroken: !isZoneName(timezone), clause: UNKNOWN_ZONE },
     { key: 'start_date', isBroken: startDate > endDate, clause: `${startDate} is after end_date ${endDate}` },
-    {
-      key: 'column_types',
-      isBroken: withoutType.length > 0,
-      clause: `gives ${namesOf(withoutType)} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
-    },
+    namesRule(
+      'column_types',
+      [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name))),
+      (names) => `gives ${names} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
+    ),
     conditionRule('events', config.eventsCondition, config.events),
     conditionRule('properties', config.propertiesCondition, config.properties),
     {
@@ -75,28 +70,26 @@ function ruleProblems(config: ReturnType<typeof configOf>): Problem[] {
       isMissing: true,
       clause: 'is missing beside suppression_file',
     },
-    {
-      key: 'columns_drop',
-      isBroken: wronglyDropped.length > 0,
-      clause:
-        `has ${namesOf(wronglyDropped)}: every export has that, and every target needs it; where it names a person, ` +
-        'hash it',
-    },
-    {
-      key: 'columns_hash',
-      isBroken: wronglyHashed.length > 0,
-      clause: `has ${namesOf(wronglyHashed)}: days and the cursor come from such times, which cannot be hashed`,
-    },
-    {
-      key: 'columns_hash',
-      isBroken: hashedAndDropped.length > 0,
-      clause: `and columns_drop both have ${namesOf(hashedAndDropped)}, wanted one of them for each column`,
-    },
-    {
-      key: 'column_types',
-      isBroken: hashedAndTyped.length > 0,
-      clause: `gives ${namesOf(hashedAndTyped)} another type than string, and columns_hash makes it a text of hex digits`,
-    },
+    namesRule(
+      'columns_drop',
+      dropped.filter((name) => NEVER_DROPPED.has(name)),
+      (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
+    ),
+    namesRule(
+      'columns_hash',
+      hashed.filter((name) => NEVER_HASHED.has(name)),
+      (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
+    ),
+    namesRule(
+      'columns_hash',
+      hashed.filter((name) => dropped.includes(name)),
+      (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
+    ),
+    namesRule(
+      'column_types',
+      hashed.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
+      (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
+    ),
     {
       key: 'hash_key',
       isBroken: hashed.length > 0 && (hashKey?.reveal().length ?? 0) < MIN_KEY_LENGTH,
@@ -118,4 +111,9 @@ const conditionRule = (key: 'events' | 'properties', condition: NameCondition, n
   clause: `is all, under which the list ${key} would change nothing: wanted include or exclude`,
 });
 
-const namesOf = (names: readonly string[]): string => [...new Set(names)].join(', ');
+/** A rule that these names break. */
+const namesRule = (key: string, names: readonly string[], clauseOf: (names: string) => string) => ({
+  key,
+  isBroken: names.length > 0,
+  clause: clauseOf([...new Set(names)].join(', ')),
+});
