@@ -74,11 +74,10 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   const object = requireObject(value);
   const isSought = ({ key, property }: Variable) => property.airbyte_secret === true && (object[key] ?? '') === '';
   const environment = readVariables(variablesOf(part.schema).filter(isSought), env);
-  const refuse = (problems: readonly Problem[]) => throwProblems('the configuration is not usable', problems);
-  refuse(environment.problems);
-  const config = parse(part, { ...object, ...environment.values }, refuse) as ConfigHaving<C, RequiredKey>;
+  throwProblems(NOT_USABLE, environment.problems);
+  const { config } = parse(part, { ...object, ...environment.values });
   return {
-    config,
+    config: config as ConfigHaving<C, RequiredKey>,
     unknownKeyTexts: unknownKeyTexts(Object.keys(part.schema.properties), object),
     secrets: Object.values(config).filter((field) => field instanceof Secret),
   };
@@ -88,32 +87,30 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
  * Parses those values of a command that belong to a part. Throws for values that are wrong. Keys that are missing may
  * still be needed: `missingKeys` has their problems. `variableNames`: the variables that gave keys.
  */
-export function parseForCommand<S extends ConfigSchema, C extends object>(
+export const parseForCommand = <S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
   values: object,
   variableNames: ReadonlyMap<string, string>,
-): { readonly config: Readonly<C>; readonly missingKeys: readonly Problem[] } {
-  const missingKeys: Problem[] = [];
-  const config = parse(part, values, (problems) => {
-    missingKeys.push(...problems.filter(({ isMissing }) => isMissing === true));
-    const refused = problems.filter(({ isMissing }) => isMissing !== true);
-    throwProblems('the configuration is not usable', refused, variableNames);
-  });
-  return { config, missingKeys };
-}
+) => parse(part, values, { mayMissKeys: true, variableNames });
 
-/**
- * A frozen configuration with every default filled in. `onProblems` gets the problems of its keys, then those of rules.
- * It throws, but may let missing keys pass.
- */
+const NOT_USABLE = 'the configuration is not usable';
+
+/** A frozen configuration with every default filled in, and the problems of the keys that it may miss. */
 function parse<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   object: object,
-  onProblems: (problems: readonly Problem[]) => void,
-): Readonly<C> {
+  { mayMissKeys, variableNames }: { mayMissKeys?: true; variableNames?: ReadonlyMap<string, string> } = {},
+) {
+  const missingKeys: Problem[] = [];
+  const refuse = (problems: readonly Problem[]) => {
+    const mayPass = ({ isMissing }: Problem) => mayMissKeys === true && isMissing === true;
+    missingKeys.push(...problems.filter(mayPass));
+    const refusedProblems = problems.filter((problem) => !mayPass(problem));
+    throwProblems(NOT_USABLE, refusedProblems, variableNames);
+  };
   const rawValues = usableValues(object, schema);
   // The validation also fills in the defaults.
-  onProblems(schemaProblems(validate, rawValues));
+  refuse(schemaProblems(validate, rawValues));
   const problems: Problem[] = [];
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret, format }]) => {
     const value = rawValues[key];
@@ -123,8 +120,8 @@ function parse<S extends ConfigSchema, C extends object>(
     return [camelCase(key), isSecret ? new Secret(value) : format === 'uri' ? cleanBaseUrl(value) : value];
   });
   const config = configOf(Object.fromEntries(fields) as ValuesOf<S>);
-  onProblems([...problems, ...ruleProblems(config)]);
-  return Object.freeze(config);
+  refuse([...problems, ...ruleProblems(config)]);
+  return { config: Object.freeze(config), missingKeys };
 }
 
 /**
