@@ -1,4 +1,4 @@
-import { isObject, objectIn, tryParseJson } from '../../base/json.ts';
+import { isObject, jsonOfKind, objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 
 /** The content that a body's first bytes show, without a BOM and white space. An empty list shows in a whole body. */
@@ -23,8 +23,7 @@ export function readRefusalBody(
   token: string,
 ): { readonly content: BodyContent; readonly reason: string | undefined } {
   const text = body.toString('utf8');
-  const value = tryParseJson(text.trim());
-  const isEmptyList = Array.isArray(value) && value.length === 0;
+  const isEmptyList = jsonOfKind(Array.isArray, text.trim())?.length === 0;
   const content = isEmptyList ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other');
   return { content, reason: reasonIn(text, token) };
 }
