@@ -1,5 +1,5 @@
 // This folder: what all other folders use. Failures and exit codes, clock, retries, days, randomness. Environment, log,
-// secrets, the process and its output. Parts of texts, JSON and SQL. No network, and no file but that of a secret.
+// secrets, process and output. Parts of texts, addresses, JSON and SQL. No network, and no file but that of a secret.
 
 /** Who must act on a failure: the user (`config`), nobody but time (`transient`), or us (`system`). */
 export type ErrorKind = 'config' | 'transient' | 'system';

@@ -1,12 +1,12 @@
 // This folder: from untrusted values and environment variables to configurations with every default filled in. Each
 // key has its schema under schemas/. What a schema cannot say stands in source.ts and local.ts.
 
+import { addressProblem, cleanBaseUrl } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
-import { addressProblem, cleanBaseUrl } from './address.ts';
 import { type ConfigSchema, readVariables, type Variable, variablesOf } from './environment.ts';
 import { nearest } from './nearest.ts';
 import { type Problem, problemOf, schemaProblems, throwProblems } from './problems.ts';

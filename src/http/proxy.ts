@@ -3,9 +3,9 @@ import { Agent, type AgentOptions, request as httpsRequest } from 'node:https';
 import { isIP } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ConnectionOptions, connect as tlsConnect } from 'node:tls';
+import { isLoopback } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import { isLoopback } from '../config/address.ts';
 
 /**
  * The proxy for an address by HTTPS_PROXY and NO_PROXY, in lower or upper case. Undefined for none, and for loopback:

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import type { S3 } from '@aws-sdk/client-s3';
+import { addressProblem } from '../base/address.ts';
 import { type Env, setDefaultVariable } from '../base/env.ts';
 import { configError, messageOf } from '../base/errors.ts';
-import { addressProblem } from '../config/address.ts';
 import { ProxyAgent } from '../http/proxy.ts';
 import type { StoredObject } from './storage.ts';
 

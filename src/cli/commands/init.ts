@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
+import { addressProblem } from '../../base/address.ts';
 import { secretFrom } from '../../base/env.ts';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
-import { addressProblem } from '../../config/address.ts';
 import { UNKNOWN_ZONE } from '../../config/source.ts';
 import { credentialsError, hasCredentials } from '../../fs/local-path.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { addressProblem } from '../../../src/base/address.ts';
 import { configError } from '../../../src/base/errors.ts';
-import { addressProblem } from '../../../src/config/address.ts';
 import { openStorage } from '../../../src/storage/open.ts';
 
 describe('the endpoint of an object store', () => {
