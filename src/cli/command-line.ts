@@ -64,13 +64,18 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 }
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  const [first = '', ...others] = argv;
+  // Options of all commands may come before the command.
+  const {
+    words: [first = argv[0] ?? ''],
+  } = await splitWords(argv, GLOBAL_OPTIONS);
   const name = Object.hasOwn(COMMANDS, first) ? first : undefined;
   const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
-  const { options, words, problem: wordProblem } = await splitWords(name === undefined ? argv : others, table);
+  const { options, words: allWords, problem: wordProblem } = await splitWords(argv, table);
+  const words = name === undefined ? allWords : allWords.slice(1);
   const problems = [wordProblem, unknownOptionError(options, table)];
-  if (command === undefined && words.length > 0) problems.push(noCommandError(words[0]));
+  if (command === undefined && words.length > 0)
+    problems.push(unknownNameError('command', words[0], Object.keys(COMMANDS)));
   const keys = argumentKeys(table, words.length);
   const argumentWords = Object.fromEntries(keys.map((key, i) => [key, words[i]]));
   const values: Record<string, unknown> = {};
@@ -90,15 +95,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   return { name, command: problem?.withMessage(sentence) ?? command, values: values as CommandLine['values'] };
 }
 
-const noCommandError = (word: string): UserError =>
-  Object.hasOwn(COMMANDS, word)
-    ? configError(`the command comes first: write dfinery-elt ${word}, then its options.`)
-    : unknownNameError('command', word, Object.keys(COMMANDS));
-
-/**
- * What yargs makes of the words of a command line, without the command: each option with its words, and the words that
- * belong to none.
- */
+/** What yargs makes of a command line: each option with its words, and the words that belong to none. */
 async function splitWords(argv: readonly string[], table: OptionTable) {
   try {
     const { _: positional, $0: _, ...options } = await declareOptions(newParser().fail(false), table).parseAsync(argv);

@@ -47,7 +47,7 @@ describe('the command line', () => {
     ['sync duckdb x --max-wait t0ken', '--max-wait is not usable: wanted a time such as 30s, 20m or 1h.'],
     ['simulate --port t0ken', '--port is not usable: wanted a whole number from 0 to 65535.'],
     ['plan --log-level loud', '--log-level is not usable: wanted one of debug, info, warn, error.'],
-    ['--config /none plan', 'the command comes first: write dfinery-elt plan, then its options.'],
+    ['--config /none plan', 'the configuration file /none cannot be read'],
     ['sync delta s3://key:t0ken/x@bucket/lake', 'PLACE has a user name or a key in it'],
     ['inspect s3://t0ken@bucket', 'FILE has a user name or a key in it'],
     ['plan --config=postgres://u:t0ken@host/x', '--config has a user name or a key in it'],
