@@ -1,5 +1,9 @@
+import { addressProblem } from '../../base/address.ts';
+import { configError } from '../../base/errors.ts';
+import { Secret } from '../../base/secrets.ts';
 import { TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
+import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { configuredPlace, isStdout, placeArguments } from '../place-arguments.ts';
 import { notify } from '../run/notify.ts';
@@ -14,13 +18,22 @@ export const command = defineCommand({
     schema: text('Pinned schema, as discover prints it'),
     maxWait: duration('Longest wait for the quota (30s, 20m, 1h); longer: commit what is done, exit 3'),
     dryRun: flag('Show the plan; nothing is sent or stored'),
+    notify: text('Address to notify of failures and changes; others here see it, notify_url hides it'),
   },
   examples: ['sync duckdb events.duckdb', 'sync parquet events --from 2026-01-01 --to 2026-01-31'],
   docsPage: 'targets.md',
   async run(values, context) {
     const { config, place } = configuredPlace(values, TARGETS, context);
     if (values.dryRun) return await planSync(place, values, config, context);
-    const run = { place, config, daySelection: values, maxWaitMs: values.maxWait, schemaFile: values.schema };
+    const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
+    const runConfig = { ...config, notifyUrl };
+    const run = {
+      place,
+      config: runConfig,
+      daySelection: values,
+      maxWaitMs: values.maxWait,
+      schemaFile: values.schema,
+    };
     const { summary, error } = await runSync(run, context);
     if (error === undefined || summary.days > 0) context.logger.info('run.summary', describeSummary(summary, place));
     if (error !== undefined) failureOf(error, context).log();
@@ -28,3 +41,13 @@ export const command = defineCommand({
     return { result: summary, lines: [], exit: summary.exit, stream: isStdout(place) ? 'stderr' : 'stdout' };
   },
 });
+
+/** The address of `--notify`. It may hold a token, so no message shows it. Throws a configuration failure. */
+function notifyAddress(text: string | undefined, { redactor }: Context): Secret | undefined {
+  if (text === undefined) return undefined;
+  const problem = addressProblem(text);
+  if (problem !== undefined) throw configError(`the address of --notify ${problem}.`);
+  const address = new Secret(text);
+  redactor.add(address);
+  return address;
+}

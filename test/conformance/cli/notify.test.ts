@@ -36,6 +36,18 @@ const sync = (config: Record<string, unknown> = {}, more: readonly string[] = []
   fixture.sync({ ...config, notify_url: url }, more);
 
 describe('a notification', () => {
+  it('goes to the address of --notify before that of the configuration, and no line shows it', async () => {
+    const { code, stdout, stderr } = await fixture.sync({ notify_url: 'http://127.0.0.1:1/' }, ['--notify', url]);
+    expect([code, posts.length]).toEqual([0, 1]);
+    expect(stdout + stderr).not.toContain(TOKEN);
+    const refused = await fixture.sync({}, ['--notify', `http://example.test/${TOKEN}`]);
+    expect([refused.code, refused.stderr]).toEqual([
+      2,
+      expect.stringContaining('the address of --notify is not https'),
+    ]);
+    expect(refused.stderr).not.toContain(TOKEN);
+  });
+
   it('is a POST for a new column or a failure, and none for a run without news; it changes no exit code', async () => {
     const first = await sync({ end_date: daysBack(4) });
     expect(first.code, first.stderr).toBe(0);
