@@ -20,7 +20,7 @@ export const WHERE_HEADING = 'Where, and how people are found';
 export const PEOPLE_OPTIONS = {
   ...underHeading(WHOM_HEADING, {
     id: { ...text('An external ID'), isExternalId: true },
-    file: text('CSV with --column, or one ID a line; - for standard input'),
+    file: text('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
     column: text('Name of the column with the external IDs'),
   }),
   ...underHeading(WHERE_HEADING, {

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { configError, type UserError } from '../base/errors.ts';
+import { isObject, jsonOfKind } from '../base/json.ts';
 import { linesOf } from '../base/lines.ts';
 import { nfc } from '../base/text.ts';
 import { isPlaceholder } from '../base/visible-text.ts';
@@ -11,8 +12,8 @@ import type { UnifiedIdsById } from '../engine/people/people.ts';
 import { whyUnreadable } from '../fs/disk-failure.ts';
 import type { ListRow } from './id-list.ts';
 
-// The files that an officer gives. A list is CSV with a header, of which a column is named, or one external id a line. A
-// mapping is CSV.
+// The files that an officer gives. With named columns they are CSV with a header, or JSON Lines, which begin with a
+// brace. A list without a column is one external id a line.
 
 /** Where ids stand in a list. */
 export interface ListColumns {
@@ -33,7 +34,8 @@ export async function* readList(input: Input, { id, requestedAt }: ListColumns):
     return;
   }
   const columns = requestedAt === undefined ? [id] : [id, requestedAt];
-  for await (const [row, cells] of readCsv(input, name, columns)) yield { row, id: cells[0], requestedAt: cells[1] };
+  for await (const [row, cells] of readColumns(input, name, columns))
+    yield { row, id: cells[0], requestedAt: cells[1] };
 }
 
 /** Lines of a list without a column that are looked at, and what no id has there. */
@@ -41,22 +43,67 @@ const CHECKED_LINES = 10;
 const TABLE_MARK = /[,;\t"{}[\]]/;
 
 async function* readLines(input: Input, name: string): AsyncGenerator<ListRow> {
+  for await (const [row, text] of textLines(bytesOf(input, name), name)) {
+    if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
+      throw needsColumn(name, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
+    }
+    yield { row, id: text };
+  }
+}
+
+/** The lines that are not empty, each with its number. */
+async function* textLines(bytes: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<[number, string]> {
   let row = 0;
-  for await (const lines of linesOf(bytesOf(input, name))) {
+  for await (const lines of linesOf(bytes)) {
     for (const line of lines) {
       row++;
       if (!isUtf8(line)) throw notUtf8(name);
       const text = line.toString().replace(row === 1 ? /^\ufeff|\r+$/g : /\r+$/, '');
-      if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
-        throw needsColumn(name, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
-      }
-      if (text !== '') yield { row, id: text };
+      if (text !== '') yield [row, text];
     }
   }
 }
 
-/** Each row of a CSV, with its cells of these columns. */
-async function* readCsv(input: Input, name: string, columns: readonly string[]): AsyncGenerator<[number, string[]]> {
+/** A row by its number, with its cells of the columns that are read. */
+type RowCells<T> = AsyncGenerator<[row: number, cells: T[]]>;
+
+/** Each row of CSV or of JSON Lines, in one pass: a pipe can be read only once. */
+async function* readColumns(input: Input, name: string, columns: readonly string[]): RowCells<unknown> {
+  const bytes = bytesOf(input, name);
+  const { value: head = new Uint8Array() } = await bytes.next();
+  async function* allBytes(): AsyncGenerator<Uint8Array> {
+    yield head;
+    yield* bytes;
+  }
+  const isJson = /^(\ufeff)?\s*\{/.test(Buffer.from(head).toString());
+  try {
+    yield* isJson ? readJsonLines(allBytes(), name, columns) : readCsv(allBytes(), name, columns);
+  } finally {
+    await bytes.return(undefined);
+  }
+}
+
+async function* readJsonLines(
+  bytes: AsyncIterable<Uint8Array>,
+  name: string,
+  columns: readonly string[],
+): RowCells<unknown> {
+  let isFirst = true;
+  for await (const [row, text] of textLines(bytes, name)) {
+    const members = jsonOfKind(isObject, text);
+    const refusal = (why: string) => configError(`${name}, line ${row}: ${why}. Nothing was done.`);
+    if (members === undefined) throw refusal('this is no JSON object');
+    const cells = columns.map((column) => Object.entries(members).find(([key]) => nfc(key) === nfc(column))?.[1]);
+    if (isFirst && cells.includes(undefined)) {
+      const shown = Object.keys(members).map((key) => JSON.stringify(key));
+      throw refusal(`there is no ${columns[cells.indexOf(undefined)]}, but ${shown.join(', ')}`);
+    }
+    isFirst = false;
+    yield [row, cells];
+  }
+}
+
+async function* readCsv(bytes: AsyncIterable<Uint8Array>, name: string, columns: readonly string[]): RowCells<string> {
   const reader = new RowReader();
   let indices: readonly number[] | undefined;
   function* wholeRows(): Generator<[number, string[]]> {
@@ -69,7 +116,7 @@ async function* readCsv(input: Input, name: string, columns: readonly string[]):
     }
   }
   try {
-    for await (const chunk of bytesOf(input, name)) {
+    for await (const chunk of bytes) {
       reader.push(chunk);
       yield* wholeRows();
     }
@@ -106,11 +153,14 @@ const needsColumn = (name: string, why: string): UserError =>
 const notUtf8 = (name: string): UserError =>
   configError(`${name} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
 
-/** The unified ids that a CSV with the columns external_id and df_unified_id gives these ids. */
+/** The unified ids that a file with the columns external_id and df_unified_id gives these ids. */
 export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<UnifiedIdsById> {
   const mapping = new Map<string, string[]>();
-  for await (const [, [id, person]] of readCsv(path, `The mapping ${path}`, ['external_id', UNIFIED_ID])) {
-    if (!ids.has(id) || isPlaceholder(person)) continue;
+  for await (const [row, [id, person]] of readColumns(path, `The mapping ${path}`, ['external_id', UNIFIED_ID])) {
+    // To skip such a value would leave the person where it is, and its text might be another id.
+    if ([id, person].some((cell) => typeof (cell ?? '') !== 'string'))
+      throw configError(`Row ${row} of ${path} holds a value that is not text: put it in quotes. Nothing was done.`);
+    if (typeof id !== 'string' || !ids.has(id) || typeof person !== 'string' || isPlaceholder(person)) continue;
     const people = mapping.get(id) ?? [];
     if (!people.includes(person)) mapping.set(id, [...people, person]);
   }

@@ -133,6 +133,15 @@ describe('the file of a list', () => {
     ]);
   });
 
+  it('is JSON Lines if it begins with a brace, whose values keep their types', async () => {
+    const lines = '\ufeff{"id":"a"}\n\n{"id":7}\r\n{"x":1}\n';
+    expect(await rowsOf(lines, 'id')).toEqual([
+      [1, 'a'],
+      [3, 7],
+      [4, undefined],
+    ]);
+  });
+
   it('finds its column in every Unicode form of the name', async () => {
     expect(await rowsOf(`${'고객'.normalize('NFD')}\n1\n`, '고객')).toEqual([[2, '1']]);
   });
@@ -143,7 +152,8 @@ describe('the file of a list', () => {
     ['a,b\n1\n', 'a', /is no whole CSV: row 2 .* has too few cells/],
     ['a,b\n1,2\n\n3,4\n', 'a', /is no whole CSV: row 3 .* is blank/],
     ['a,b\n"1,2\n', 'a', /is no whole CSV: row 2 .* ends inside a quoted cell/],
-    ['{"a":1}\n', 'a', /is no whole CSV: row 1 .* is not CSV/],
+    ['{"b":1}\n', 'a', /line 1: there is no a, but "b"/],
+    ['{"a":1}\nx\n', 'a', /line 2: this is no JSON object/],
     [Buffer.from('a\n\xb0\xa1\n', 'latin1'), 'a', /is not valid UTF-8/],
     [Buffer.from('\ufeffa\n', 'utf16le'), 'a', /is not valid UTF-8/],
     [Buffer.from([0xb0, 0xa1, 0x0a]), undefined, /is not valid UTF-8/],
@@ -169,5 +179,10 @@ describe('a mapping', () => {
 
   it('is named if it lacks a column', async () => {
     await expect(readMapping(file('id,df_unified_id\n'), ids)).rejects.toThrow(/^The mapping .* has no column/);
+  });
+
+  it('is refused for a value that is not text', async () => {
+    const lines = '{"external_id":"a","df_unified_id":7}\n';
+    await expect(readMapping(file(lines), ids)).rejects.toThrow(/Row 1 .* is not text/);
   });
 });
