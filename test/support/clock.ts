@@ -1,3 +1,4 @@
+import { onAbort } from '../../src/base/abort.ts';
 import type { Clock } from '../../src/base/clock.ts';
 
 /** The instant that tests take for now, unless they say otherwise: 2026-01-20 03:00 UTC, noon in the service's zone. */
@@ -26,10 +27,15 @@ export class ManualClock implements Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      const cancel = this.after(ms, resolve);
-      signal?.addEventListener('abort', () => {
-        cancel();
-        reject(signal.reason);
+      const unlink =
+        signal &&
+        onAbort(signal, () => {
+          cancel();
+          reject(signal.reason);
+        });
+      const cancel = this.after(ms, () => {
+        unlink?.();
+        resolve();
       });
     });
   }
