@@ -31,7 +31,7 @@ export class DiskStorage implements Storage {
     const paths = await this.#guard(() => this.#filesBelow(folder), { isRead: true });
     for (const path of paths.filter((path) => compareUtf8(path, after) > 0).sort(compareUtf8)) {
       const stat = await this.#guard(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
-      if (stat?.isFile()) yield { path, modified: stat.mtimeMs };
+      if (stat !== undefined) yield { path, modified: stat.mtimeMs };
     }
   }
 
@@ -98,12 +98,12 @@ export class DiskStorage implements Storage {
     return join(this.address, path);
   }
 
-  /** The paths of the files below a folder; none of a folder that is not there, or no longer. */
+  /** The paths of the files and links below a folder; none of a folder that is not there, or no longer. */
   async #filesBelow(folder: string): Promise<string[]> {
     const entries = (await readdir(this.#fullPath(folder), { withFileTypes: true }).catch(undefinedIfAbsent)) ?? [];
     const paths = entries.map((entry) => {
       const path = `${folder}/${entry.name}`;
-      return entry.isDirectory() ? this.#filesBelow(path) : entry.isFile() ? [path] : [];
+      return entry.isDirectory() ? this.#filesBelow(path) : [path];
     });
     return (await Promise.all(paths)).flat();
   }

@@ -7,6 +7,7 @@ import fs, {
   renameSync,
   rmSync,
   statSync,
+  symlinkSync,
   truncateSync,
   utimesSync,
   writeFileSync,
@@ -214,7 +215,7 @@ describe('a Parquet folder', () => {
     });
   });
 
-  it('names each file of others, and leaves it, also in the folder of a day that goes', async () => {
+  it('names each file and link of others, and leaves it, also in the folder of a day that goes', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
     await place.loadProfiles(place.snapshot('df_unified_id\nu1\n'));
     const names = [
@@ -226,7 +227,11 @@ describe('a Parquet folder', () => {
       'user_profiles/copy.parquet',
     ];
     mkdirSync(join(place.place, 'events/event_date=2026-13-45'));
-    for (const name of names) writeFileSync(join(place.place, name), 'mine');
+    for (const name of names) {
+      const isLink = name === 'events/other.parquet';
+      if (isLink) symlinkSync('/dev/null', join(place.place, name));
+      else writeFileSync(join(place.place, name), 'mine');
+    }
     const preview = async () =>
       (await place.target.people()).previewPurge(place.place, { ids: ['m1'], column: 'member' }, place.options());
     expect((await preview()).foreignNames).toEqual(names);
