@@ -33,7 +33,7 @@ export async function commitToFolder(
     const { state, files, damagedFiles, damagedProfiles } = version;
     const damagedEntries = [...damagedFiles.values()].filter((entry) => entry !== undefined);
     const fullState = { ...state, user_profiles: state.user_profiles ?? damagedProfiles };
-    const stateText = serializeFolderState(fullState, [...files, ...damagedEntries]);
+    const stateText = serializeFolderState(fullState, files, damagedEntries);
     if (stateText === version.stateText) return version;
     checkHeld();
     await storage.write(STATE_FILE, stateText);

@@ -9,7 +9,7 @@ import {
   tableFromJson,
   tableToJson,
 } from '../../../table/place-state.ts';
-import { EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import { type ByTable, EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type ColumnTypes, dayFolder, parquetColumns } from '../file-layout.ts';
 import type { LiveFile } from '../place-version.ts';
 import { parseJson, refuseNewer, requireValid } from '../stored-state.ts';
@@ -35,26 +35,21 @@ const FORMAT_VERSION = 1;
 export interface FolderFile extends LiveFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
-  /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
-  readonly writtenAt: string;
 }
 
 /** What the state file says of one file. */
-export interface FileEntry extends Omit<FolderFile, 'columns'> {
-  /** Undefined if they are not those of the table in the state: the file says which it has. */
-  readonly columns: ColumnTypes | undefined;
+export interface FileEntry extends Omit<FolderFile, 'columns' | 'modified'> {
+  /** As of the file if its columns are those of its table in the state; else null, and the file itself must be read. */
+  readonly modified: number | null;
 }
 
 /** All that `_dfinery.json` holds. */
 export interface FolderState {
   readonly state: PlaceState;
+  /** The columns of all files whose entry does not say otherwise. */
+  readonly columns: ByTable<ColumnTypes>;
   /** By path. */
-  readonly files: ReadonlyMap<string, FileEntry>;
-}
-
-interface FileJson extends Pick<FolderFile, 'table' | 'day' | 'rows' | 'bytes' | 'modified' | 'sha256'> {
-  readonly written_at: string;
-  readonly has_other_columns: boolean;
+  readonly entries: ReadonlyMap<string, FileEntry>;
 }
 
 interface FolderJson {
@@ -64,21 +59,27 @@ interface FolderJson {
   readonly last_run?: RunRecord | undefined;
   readonly events: TableJson;
   readonly user_profiles?: TableJson | undefined;
-  readonly files: readonly FileJson[];
+  readonly files: readonly Omit<FileEntry, 'path'>[];
 }
 
-const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState) => ({
+const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTable<ColumnTypes> => ({
   events: parquetColumns(events),
-  user_profiles: profiles && parquetColumns(profiles),
+  user_profiles: profiles === undefined ? new Map() : parquetColumns(profiles),
 });
 
-const isSameColumns = (columns?: ColumnTypes, others?: ColumnTypes): boolean =>
-  columns?.size === others?.size && [...(columns ?? [])].every(([name, type]) => others?.get(name) === type);
+const isSameColumns = (columns: ColumnTypes, others: ColumnTypes): boolean =>
+  columns.size === others.size && [...columns].every(([name, type]) => others.get(name) === type);
 
 /** The text of `_dfinery.json`. */
-export function serializeFolderState(state: PlaceState, files: readonly FileEntry[]): string {
+export function serializeFolderState(
+  state: PlaceState,
+  files: readonly FolderFile[],
+  damagedEntries: readonly FileEntry[],
+): string {
   const tableColumns = columnsOfTables(state);
-  const entries = [...files].sort((a, b) => (a.path < b.path ? -1 : 1));
+  const entries = files.map(({ columns, ...file }): FileEntry => {
+    return isSameColumns(columns, tableColumns[file.table]) ? file : { ...file, modified: null };
+  });
   const json: FolderJson = {
     v: FORMAT_VERSION,
     writer: VERSION,
@@ -86,10 +87,9 @@ export function serializeFolderState(state: PlaceState, files: readonly FileEntr
     last_run: state.lastRun,
     events: tableToJson(state.events),
     user_profiles: state.user_profiles && tableToJson(state.user_profiles),
-    files: entries.map(({ table, day, rows, bytes, modified, sha256, writtenAt, columns }) => {
-      const has_other_columns = !isSameColumns(columns, tableColumns[table]);
-      return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, has_other_columns };
-    }),
+    files: [...entries, ...damagedEntries]
+      .sort((a, b) => (a.path < b.path ? -1 : 1))
+      .map(({ table, day, rows, bytes, modified, sha256 }) => ({ table, day, rows, bytes, modified, sha256 })),
   };
   return `${JSON.stringify(json)}\n`;
 }
@@ -105,10 +105,6 @@ export function parseFolderState(text: string, where: string): FolderState {
     lastRun: json.last_run,
     suppressionLength: json.suppression_length,
   };
-  const tableColumns = columnsOfTables(state);
-  const files = json.files.map(({ written_at: writtenAt, has_other_columns: hasOtherColumns, ...file }) => {
-    const path = filePath(file.day, file.table);
-    return { ...file, path, writtenAt, columns: hasOtherColumns ? undefined : tableColumns[file.table] };
-  });
-  return { state, files: new Map(files.map((file) => [file.path, file])) };
+  const entries = json.files.map((entry) => ({ ...entry, path: filePath(entry.day, entry.table) }));
+  return { state, columns: columnsOfTables(state), entries: new Map(entries.map((entry) => [entry.path, entry])) };
 }

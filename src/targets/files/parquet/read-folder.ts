@@ -63,8 +63,8 @@ export async function readFolder({ engine, storage }: LocalFiles): Promise<Folde
     const { table, path } = fileOnDisk;
     const comparison = await compareFile(engine, storage.address, fileOnDisk, stateFile);
     if (comparison.kind === 'damaged') {
-      const entry = stateFile.files.get(path);
-      if (stateFile.state[table] !== undefined) damagedFiles.set(path, entry && { ...entry, columns: undefined });
+      const entry = stateFile.entries.get(path);
+      if (stateFile.state[table] !== undefined) damagedFiles.set(path, entry && { ...entry, modified: null });
       continue;
     }
     files.push(comparison.file);
@@ -87,16 +87,12 @@ export function sizeAndTime(path: string): Pick<FolderFile, 'bytes' | 'modified'
   return stat && { bytes: stat.size, modified: stat.mtimeMs };
 }
 
-interface FileOnDisk extends Pick<FolderFile, 'table' | 'path' | 'bytes' | 'modified'> {
-  /** Of profiles: the day of their receipt in the state; undefined without one. */
-  readonly day: Day | undefined;
-}
-
 /** Lists the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
-async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]> {
+async function listFiles(root: string, state: PlaceState) {
   const names = (await readdir(join(root, EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
   const days = names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
-  const [profilesDay] = state.user_profiles?.receipts.keys() ?? [];
+  // Undefined without a receipt.
+  const [profilesDay]: Iterable<Day | undefined> = state.user_profiles?.receipts.keys() ?? [];
   const places = [
     ...days.map((day) => ({ table: EVENTS.name, day, path: filePath(day, EVENTS.name) })),
     { table: USER_PROFILES.name, day: profilesDay, path: PROFILES_FILE },
@@ -115,10 +111,12 @@ type Comparison =
 /**
  * Compares a file with what the state says of it. One of the same size and time is unchanged. Any other is hashed:
  *
- *   the hash     written      the file
+ *   the hash     changed      the file
  *   is the same               `unchanged`: it was copied, and the state's receipt holds
- *   is another   later        `leftover` of a killed run: the receipt in its own metadata holds
+ *   is another   not before   `leftover` of a killed run: the receipt in its own metadata holds
  *   is another   before       `damaged`, or older
+ *
+ * `changed`: the `changed_at` of its own receipt, beside that of the state. It grows with each commit of the day.
  *
  * A killed run may also have left a file that it was to remove: the state has its receipt without rows. Then, too, the
  * receipt in its own metadata holds.
@@ -126,30 +124,28 @@ type Comparison =
 async function compareFile(
   engine: Engine,
   root: string,
-  { table, day, path, ...onDisk }: FileOnDisk,
-  { state, files }: FolderState,
+  { table, day, path, ...onDisk }: Awaited<ReturnType<typeof listFiles>>[number],
+  { state, columns: tableColumns, entries }: FolderState,
 ): Promise<Comparison> {
   const local = join(root, path);
-  const entry = files.get(path);
+  const entry = entries.get(path);
   const receipt = day === undefined ? undefined : state[table]?.receipts.get(day);
   const isUnchanged = entry?.bytes === onDisk.bytes && entry.modified === onDisk.modified;
   const sha256 = isUnchanged ? entry.sha256 : await hashFile(local);
   const hasSameHash = entry?.sha256 === sha256;
   if (hasSameHash && receipt?.rows_stored !== 0) {
-    const columns = entry.columns ?? (await readColumnTypes(engine, local));
+    const columns = isUnchanged ? tableColumns[table] : await readColumnTypes(engine, local);
     return { kind: 'unchanged', file: { ...entry, ...onDisk, columns } };
   }
   const metadata = await readMetadata(engine, local);
   if (metadata === undefined) return { kind: 'damaged' };
-  const { writtenAt, columns, snapshot } = metadata;
+  const { columns, snapshot } = metadata;
   const { day: fileDay, rows_stored: rows, changed_at: changedAt } = metadata.receipt;
-  const changedBefore = receipt?.changed_at ?? '';
-  // After the clock was set back, the receipt alone is later.
-  const isLater = writtenAt > (entry?.writtenAt ?? changedBefore) || changedAt > changedBefore;
+  const isOlder = changedAt < (receipt?.changed_at ?? '');
   // From another day, or from the other table.
   const isMoved = path !== filePath(fileDay, table) || (snapshot !== undefined) !== (table === USER_PROFILES.name);
-  if (isMoved || (!hasSameHash && !isLater)) return { kind: 'damaged' };
-  const file = { table, day: fileDay, path, rows, sha256, writtenAt, ...onDisk, columns };
+  if (isMoved || (!hasSameHash && isOlder)) return { kind: 'damaged' };
+  const file = { table, day: fileDay, path, rows, sha256, ...onDisk, columns };
   return { kind: 'leftover', file, metadata };
 }
 
@@ -166,8 +162,7 @@ async function readMetadata(engine: Engine, path: string) {
     if ((await countRowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
     const table = texts.get(METADATA_KEYS.table);
     const snapshot = table === undefined ? undefined : tableStateOf(tryParseJson(table), path);
-    const writtenAt = texts.get(METADATA_KEYS.writtenAt) ?? '';
-    return { receipt, snapshot, writtenAt, columns: await readColumnTypes(engine, path) };
+    return { receipt, snapshot, columns: await readColumnTypes(engine, path) };
   } catch (error) {
     engine.throwIfAborted();
     if (isOutOfMemory(error)) throw error;
