@@ -1,7 +1,7 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type KeyCheckByUnifiedId, type PeopleFound, personOf } from '../engine/people/people.ts';
-import { serviceFingerprint } from '../extract/export-request.ts';
+import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { Place, PurgePreview, PurgeResult, StatefulTarget } from '../targets/contract.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
-import type { RequestFingerprints } from './export-request.ts';
+import type { RequestFingerprints } from './export-settings.ts';
 import type { CheckedFile } from './spool.ts';
 
 /** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
@@ -63,9 +63,10 @@ export interface CheckedDay {
   readonly receipt: Receipt;
   /** The file, or the parts of a day that was too large; none for an answer without a header. */
   readonly files: readonly SpoolFile[];
-  /** True if the day and its neighbours may have rows of each other, since an export may contain its `to_date`. */
-  readonly mayShareRows: boolean;
 }
+
+/** True if the day and its neighbours may have rows of each other, since an export may contain its `to_date`. */
+export const mayShareRows = ({ day, to_date }: Receipt): boolean => to_date > day;
 
 /** How a day was requested. Instants in ms since 1970. */
 interface DayRequest extends Pick<Receipt, 'day' | 'to_date' | 'is_over' | 'filters' | 'exports' | 'source'> {
@@ -90,8 +91,7 @@ export function checkedDayOf(
     sha256: hashOf(files),
     invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
   };
-  const mayShareRows = request.to_date > request.day;
-  return { receipt, files: files.map(({ output: { path }, scan }) => ({ path, ...scan })), mayShareRows };
+  return { receipt, files: files.map(({ output: { path }, scan }) => ({ path, ...scan })) };
 }
 
 /** Number of rows that the service sent, also those that were left out for the suppression list. */

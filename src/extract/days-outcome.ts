@@ -4,7 +4,7 @@ import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherSettings, type KnownReceipt, type Receipt } from './checked-day.ts';
 import { type ImplausibleDay, implausibleDay } from './doubtful-days.ts';
 import type { DayResult, DownloadedDay } from './download/day-export.ts';
-import { hashedColumnsOf } from './export-request.ts';
+import { hashedColumnsOf } from './export-settings.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import type { Plan } from './which-days.ts';

@@ -3,7 +3,7 @@ import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { compareUtf8, nfc } from '../base/text.ts';
 import { sentenceOf } from '../base/visible-text.ts';
-import { type ColumnEdits, editHeader } from '../cells/columns/column-edits.ts';
+import { editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import { type ColumnGroup, EVENT_NAME_ALTERNATIVE, headerColumns, KNOWN_COLUMNS } from '../cells/csv/header.ts';
 import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
@@ -12,7 +12,7 @@ import { readJsonFile } from '../fs/named-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/header.ts';
 import { earliestToday, lastDayOver, oldestExportedDay } from './calendar.ts';
-import { filtersOf, isFilter } from './export-request.ts';
+import { editsOf, filtersOf, isFilter } from './export-settings.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 
 /** One column of the history. The pinned schema of the command line is a list of these. */
@@ -45,7 +45,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
       `${sampledDays} are not known. ${sentenceOf(reason)}`;
     deps.logger.warn('discover.partial', message);
   }
-  return joinColumns(header, await scanSample(last, config, deps), config, deps.scannerOptions.edits);
+  return joinColumns(header, await scanSample(last, config, deps), config);
 }
 
 /** The columns of a header, of a sample and of the service, each once. */
@@ -53,8 +53,8 @@ function joinColumns(
   header: readonly string[],
   scans: readonly ColumnScan[],
   config: SourceConfig,
-  edits: ColumnEdits,
 ): DiscoveredColumn[] {
+  const edits = editsOf(config);
   const types = new Map(scans.map(({ key, type }) => [key, type]));
   const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(standardNames(config))];
   const byKey = new Map(columns.flatMap((column) => (column === undefined ? [] : [[column.key, column] as const])));
@@ -101,7 +101,6 @@ async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): P
       label,
       request: { ...filtersOf(config), from, to },
       openOutput: () => ({ write() {} }),
-      scannerOptions: { ...deps.scannerOptions, requireColumns: true },
     });
     if (result.kind === 'checked') return result.scan.columns;
     if (result.kind === 'empty') return [];

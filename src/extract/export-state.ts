@@ -3,11 +3,10 @@ import { addDays, type Day, laterOf } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
-import type { SourceConfig } from '../config/source.ts';
 import { latestToday } from './calendar.ts';
 import type { KnownReceipt, KnownReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
-import { type HashedColumns, NOTHING_HASHED, type RequestFingerprints } from './export-request.ts';
+import { type HashedColumns, NOTHING_HASHED, type RequestFingerprints } from './export-settings.ts';
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {
@@ -106,15 +105,6 @@ export function wasWanted(day: Day, state: ExportState | undefined): boolean {
   if (state === undefined || day < state.from_date) return false;
   return state.start_date !== undefined || state.days === undefined || Object.keys(state.days).length > 0;
 }
-
-/** Whether an export includes its `to_date`: as the setting says, else as a run has proved; undefined: not known. */
-export const includesEndOf = ({
-  settings: { toDateInclusive },
-  state,
-}: {
-  readonly settings: Pick<SourceConfig, 'toDateInclusive'>;
-  readonly state: ExportState | undefined;
-}): boolean | undefined => (toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true');
 
 /** True for a day that needs no further read: loaded and over, or lost. */
 export const isComplete = (day: Day, receipts: KnownReceipts, gaps: ReadonlySet<Day>): boolean =>

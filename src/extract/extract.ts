@@ -2,12 +2,12 @@
 // `download/` exports days until there is a checked answer to each. This file delivers them in batches.
 // `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `observed-service.ts` is the
 // service with what its answers have shown. `extract-deps.ts` says what goes in, `checked-day.ts` what comes out;
-// `export-request.ts` says what is requested.
-// `spool.ts` has the files on disk. `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes
-// from a file. `discover.ts` finds the types of columns.
+// `export-settings.ts` says what is requested, `end-day.ts` whether an export includes its end. `spool.ts` has the files
+// on disk. `profile-snapshot.ts` loads user profiles. `file-day.ts` checks a day that comes from a file. `discover.ts`
+// finds the types of columns.
 
 import type { Clock } from '../base/clock.ts';
-import type { CheckedDay } from './checked-day.ts';
+import { type CheckedDay, mayShareRows } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
 import { DayDownloads } from './download/day-downloads.ts';
 import type { CommitInfo } from './export-state.ts';
@@ -112,7 +112,7 @@ class Batch {
   get isFull(): boolean {
     const total = (of: 'rows' | 'bytes') => this.#days.reduce((sum, { receipt }) => sum + receipt[of], 0);
     // All days of a run may share rows, or none: the end rule is proved before they are exported.
-    const isAlone = this.#days.some(({ mayShareRows }) => mayShareRows);
+    const isAlone = this.#days.some(({ receipt }) => mayShareRows(receipt));
     return isAlone || total('rows') >= this.#limits.rows || total('bytes') >= this.#limits.bytes;
   }
 

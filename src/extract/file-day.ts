@@ -9,14 +9,13 @@ import type { Runtime } from '../base/runtime.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
-import type { SourceConfig } from '../config/source.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
-import { checkedDayOf, type KnownReceipt } from './checked-day.ts';
-import { editsOf, fingerprintsOf, hashedColumnsOf, type RequestSettings, toDateOf } from './export-request.ts';
-import { type CommitInfo, checkState, type ExportState, includesEndOf } from './export-state.ts';
-import type { DayBatch } from './extract.ts';
+import { type CheckedDay, checkedDayOf, type KnownReceipt } from './checked-day.ts';
+import { includesEndOf, toDateOf } from './end-day.ts';
+import { type ExportSettings, fingerprintsOf, hashedColumnsOf, scannerOptionsOf } from './export-settings.ts';
+import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
 import { type CheckedFile, newSpoolFile } from './spool.ts';
 
 const READ_BYTES = 1 << 20;
@@ -24,8 +23,7 @@ const READ_BYTES = 1 << 20;
 export interface FileDay {
   readonly file: string;
   readonly day: Day;
-  readonly settings: RequestSettings &
-    Pick<SourceConfig, 'timezone' | 'historyDays' | 'toDateInclusive'> & { readonly spoolDir: string };
+  readonly settings: ExportSettings & { readonly spoolDir: string };
   /** What the place has stored of earlier loads, and of this day. */
   readonly state: ExportState | undefined;
   readonly stored: KnownReceipt | undefined;
@@ -40,7 +38,7 @@ export interface FileDay {
 export async function loadFileDay<T>(
   fileDay: FileDay,
   { clock, signal }: Pick<Runtime, 'clock' | 'signal'>,
-  store: (batch: DayBatch) => Promise<T>,
+  store: (checkedDay: CheckedDay, commitInfo: CommitInfo) => Promise<T>,
 ): Promise<T> {
   const { file, day, settings, state, stored } = fileDay;
   const now = clock.now();
@@ -74,7 +72,7 @@ export async function loadFileDay<T>(
       hashedColumns: hashedColumnsOf(settings),
       rewrites: true,
     };
-    return await store({ days: [checkedDay], commitInfo });
+    return await store(checkedDay, commitInfo);
   } finally {
     await spool.remove();
   }
@@ -108,7 +106,7 @@ async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
 async function copyChecked(fileDay: FileDay, spool: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
   const { file, day, settings, state, suppression } = fileDay;
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
-  const scannerOptions = { timezone: settings.timezone, requireColumns: true, suppression, edits: editsOf(settings) };
+  const scannerOptions = scannerOptionsOf(settings, suppression);
   const copy = await checkBody(bytes, await newSpoolFile(spool), { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.clause}.`);

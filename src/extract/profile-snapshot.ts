@@ -5,12 +5,11 @@ import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
-import type { SourceConfig } from '../config/source.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import type { ExportRefusal } from '../service/export/protocol.ts';
 import { type CheckedDay, checkedDayOf, type Receipt, rowCount } from './checked-day.ts';
-import { type EditSettings, hashedColumnsOf, serviceFingerprint } from './export-request.ts';
+import { type ExportSettings, hashedColumnsOf, serviceFingerprint } from './export-settings.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { newSpoolFile } from './spool.ts';
@@ -21,20 +20,20 @@ const MAX_AGE_MS = 20 * HOUR_MS;
 const USUAL_PART = 0.5;
 
 /** The settings that decide what of the profiles is stored. */
-export type ProfileSettings = EditSettings & Pick<SourceConfig, 'serviceId'>;
+type ProfileSettings = Pick<ExportSettings, 'serviceId' | 'columnsDrop' | 'columnsHash' | 'hashKey'>;
 
 /** What a place has stored of its snapshot. */
-export type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
+type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
 
 /** Hash of what decides the columns of a snapshot. */
-export function profileFingerprint(settings: ProfileSettings): string {
+function profileFingerprint(settings: ProfileSettings): string {
   const { columns, key_check } = hashedColumnsOf(settings);
   return sha256OfJson([[...new Set(settings.columnsDrop)].sort(), columns, key_check]);
 }
 
 /** True if a place has no snapshot, an old one, or one with other columns that are dropped or hashed. */
-export function isSnapshotDue(stored: StoredSnapshot | undefined, fingerprint: string, now: number): boolean {
-  if (stored === undefined || stored.filters !== fingerprint) return true;
+export function isSnapshotDue(stored: StoredSnapshot | undefined, settings: ProfileSettings, now: number): boolean {
+  if (stored === undefined || stored.filters !== profileFingerprint(settings)) return true;
   return Math.abs(now - Date.parse(stored.requested_at)) >= MAX_AGE_MS;
 }
 
@@ -44,9 +43,10 @@ export function isSnapshotDue(stored: StoredSnapshot | undefined, fingerprint: s
  * of the disk and of the quota, and the signal's reason.
  */
 export async function loadSnapshot(
-  { stored, fingerprint }: { readonly stored: StoredSnapshot | undefined; readonly fingerprint: string },
+  stored: StoredSnapshot | undefined,
+  settings: ProfileSettings,
   deps: ExtractDeps,
-  store: (download: CheckedDay) => Promise<void>,
+  store: (snapshot: CheckedDay, commitInfo: CommitInfo) => Promise<void>,
 ): Promise<void> {
   const { service, spoolDir, scannerOptions, clock, logger } = deps;
   const began = clock.now();
@@ -72,33 +72,29 @@ export async function loadSnapshot(
       logger.warn('profiles.fewer_rows', message, { rows, before });
     }
     const day = dayAt(began);
+    const filters = profileFingerprint(settings);
+    const now = clock.now();
     const snapshot = checkedDayOf([file], {
       day,
       to_date: day,
       requestedAt: began,
       is_over: true,
-      filters: fingerprint,
+      filters,
       exports: file.exports,
-      verifiedAt: clock.now(),
+      verifiedAt: now,
     });
-    await store(snapshot);
+    await store(snapshot, {
+      now,
+      start: day,
+      fingerprints: { service: serviceFingerprint(settings), filters },
+      hashedColumns: hashedColumnsOf(settings),
+      // It replaces the one before also if it is the same.
+      rewrites: true,
+    });
   } finally {
     await spool.remove();
   }
 }
-
-/** What is stored with a snapshot, which replaces the one before also if it is the same. */
-export const snapshotCommitInfo = (
-  { receipt: { day, filters } }: CheckedDay,
-  settings: ProfileSettings,
-  now: number,
-): CommitInfo => ({
-  now,
-  start: day,
-  fingerprints: { service: serviceFingerprint(settings), filters },
-  hashedColumns: hashedColumnsOf(settings),
-  rewrites: true,
-});
 
 /** Why the profiles were not loaded, and what to do. For a stream of Airbyte `stored` is undefined. */
 function snapshotError({ kind, clause }: ExportRefusal, stored: StoredSnapshot | undefined): UserError {

@@ -5,21 +5,14 @@ import { addDays, type Day, daysOf, earlierOf, formatDays, laterOf } from '../ba
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { Logger } from '../base/log.ts';
-import type { SourceConfig } from '../config/source.ts';
 import { lastDayOver, latestToday, oldestExportedDay, todayIn } from './calendar.ts';
 import { hasOtherSettings, type KnownReceipt, type KnownReceipts } from './checked-day.ts';
 import { doubtfulDays } from './doubtful-days.ts';
-import { fingerprintsOf, type RequestFingerprints, type RequestSettings } from './export-request.ts';
+import { type ExportSettings, fingerprintsOf, type RequestFingerprints } from './export-settings.ts';
 import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
 
-export type PlanSettings = RequestSettings &
-  Pick<
-    SourceConfig,
-    'startDate' | 'endDate' | 'timezone' | 'lookbackDays' | 'settleHours' | 'toDateInclusive' | 'historyDays' | 'onGap'
-  >;
-
 export interface PlanInput {
-  readonly settings: PlanSettings;
+  readonly settings: ExportSettings;
   /**
    * Plain append: a row cannot be taken back, so only days over for `settleHours` are read, each once. Default false.
    */
@@ -44,7 +37,7 @@ interface PlanNote {
 
 /** The decisions of a run, made before the first request. */
 export interface Plan {
-  readonly settings: PlanSettings;
+  readonly settings: ExportSettings;
   readonly fingerprints: RequestFingerprints;
   readonly appends: boolean;
   /** `named`: the caller named the days (`--from`). `refresh`: all days are read again (`--full-refresh`). */
@@ -130,7 +123,7 @@ type ChosenDays = Pick<Plan, 'days' | 'lookedBackTo' | 'notes'>;
 
 const warning = (event: string, message: string): PlanNote => ({ level: 'warn', event, message });
 
-function namedDays(from: Day, to: Day | undefined, settings: PlanSettings, { last, now }: DayRange): ChosenDays {
+function namedDays(from: Day, to: Day | undefined, settings: ExportSettings, { last, now }: DayRange): ChosenDays {
   if (from > last) {
     const { timezone = 'UTC', endDate } = settings;
     const [limit, end] = to === undefined ? ['end_date', endDate] : ['--to', to];

@@ -10,7 +10,7 @@ import { type Day, formatDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { columnKey } from '../cells/csv/header.ts';
 import { zoneOf } from '../cells/types/zone.ts';
-import type { CheckedDay } from '../extract/checked-day.ts';
+import { type CheckedDay, mayShareRows, type Receipt } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
 import { changesOf, type PlannedColumn, type PlannedColumnChange } from './column-changes.ts';
 import { type ColumnForms, configuredTypeOf, planColumn } from './column-type.ts';
@@ -75,10 +75,9 @@ export async function planBatch(
   };
   const candidates = table.isSnapshot || commitInfo.rewrites ? [] : downloads.filter(mayBeUnchanged);
   const rowsByDay = candidates.length === 0 ? undefined : await countRows(candidates.map(({ receipt }) => receipt.day));
-  const unchangedDays = candidates.filter((download) => {
-    const { day } = download.receipt;
-    return (rowsByDay?.get(day) ?? 0) === expectedRows(download, storedReceiptOf(day));
-  });
+  const unchangedDays = candidates.filter(
+    ({ receipt }) => (rowsByDay?.get(receipt.day) ?? 0) === expectedRows(receipt, storedReceiptOf(receipt.day)),
+  );
   const daysToWrite = downloads.filter((download) => !unchangedDays.includes(download));
   // Without a day to write no setting of a column counts.
   const sameColumns = columns.map((column) => ({ ...column, storedType: column.type }));
@@ -111,8 +110,8 @@ function withoutOlder(
  * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
  * says how many it left. It does so only if the same people were suppressed.
  */
-function expectedRows({ receipt, mayShareRows }: CheckedDay, stored: StoredReceipt | undefined): number {
-  if (mayShareRows && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
+function expectedRows(receipt: Receipt, stored: StoredReceipt | undefined): number {
+  if (mayShareRows(receipt) && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
   return receipt.rows - receipt.suppressed;
 }
 

@@ -3,11 +3,11 @@ import { UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { DaysOutcome } from '../extract/days-outcome.ts';
+import type { ExportSettings } from '../extract/export-settings.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
 import type { Extraction } from '../extract/extract.ts';
 import type { ExtractDeps } from '../extract/extract-deps.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
-import type { ProfileSettings } from '../extract/profile-snapshot.ts';
 import type { Plan } from '../extract/which-days.ts';
 import { logRescued } from '../table/column-changes.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
@@ -55,14 +55,14 @@ export class Load {
   }
 
   /**
-   * Loads the profiles, if the place keeps them and settings of them are given, and then the days of a plan. The days
-   * are loaded also where the profiles failed. Throws UserError.
+   * Loads the profiles, if the settings say so and the place keeps them, and then the days of a plan. The days are
+   * loaded also where the profiles failed. Throws UserError.
    */
-  async loadAll(plan: Plan, sink: Sink | StreamSink, profileSettings: ProfileSettings | undefined): Promise<void> {
+  async loadAll(plan: Plan, sink: Sink | StreamSink): Promise<void> {
     const { logger, signal } = this.#deps;
     let profilesError: UserError | undefined;
     try {
-      if (profileSettings !== undefined) await this.loadProfiles(sink, profileSettings);
+      if (plan.settings.userProfiles) await this.loadProfiles(plan.settings, sink);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
@@ -78,27 +78,23 @@ export class Load {
   }
 
   /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */
-  async loadProfiles(sink: Sink | StreamSink, settings: ProfileSettings): Promise<void> {
+  async loadProfiles(settings: ExportSettings, sink: Sink | StreamSink): Promise<void> {
     const { service, clock, logger } = this.#deps;
     if (!('commit' in sink)) return logger.warn('profiles.none', 'This target has no table of user profiles.');
-    const { isSnapshotDue, loadSnapshot, profileFingerprint, snapshotCommitInfo } = await import(
-      '../extract/profile-snapshot.ts'
-    );
+    const { isSnapshotDue, loadSnapshot } = await import('../extract/profile-snapshot.ts');
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
-    const fingerprint = profileFingerprint(settings);
-    if (!isSnapshotDue(storedReceipt, fingerprint, clock.now())) {
+    if (!isSnapshotDue(storedReceipt, settings, clock.now())) {
       // The profiles, which are not asked for, may have these columns.
       service.sawColumns(service.unseenColumns);
       return;
     }
-    const store = async (snapshot: CheckedDay) => {
-      const commitInfo = snapshotCommitInfo(snapshot, settings, clock.now());
+    const store = async (snapshot: CheckedDay, commitInfo: CommitInfo) => {
       const { daysWritten, rowsWritten: rows } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
       if (daysWritten.length === 0) return;
       this.#loaded = { ...this.#loaded, profiles: rows };
       logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
-    await loadSnapshot({ stored: storedReceipt, fingerprint }, this.#deps, store);
+    await loadSnapshot(storedReceipt, settings, this.#deps, store);
   }
 
   /** Executes a plan: reads its days and stores them in an open place. Throws UserError. */

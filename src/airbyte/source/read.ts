@@ -5,7 +5,7 @@ import type { CheckedDay } from '../../extract/checked-day.ts';
 import { DayDownloads } from '../../extract/download/day-downloads.ts';
 import type { DayResult } from '../../extract/download/day-export.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
-import { loadSnapshot, profileFingerprint } from '../../extract/profile-snapshot.ts';
+import { loadSnapshot } from '../../extract/profile-snapshot.ts';
 import { removeFiles } from '../../extract/spool.ts';
 import { logNotes } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
@@ -67,8 +67,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   };
   await output.writeStatus('STARTED');
   await output.attempt(async () => {
-    const due = { stored: undefined, fingerprint: profileFingerprint(config) };
-    await heartbeat.beatWhile(loadSnapshot(due, deps, write));
+    await heartbeat.beatWhile(loadSnapshot(undefined, config, deps, write));
     await output.writeStatus('COMPLETE');
   });
 }

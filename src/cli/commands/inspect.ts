@@ -8,7 +8,7 @@ import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { pinnedTypes } from '../../extract/discover.ts';
-import { editsOf } from '../../extract/export-request.ts';
+import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { argument, defineCommand, required, text } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';

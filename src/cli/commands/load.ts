@@ -54,8 +54,8 @@ async function loadDay(
   refuseOlderList('The place', suppressionLength, suppression?.length);
   const stored = events?.receipts.get(day);
   const fileDay = { file, day, settings: config, state: events?.exportState, stored, suppression };
-  const { rowsWritten, daysChanged } = await loadFileDay(fileDay, { clock, signal }, ({ days, commitInfo }) =>
-    sink.commit(days, commitInfo),
+  const { rowsWritten, daysChanged } = await loadFileDay(fileDay, { clock, signal }, (checkedDay, commitInfo) =>
+    sink.commit([checkedDay], commitInfo),
   );
   const next_from_date = sink.state?.events.exportState?.from_date ?? null;
   return { summary: { ...EMPTY_SUMMARY, rows: rowsWritten, days: 1, days_changed: daysChanged, next_from_date } };

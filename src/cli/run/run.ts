@@ -104,7 +104,7 @@ async function loadInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  const work = () => load.loadAll(plan, sink, config.userProfiles ? config : undefined);
+  const work = () => load.loadAll(plan, sink);
   const summaryNow = () => summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor });
   try {
     await withProgress(progress, work, context);

@@ -1,8 +1,7 @@
 import { HOUR_MS } from '../../base/clock.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
-import { toDateOf } from '../../extract/export-request.ts';
-import { includesEndOf } from '../../extract/export-state.ts';
-import { isSnapshotDue, profileFingerprint } from '../../extract/profile-snapshot.ts';
+import { includesEndOf, toDateOf } from '../../extract/end-day.ts';
+import { isSnapshotDue } from '../../extract/profile-snapshot.ts';
 import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
 import type { Place } from '../../targets/contract.ts';
@@ -29,8 +28,7 @@ export async function planSync(
   const { exportState, receipts } = state?.events ?? {};
   const planned = planRun({ ...daySelection, settings: config, state: exportState, receipts, now });
   const [snapshot] = state?.user_profiles?.receipts.values() ?? [];
-  const loadsProfiles =
-    config.userProfiles && target !== undefined && isSnapshotDue(snapshot, profileFingerprint(config), now);
+  const loadsProfiles = config.userProfiles && target !== undefined && isSnapshotDue(snapshot, config, now);
   logNotes(planned, context.logger);
   const includesEnd = includesEndOf(planned);
   const { waitMs, ...exports } = forecastOf(planned, config.maxConcurrentExports, loadsProfiles);

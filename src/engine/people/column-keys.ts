@@ -1,6 +1,6 @@
 import { configError } from '../../base/errors.ts';
 import type { HashKey } from '../../base/hash-key.ts';
-import { NOTHING_HASHED } from '../../extract/export-request.ts';
+import { NOTHING_HASHED } from '../../extract/export-settings.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { isHash } from './people.ts';
 

@@ -1,6 +1,5 @@
 // This folder: one day, from its request to a checked download. `day-export.ts` says what an answer means for a day.
-// `end-rule.ts` finds out whether an export includes its end. `parts.ts` divides a day that is too large.
-// `day-downloads.ts` downloads several days at once.
+// `parts.ts` divides a day that is too large. `day-downloads.ts` downloads several days at once.
 
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
@@ -11,11 +10,11 @@ import { downloadChecked, downloadError } from '../../service/export/download.ts
 import type { ExportRefusal } from '../../service/export/protocol.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
-import { filtersOf, toDateOf } from '../export-request.ts';
+import { proveEndDay, toDateOf } from '../end-day.ts';
+import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { type CheckedFile, type ExportDay, type ExportResult, newSpoolFile, removeFiles } from '../spool.ts';
 import type { Plan } from '../which-days.ts';
-import { proveEndRule } from './end-rule.ts';
 import { adviceWithoutDay, fetchParts } from './parts.ts';
 
 /** What became of one day of a plan. */
@@ -70,13 +69,13 @@ class DayExport {
   /** Throws a failure that ends the run. */
   async download(): Promise<DayResult> {
     const provesEnd = this.#day === this.#deps.endProofDay;
-    const result = await this.#meaningOf(await (provesEnd ? this.#proveEndRule() : this.#export()));
+    const result = await this.#meaningOf(await (provesEnd ? this.#proveEndDay() : this.#export()));
     return result.kind === 'downloaded' ? this.#confirmFewerRows(result) : result;
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: ExportDay = async (changes) => {
-    const { service, scannerOptions, spool, settings } = this.#deps;
+    const { service, spool, settings } = this.#deps;
     const request = { ...filtersOf(settings), from: this.#day, to: this.#to, ...changes };
     const result = await downloadChecked({
       ...this.#deps,
@@ -85,7 +84,6 @@ class DayExport {
       hasFinalNewline: service.hasFinalNewline,
       mayGrow: !this.#isOver,
       openOutput: () => newSpoolFile(spool),
-      scannerOptions: { ...scannerOptions, requireColumns: true },
     });
     this.#exports += result.exports;
     if (result.kind === 'checked') service.learnFrom(result.scan);
@@ -93,10 +91,10 @@ class DayExport {
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
-  async #proveEndRule(): Promise<ExportResult> {
-    const { service, logger, scannerOptions } = this.#deps;
+  async #proveEndDay(): Promise<ExportResult> {
+    const { service, logger, settings } = this.#deps;
     const day = this.#day;
-    const { answer, includesEnd } = await proveEndRule(day, this.#export, scannerOptions.edits);
+    const { answer, includesEnd } = await proveEndDay(day, this.#export, settings.columnsDrop);
     this.#to = toDateOf(day, includesEnd);
     if (includesEnd === undefined) return answer;
     service.learnEnd(includesEnd);

@@ -1,7 +1,7 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, ExportRefusal } from '../../service/export/protocol.ts';
-import { isFilter } from '../export-request.ts';
+import { isFilter } from '../export-settings.ts';
 import { type CheckedFile, discardFiles, type ExportDay } from '../spool.ts';
 
 /** Event names that the service is known to write. */

@@ -8,7 +8,7 @@ import { countRescuedByKey } from '../../engine/rows/row-counts.ts';
 import { selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
-import type { CheckedDay } from '../../extract/checked-day.ts';
+import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import { planDays } from '../../table/batch-plan.ts';
 import { OWN_COLUMNS } from '../../table/column-names.ts';
 import type { ColumnRules } from '../../table/new-columns.ts';
@@ -69,7 +69,7 @@ export async function* batchesOfDays(
         engine.throwIfAborted();
         throw engineError(error, PLACE);
       }
-      if (download.mayShareRows) sharedDay = day;
+      if (mayShareRows(download.receipt)) sharedDay = day;
     }
     for (const { path } of download.files) await rm(path, { force: true });
     yield dayBatches;
@@ -82,7 +82,7 @@ async function writeDay(
   { engine, folder, columns, rules }: StreamContext,
   isAfterShared: boolean,
 ): Promise<DayBatches> {
-  const { receipt, mayShareRows } = download;
+  const { receipt } = download;
   const batch = planDays(columns, [download], rules);
   const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
   const batchRows = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
@@ -106,7 +106,7 @@ async function writeDay(
     await write(`SELECT * FROM ${fileSql(allPath)} WHERE ${rowId} NOT IN (FROM ${PREVIOUS_ROW_IDS})`, path);
     await rm(allPath);
   }
-  if (mayShareRows) {
+  if (mayShareRows(receipt)) {
     await engine.run(
       `CREATE OR REPLACE TEMP TABLE ${PREVIOUS_ROW_IDS} AS SELECT ${rowId} AS row_id FROM ${fileSql(path)}`,
     );

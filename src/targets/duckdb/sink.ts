@@ -16,7 +16,7 @@ import { withTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/engine-errors.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
-import type { CheckedDay } from '../../extract/checked-day.ts';
+import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
@@ -153,7 +153,7 @@ async function storeRows(engine: Engine, state: PlaceState | undefined, planned:
   const days = planned.days.map(({ download }) => download.receipt.day);
   let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
   await withTypedRows(engine, planned, ({ sql }) => engine.run(`INSERT INTO ${table.name} BY NAME ${sql}`));
-  const sharingDays = planned.days.flatMap(({ download }) => (download.mayShareRows ? [download.receipt.day] : []));
+  const sharingDays = planned.days.flatMap(({ download: { receipt } }) => (mayShareRows(receipt) ? [receipt.day] : []));
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const rowsAfter = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), dayOfRowSql(table, days));

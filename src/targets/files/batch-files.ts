@@ -4,6 +4,7 @@ import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
 import { downloadedRows, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-changes.ts';
 import { finishBatch } from '../../table/commit.ts';
@@ -34,11 +35,12 @@ export class BatchFiles {
     const { table, days } = this.#planned;
     const files: FileChange[] = [];
     for (const plannedDay of days) {
-      const { mayShareRows, receipt } = plannedDay.download;
+      const { receipt } = plannedDay.download;
       const written = await this.#writeDay(plannedDay);
       // Such a day is alone in its batch: a neighbour is a stored file.
-      const file = mayShareRows && written !== undefined ? await this.#withoutRowsOfNext(written, plannedDay) : written;
-      const previousChange = mayShareRows && file !== undefined ? await this.#previousWithout(file) : undefined;
+      const sharesRows = mayShareRows(receipt);
+      const file = sharesRows && written !== undefined ? await this.#withoutRowsOfNext(written, plannedDay) : written;
+      const previousChange = sharesRows && file !== undefined ? await this.#previousWithout(file) : undefined;
       // First the day before: a row leaves it before a reader finds the row under this day.
       if (previousChange !== undefined) files.push(previousChange);
       files.push({ table: table.name, day: receipt.day, file });

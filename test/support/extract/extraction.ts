@@ -6,13 +6,13 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
-import type { CheckedDay, Receipt } from '../../../src/extract/checked-day.ts';
+import { type CheckedDay, mayShareRows, type Receipt } from '../../../src/extract/checked-day.ts';
+import { type ExportSettings, scannerOptionsOf } from '../../../src/extract/export-settings.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
 import { type DayBatch, Extraction } from '../../../src/extract/extract.ts';
 import type { ExtractDeps } from '../../../src/extract/extract-deps.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
-import { type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
+import { type Plan, type PlanInput, planRun } from '../../../src/extract/which-days.ts';
 import { NO_QUOTA_REPORT, type QuotaReport } from '../../../src/http/quota-report.ts';
 import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';
 import type { EventRequest, ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
@@ -255,7 +255,7 @@ class FakeTarget {
     this.state = JSON.parse(JSON.stringify(stateAfter(this.state, this.receipts, commitInfo))) as ExportState;
   }
 
-  async #replace({ receipt, files, mayShareRows }: CheckedDay): Promise<void> {
+  async #replace({ receipt, files }: CheckedDay): Promise<void> {
     const { day } = receipt;
     let ids: string[] = [];
     for (const { path } of files) {
@@ -264,7 +264,7 @@ class FakeTarget {
       ids.push(...lines.map((line) => line.split(',')[id]));
     }
     this.appended.push(...ids);
-    if (mayShareRows) {
+    if (mayShareRows(receipt)) {
       const after = new Set(this.days.get(addDays(day, 1)));
       ids = ids.filter((id) => !after.has(id));
       const own = new Set(ids);
@@ -285,7 +285,7 @@ class FakeTarget {
   }
 }
 
-export const SETTINGS: PlanSettings = {
+export const SETTINGS: ExportSettings = {
   serviceId: 'svc',
   events: [],
   eventsCondition: 'all',
@@ -302,12 +302,13 @@ export const SETTINGS: PlanSettings = {
   toDateInclusive: 'auto',
   historyDays: 30,
   onGap: 'fail',
+  userProfiles: false,
 };
 
 export const planFor = (
   clock: Clock,
   stored: StoredLoads,
-  settings: Partial<PlanSettings>,
+  settings: Partial<ExportSettings>,
   more: Partial<PlanInput> = {},
 ): Plan => planRun({ settings: { ...SETTINGS, ...settings }, ...stored, now: clock.now(), ...more });
 
@@ -339,7 +340,7 @@ export class Fixture {
     );
     return {
       service: new ObservedService(this.service, SETTINGS, { clock, logger }),
-      scannerOptions: { timezone: undefined, edits: NO_EDITS },
+      scannerOptions: scannerOptionsOf(SETTINGS),
       clock,
       random: () => JITTER,
       logger,
@@ -349,14 +350,14 @@ export class Fixture {
     };
   }
 
-  batches(settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}) {
+  batches(settings: Partial<ExportSettings> = {}, more: Partial<PlanInput> = {}) {
     this.extraction = new Extraction(planFor(this.clock, this.target.prior(), settings, more), this.deps());
     return this.extraction.batches();
   }
 
   /** One run to its end; `crashAfter` batches are committed before the consumer fails. */
   async run(
-    settings: Partial<PlanSettings> = {},
+    settings: Partial<ExportSettings> = {},
     more: Partial<PlanInput> = {},
     crashAfter = Number.POSITIVE_INFINITY,
   ) {
@@ -369,7 +370,7 @@ export class Fixture {
   }
 
   /** As `run`; returns what it failed with. */
-  async failure(settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}): Promise<UserError> {
+  async failure(settings: Partial<ExportSettings> = {}, more: Partial<PlanInput> = {}): Promise<UserError> {
     try {
       await this.run(settings, more);
     } catch (error) {

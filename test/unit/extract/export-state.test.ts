@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import type { KnownReceipt } from '../../../src/extract/checked-day.ts';
 import { implausibleDay } from '../../../src/extract/doubtful-days.ts';
-import { fingerprintsOf } from '../../../src/extract/export-request.ts';
+import { fingerprintsOf } from '../../../src/extract/export-settings.ts';
 import { type CommitInfo, type ExportState, parseState, stateAfter } from '../../../src/extract/export-state.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 

@@ -1,15 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HOUR_MS } from '../../../src/base/clock.ts';
 import type { UserError } from '../../../src/base/errors.ts';
-import { NO_EDITS } from '../../../src/cells/columns/column-edits.ts';
+import { scannerOptionsOf } from '../../../src/extract/export-settings.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import type { ExportAnswer, ExportService } from '../../../src/service/export/protocol.ts';
 import { Load } from '../../../src/targets/load.ts';
+import { SETTINGS } from '../../support/extract/extraction.ts';
 import { Place } from '../../support/targets/place.ts';
 
 const NOW = Date.parse('2026-01-20T00:00:00Z');
 const CSV = 'df_unified_id,df_external_id,plan\nu1,m1,gold\nu2,m2,\nu3,m3,basic\nu4,m4,basic\n';
-const SETTINGS = { serviceId: 's', columnsDrop: [], columnsHash: [], hashKey: undefined };
 const NO_HEADERS = {
   quotaReport: { limit: undefined, remaining: undefined, resetAt: undefined, retryAt: undefined },
   serverTime: undefined,
@@ -57,11 +57,11 @@ describe('the snapshot of user profiles', () => {
       ...runtime,
       service: new ObservedService(service, settings, runtime),
       maxConcurrentExports: 5,
-      scannerOptions: { timezone: undefined, edits: NO_EDITS },
+      scannerOptions: scannerOptionsOf(settings),
     });
     const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
     try {
-      const failure = await load.loadProfiles(sink, settings).catch((error: UserError) => error);
+      const failure = await load.loadProfiles(settings, sink).catch((error: UserError) => error);
       return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: load.counts.profiles };
     } finally {
       await sink.close();
@@ -80,7 +80,7 @@ describe('the snapshot of user profiles', () => {
 
   it('is exported again at once with other columns that are dropped or hashed', async () => {
     await sync(() => data(CSV));
-    await sync(() => data(CSV), { ...SETTINGS, columnsDrop: ['plan'] as never[] });
+    await sync(() => data(CSV), { ...SETTINGS, columnsDrop: ['plan'] });
     expect(sent).toBe(2);
   });
 

@@ -2,9 +2,9 @@ import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { forecastOf } from '../../../src/cli/run/sync-plan.ts';
 import type { KnownReceipt } from '../../../src/extract/checked-day.ts';
-import { fingerprintsOf } from '../../../src/extract/export-request.ts';
+import { type ExportSettings, fingerprintsOf } from '../../../src/extract/export-settings.ts';
 import type { ExportState } from '../../../src/extract/export-state.ts';
-import { cursorOf, type Plan, type PlanInput, type PlanSettings, planRun } from '../../../src/extract/which-days.ts';
+import { cursorOf, type Plan, type PlanInput, planRun } from '../../../src/extract/which-days.ts';
 import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */
@@ -38,7 +38,7 @@ const loaded = (other: Readonly<Record<Day, Stored>> = {}, more: Partial<ExportS
 
 type StoredLoads = Pick<PlanInput, 'state' | 'receipts'>;
 
-function plan(stored: StoredLoads = {}, settings: Partial<PlanSettings> = {}, more: Partial<PlanInput> = {}) {
+function plan(stored: StoredLoads = {}, settings: Partial<ExportSettings> = {}, more: Partial<PlanInput> = {}) {
   return planRun({
     settings: { ...SETTINGS, ...settings },
     ...stored,
@@ -216,13 +216,13 @@ describe('a stored state', () => {
     );
   });
 
-  it.each<[string, Partial<PlanSettings>, boolean]>([
+  it.each<[string, Partial<ExportSettings>, boolean]>([
     ['names in another order', { events: ['b', 'a', 'a'], eventsCondition: 'include' }, true],
     ['another condition', { events: ['a', 'b'], eventsCondition: 'exclude' }, false],
     ['other properties', { properties: ['p'], propertiesCondition: 'include' }, false],
     ['a dropped column', { columnsDrop: ['phone'] }, false],
   ])('goes on with the same filters alone: %s', (_, more, isSame) => {
-    const settings: Partial<PlanSettings> = { events: ['a', 'b'], eventsCondition: 'include' };
+    const settings: Partial<ExportSettings> = { events: ['a', 'b'], eventsCondition: 'include' };
     const fingerprints = fingerprintsOf({ ...SETTINGS, ...settings });
     const prior = {
       state: state({ service: fingerprints.service, filters: fingerprints.filters }),

@@ -1,9 +1,29 @@
-import { addDays, type Day } from '../base/days.ts';
 import { HashKey } from '../base/hash-key.ts';
 import { sha256OfJson } from '../base/json.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
+import type { ScannerOptions, Suppression } from '../cells/columns/scanner.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
 import type { ExportFilters } from '../service/export/protocol.ts';
+
+/** The settings that decide which days are exported, what of them, and what happens to their columns. */
+export type ExportSettings = ExportFilters &
+  ColumnSettings &
+  Pick<
+    SourceConfig,
+    | 'serviceId'
+    | 'startDate'
+    | 'endDate'
+    | 'timezone'
+    | 'lookbackDays'
+    | 'settleHours'
+    | 'toDateInclusive'
+    | 'historyDays'
+    | 'onGap'
+    | 'userProfiles'
+  >;
+
+/** The settings that decide what happens to the columns. */
+type ColumnSettings = Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>;
 
 /** The columns that hold hashes under one key in some rows of a place; without columns, rows of plain values. */
 export interface HashedColumns {
@@ -15,22 +35,22 @@ export interface HashedColumns {
 
 export const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
 
-/** The settings that decide what happens to the columns. */
-export type EditSettings = Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>;
-
 /** The columns that a configuration hashes. */
-export function hashedColumnsOf({ columnsHash, hashKey }: EditSettings): HashedColumns {
+export function hashedColumnsOf({ columnsHash, hashKey }: ColumnSettings): HashedColumns {
   if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
   return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).checkValue };
 }
 
 /** The columns that a configuration drops or hashes. */
-export function editsOf({ columnsDrop, columnsHash, hashKey }: EditSettings): ColumnEdits {
+export function editsOf({ columnsDrop, columnsHash, hashKey }: ColumnSettings): ColumnEdits {
   return { drop: new Set(columnsDrop), hash: new Set(columnsHash), key: hashKey && new HashKey(hashKey) };
 }
 
-/** The settings that decide what is requested from which service, and what happens to the columns. */
-export type RequestSettings = ExportFilters & EditSettings & Pick<SourceConfig, 'serviceId'>;
+/** How every export of events is scanned. */
+export const scannerOptionsOf = (
+  settings: ColumnSettings & Pick<SourceConfig, 'timezone'>,
+  suppression?: Suppression,
+): ScannerOptions => ({ timezone: settings.timezone, requireColumns: true, edits: editsOf(settings), suppression });
 
 /** SHA-256 (hex) of what an export request says beside its days. */
 export interface RequestFingerprints {
@@ -39,16 +59,16 @@ export interface RequestFingerprints {
   readonly filters: string;
 }
 
-export function fingerprintsOf(source: RequestSettings): RequestFingerprints {
-  const { columns, key_check } = hashedColumnsOf(source);
+export function fingerprintsOf(settings: ExportSettings): RequestFingerprints {
+  const { columns, key_check } = hashedColumnsOf(settings);
   const filters = [
-    selection(source.events, source.eventsCondition),
-    selection(source.properties, source.propertiesCondition),
-    [...new Set(source.columnsDrop)].sort(),
+    selection(settings.events, settings.eventsCondition),
+    selection(settings.properties, settings.propertiesCondition),
+    [...new Set(settings.columnsDrop)].sort(),
     columns,
     key_check,
   ];
-  return { service: serviceFingerprint(source), filters: sha256OfJson(filters) };
+  return { service: serviceFingerprint(settings), filters: sha256OfJson(filters) };
 }
 
 /** The hash by which the state identifies a service; `base_url` may change. */
@@ -65,14 +85,7 @@ function selection(names: readonly string[], condition: NameCondition): unknown 
   return [condition, [...new Set(names)].sort()];
 }
 
-export function filtersOf(source: ExportFilters): ExportFilters {
-  const { events, eventsCondition, properties, propertiesCondition } = source;
+export function filtersOf(settings: ExportFilters): ExportFilters {
+  const { events, eventsCondition, properties, propertiesCondition } = settings;
   return { events, eventsCondition, properties, propertiesCondition };
 }
-
-/**
- * The `to_date` with which a day is requested. While it is not known whether an export includes its end, rows may come
- * with two days. A target keeps each once.
- */
-export const toDateOf = (day: Day, includesEnd: boolean | undefined): Day =>
-  includesEnd === true ? day : addDays(day, 1);

@@ -1,9 +1,25 @@
-import { addDays, type Day } from '../../base/days.ts';
-import type { ColumnEdits } from '../../cells/columns/column-edits.ts';
-import type { ColumnScan } from '../../cells/columns/column-scan.ts';
-import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
-import { rowCount } from '../checked-day.ts';
-import { discardFiles, type ExportDay, type ExportResult } from '../spool.ts';
+// Whether an export includes its `to_date`: how it is known, what is requested then, and how it is proved.
+
+import { addDays, type Day } from '../base/days.ts';
+import type { ColumnScan } from '../cells/columns/column-scan.ts';
+import { CORRECTION_DATETIME, SERVER_DATETIME } from '../cells/csv/header.ts';
+import type { SourceConfig } from '../config/source.ts';
+import { rowCount } from './checked-day.ts';
+import type { ExportState } from './export-state.ts';
+import { discardFiles, type ExportDay, type ExportResult } from './spool.ts';
+
+/** As the setting says, else as a run has proved; undefined: not known. */
+export const includesEndOf = ({
+  settings: { toDateInclusive },
+  state,
+}: {
+  readonly settings: Pick<SourceConfig, 'toDateInclusive'>;
+  readonly state: ExportState | undefined;
+}): boolean | undefined => (toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true');
+
+/** The `to_date` with which a day is requested. Unless an export includes it, rows may come with two days. */
+export const toDateOf = (day: Day, includesEnd: boolean | undefined): Day =>
+  includesEnd === true ? day : addDays(day, 1);
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
@@ -17,16 +33,16 @@ const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DA
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
  *   anything else; a refusal is no observation                                nothing is known yet
  */
-export async function proveEndRule(
+export async function proveEndDay(
   day: Day,
   exportDay: ExportDay,
-  edits: ColumnEdits,
+  columnsDrop: readonly string[],
 ): Promise<{ readonly answer: ExportResult; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
   const answerOfDay = await exportDay({ to: day });
   if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
   // The service may select by this column, the only one of them that can be dropped.
-  const canProve = !edits.drop.has(EVENT_DATETIME);
+  const canProve = !columnsDrop.includes(EVENT_DATETIME);
   if (answerOfDay.kind === 'checked' && canProve && spansAnHour(answerOfDay.scan.columns)) {
     return { answer: answerOfDay, includesEnd: true };
   }
