@@ -59,8 +59,7 @@ interface PropertySchema {
 
 function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
   const property: PropertySchema = isObject(schema) ? schema : {};
-  // No type is a time of day: a property that asks for one must not get any text.
-  const [type] = property.format === 'time' ? [] : kindsOf(property).flatMap((kind) => TYPE_OF_KIND.get(kind) ?? []);
+  const type = typeOfSchema(property);
   if (type === undefined) return { codec: FITS_NO_CELL, zone: undefined };
   if (type !== 'datetime' || property.airbyte_type === 'timestamp_without_timezone') {
     return { codec: codecOf(type, undefined), zone: undefined };
@@ -71,17 +70,17 @@ function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColu
   return { codec: zone === undefined ? { ...codec, forms: DATETIME_OFFSET } : codec, zone: instantZone };
 }
 
-const JSON_TYPES = ['string', 'boolean', 'number', 'integer', 'array'];
-/** Column types by the narrowest kind of their JSON schema. */
-const TYPE_OF_KIND: ReadonlyMap<string, ColumnType> = new Map(
-  COLUMN_TYPES.map((type) => [kindsOf(codecOf(type, undefined).jsonSchema)[0], type]),
-);
-
-/** The kinds of a schema, the narrowest first: `string date`, `string`; `array of number`. */
-function kindsOf({ type, format, airbyte_type, items }: PropertySchema): string[] {
-  const types: readonly unknown[] = Array.isArray(type) ? type : [type ?? 'string'];
-  const kind = JSON_TYPES.find((name) => types.includes(name)) ?? 'other';
-  if (kind === 'array') return kindsOf(isObject(items) ? items : {}).map((item) => `array of ${item}`);
-  if (kind === 'number' && airbyte_type === 'integer') return ['integer'];
-  return [...[format, airbyte_type].flatMap((name) => (name === undefined ? [] : `${kind} ${name}`)), kind];
+/** The column type of a property; undefined if no cell can be a value of it. */
+function typeOfSchema({ type, format, airbyte_type, items }: PropertySchema): ColumnType | undefined {
+  const jsonTypes: readonly unknown[] = [type ?? 'string'].flat();
+  // No type is a time of day: a property that asks for one must not get any text.
+  if (format === 'time') return undefined;
+  if (jsonTypes.includes('string')) return format === 'date' ? 'date' : format === 'date-time' ? 'datetime' : 'string';
+  if (jsonTypes.includes('boolean')) return 'boolean';
+  if (jsonTypes.includes('number')) return airbyte_type === 'integer' ? 'long' : 'double';
+  if (jsonTypes.includes('integer')) return 'long';
+  if (!jsonTypes.includes('array')) return undefined;
+  // No list is one of days or times: their items are texts.
+  const itemType = typeOfSchema({ ...(isObject(items) && items), format: undefined });
+  return COLUMN_TYPES.find((listType) => listType === `${itemType}[]`);
 }
