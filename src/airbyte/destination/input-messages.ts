@@ -8,25 +8,22 @@ import type { VerbContext } from '../protocol/connector.ts';
 /** The configured streams by `streamKey`. */
 type Streams = ReadonlyMap<string, ConfiguredStream>;
 
-/** What becomes of the messages of a platform. Others than these are skipped. */
-interface InputHandlers {
-  record(stream: ConfiguredStream, data: JsonObject, line: number): void;
-  /** `stream`: undefined for a state of all streams; `text`: that of the state object, unchanged. */
-  state(stream: ConfiguredStream | undefined, text: string): void;
-}
+/** A record, or a state. `stream`: undefined for a state of all streams. `text`: that of the state object, unchanged. */
+type InputMessage =
+  | { readonly type: 'RECORD'; readonly stream: ConfiguredStream; readonly data: JsonObject; readonly line: number }
+  | { readonly type: 'STATE'; readonly stream: ConfiguredStream | undefined; readonly text: string };
 
 /** Types of messages that the protocol knows and a destination ignores. */
 const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
 
 /**
- * Reads the records and states of a platform's stdin. Throws for a line that is no message, naming its number but not
+ * Gives the records and states of a platform's stdin. Throws for a line that is no message, naming its number but not
  * its content, and for a stream that is not configured.
  */
-export async function readInput(
+export async function* inputMessages(
   { input, logger, signal }: VerbContext,
   streams: Streams,
-  handlers: InputHandlers,
-): Promise<void> {
+): AsyncGenerator<InputMessage, void, undefined> {
   let line = 0;
   for await (const lines of linesOf(input)) {
     signal.throwIfAborted();
@@ -39,20 +36,22 @@ export async function readInput(
       if (message === undefined) throw unusableLine(line, 'is not JSON');
       if (!isObject(message) || typeof message.type !== 'string')
         throw unusableLine(line, 'is no message of the Airbyte protocol');
-      if (message.type === 'RECORD') {
+      const { type } = message;
+      if (type === 'RECORD') {
         const { record } = message;
         if (!isObject(record) || !isObject(record.data)) throw unusableLine(line, 'is a RECORD without data');
-        handlers.record(streamOf(record.stream, record.namespace, line, streams), record.data, line);
-      } else if (message.type === 'STATE') {
+        yield { type, stream: streamOf(record.stream, record.namespace, line, streams), data: record.data, line };
+      } else if (type === 'STATE') {
         const stateText = memberText(text, 'state');
         if (!isObject(message.state) || stateText === undefined || Object.keys(message.state).length === 0) {
           throw unusableLine(line, 'is a STATE without content');
         }
-        const { stream } = message.state;
-        const descriptor =
-          isObject(stream) && isObject(stream.stream_descriptor) ? stream.stream_descriptor : undefined;
-        handlers.state(descriptor && streamOf(descriptor.name, descriptor.namespace, line, streams), stateText);
-      } else if (!SKIPPED.has(message.type)) {
+        const { stream_descriptor: descriptor } = isObject(message.state.stream) ? message.state.stream : {};
+        const stream = isObject(descriptor)
+          ? streamOf(descriptor.name, descriptor.namespace, line, streams)
+          : undefined;
+        yield { type, stream, text: stateText };
+      } else if (!SKIPPED.has(type)) {
         logger.warn('input.unknown', `Line ${line} of the input is a message of an unknown type. It is skipped.`);
       }
     }

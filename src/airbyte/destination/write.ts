@@ -8,7 +8,7 @@ import { IdList } from '../../erasure/id-list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
 import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import { requireDeletableStreams } from './deletable-streams.ts';
-import { readInput } from './input-messages.ts';
+import { inputMessages } from './input-messages.ts';
 import { StateQueue } from './state-queue.ts';
 
 /** A CDC source sets this column on a row that was deleted there, which withdraws the request. */
@@ -26,10 +26,10 @@ export const write: Verb = async (context) => {
   const streams = requireDeletableStreams(catalog, config);
   const idList = new IdList();
   const queue = new StateQueue(idList, writer);
-  await readInput(context, streams, {
-    record: (stream, data, line) => queue.addRow(stream, listRow(idList, data, line, config)),
-    state: (stream, text) => queue.addState(stream, text),
-  });
+  for await (const message of inputMessages(context, streams)) {
+    if (message.type === 'STATE') queue.addState(message.stream, message.text);
+    else queue.addRow(message.stream, listRow(idList, message.data, message.line, config));
+  }
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const consent = config.dryRun ? undefined : 'configured';
