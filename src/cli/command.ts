@@ -4,7 +4,7 @@ import { LOG_LEVELS } from '../base/log.ts';
 import { parseDuration } from '../base/quantities.ts';
 import { nearest } from '../config/nearest.ts';
 import { hasCredentials } from '../fs/local-path.ts';
-import { type Context, LOG_FORMATS, type StreamName } from './context.ts';
+import { type Context, LOG_FORMATS } from './context.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {
   /** Options by name in camel case: `maxWait` is `--max-wait`. Arguments are among them, in their order. */
@@ -20,8 +20,8 @@ export interface Command<O extends OptionTable = OptionTable> {
 export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];
-  /** Default: stdout. A command whose data go there names stderr. */
-  readonly stream?: StreamName;
+  /** True if the data of the command went to stdout: then the result goes to stderr. */
+  readonly isStdoutTaken?: boolean;
   /** Default: done. */
   readonly exit?: ExitCode;
 }

@@ -25,12 +25,10 @@ export function contextOf(system: System, logLevel: LogLevel, logFormat: LogForm
   return { ...system, commandName, random: systemRandom, redactor, logger };
 }
 
-export type StreamName = 'stdout' | 'stderr';
-
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
-  /** Writes one line of a result: on stdout, unless the command says otherwise. */
-  result(line: string, stream?: StreamName): void;
+  /** Writes one line of a result on stdout. */
+  result(line: string): void;
   /** Writes one line of log, above the status. */
   log(line: string, level?: LogLevel): void;
   /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
@@ -46,10 +44,8 @@ export interface Terminal {
 export const printableTerminal = (terminal: Terminal): Terminal => ({
   stdout: terminal.stdout,
   isInteractive: terminal.isInteractive,
-  get columns() {
-    return terminal.columns;
-  },
-  result: (line, stream) => terminal.result(printable(line), stream),
+  columns: terminal.columns,
+  result: (line) => terminal.result(printable(line)),
   log: (line, level) => terminal.log(printable(line), level),
   status: (line) => terminal.status(line === undefined ? undefined : printable(line)),
 });

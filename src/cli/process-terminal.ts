@@ -7,7 +7,7 @@ import type { LogLevel } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
-import type { StreamName, Terminal } from './context.ts';
+import type { Terminal } from './context.ts';
 import { truncate, widthOf } from './text-layout.ts';
 
 /** Longest wait (ms) for a reader of the log that takes nothing. After a signal to stop also for one of the results. */
@@ -76,11 +76,7 @@ export class ProcessTerminal implements Terminal {
     return isatty(1) ? terminalColumns(process.stdout) : Number.POSITIVE_INFINITY;
   }
 
-  result(line: string, stream: StreamName = 'stdout'): void {
-    if (stream === 'stderr') {
-      this.log(line);
-      return;
-    }
+  result(line: string): void {
     this.status();
     this.#resultsQueued = this.#resultsQueued
       .then(() => this.#logWritten())

@@ -61,9 +61,10 @@ async function runCommand(
   }
   const folder = folderWithoutModes();
   if (folder !== undefined) context.logger.warn('place.modes', `${folder} ${NO_MODES}`);
-  const { result, lines, exit = EXIT.done, stream } = outcome;
+  const { result, lines, exit = EXIT.done, isStdoutTaken } = outcome;
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
   if (values.json === true) await system.clock.sleep(APART_MS);
-  for (const line of values.json === true ? [JSON.stringify(result)] : lines) terminal.result(line, stream);
+  const write = isStdoutTaken === true ? terminal.log : terminal.result;
+  for (const line of values.json === true ? [JSON.stringify(result)] : lines) write(line);
   return exit;
 }

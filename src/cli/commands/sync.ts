@@ -38,7 +38,7 @@ export const command = defineCommand({
     if (error === undefined || summary.days > 0) context.logger.info('run.summary', describeSummary(summary, place));
     if (error !== undefined) failureOf(error, context).log();
     await notify(summary, run, context);
-    return { result: summary, lines: [], exit: summary.exit, stream: isStdout(place) ? 'stderr' : 'stdout' };
+    return { result: summary, lines: [], exit: summary.exit, isStdoutTaken: isStdout(place) };
   },
 });
 

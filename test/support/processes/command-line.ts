@@ -29,15 +29,13 @@ export async function runHere(
 ): Promise<Done> {
   let stdout = '';
   let stderr = '';
-  const log = (line: string) => {
-    stderr += `${line}\n`;
-  };
   const terminal = {
-    result(line: string, stream?: 'stdout' | 'stderr') {
-      if (stream === 'stderr') log(line);
-      else stdout += `${line}\n`;
+    result(line: string) {
+      stdout += `${line}\n`;
     },
-    log,
+    log(line: string) {
+      stderr += `${line}\n`;
+    },
     status() {},
     isInteractive: false,
     columns,
