@@ -24,7 +24,8 @@ import { throwProblems } from '../config/problems.ts';
 import { SOURCE } from '../config/source.ts';
 import { credentialsError, hasCredentials, isAddress } from '../fs/local-path.ts';
 import { readJsonFile } from '../fs/named-file.ts';
-import type { OpenOptions, PlaceOptions } from '../targets/contract.ts';
+import type { ColumnRules } from '../table/new-columns.ts';
+import type { OpenOptions, Place, PlaceOptions } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 
@@ -136,16 +137,22 @@ const pathInFolder = (path: unknown, folder: string): unknown =>
 const placesToPurge = ({ target, place }: JsonObject) =>
   place !== undefined && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : undefined;
 
+/** What all places of a command have in common. */
 export function placeOptions(
   { lockWaitMs, memoryLimit, spoolDir }: Pick<CommandConfig, 'lockWaitMs' | 'memoryLimit' | 'spoolDir'>,
   { env, clock, random, logger, signal }: Context,
-): PlaceOptions & Runtime {
+): Omit<PlaceOptions, 'address'> & Runtime {
   return { lockWaitMs, memoryLimit, spoolDir, env, clock, random, logger, signal };
 }
 
-/** How a run opens its place. */
-export function openOptions(config: CommandConfig, context: Context): OpenOptions {
-  const { retentionMs, timezone, columnTypes, schemaMode, userProfiles } = config;
-  const stdout = context.terminal.stdout ?? process.stdout;
-  return { ...placeOptions(config, context), retentionMs, timezone, columnTypes, schemaMode, userProfiles, stdout };
+/** How a run opens its place. `pinned`: the types of a pinned schema. */
+export function openOptions(
+  place: Place,
+  config: CommandConfig,
+  { terminal }: Context,
+  pinned?: ColumnRules['pinned'],
+): OpenOptions {
+  const { retentionMs, timezone = null, columnTypes, schemaMode, userProfiles: loadsProfiles } = config;
+  const rules = { timezone, columnTypes, schemaMode, pinned };
+  return { ...place, rules, loadsProfiles, retentionMs, stdout: terminal.stdout ?? process.stdout };
 }

@@ -106,14 +106,13 @@ export async function plan(options: PlanOptions): Promise<PlanResult> {
 
 /** Says what a place holds, as `dfinery-elt status` does. */
 export async function status(options: StoredPlaceOptions): Promise<Status> {
-  const { place, config, context } = inputsOf('status', options, STATEFUL_TARGETS);
-  return readStatus(place, config, context);
+  const { place, config } = inputsOf('status', options, STATEFUL_TARGETS);
+  return readStatus(place, config);
 }
 
 /** Compares a place with its receipts, as `dfinery-elt verify` does. */
 export async function verify(options: StoredPlaceOptions): Promise<Verification> {
-  const { place, config, context } = inputsOf('verify', options, STATEFUL_TARGETS);
-  return verifyPlace(place, config, context);
+  return verifyPlace(inputsOf('verify', options, STATEFUL_TARGETS).place);
 }
 
 /** The place and the configuration that the options of a call give, and what the call runs in. */

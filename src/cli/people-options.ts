@@ -9,7 +9,7 @@ import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text, underHeading } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, placeOptions, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
-import { checkedPlace } from './place-arguments.ts';
+import { checkedTarget } from './place-arguments.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
@@ -36,10 +36,14 @@ export const PEOPLE_OPTIONS = {
 type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 
 /** The places of the options, else of the configuration. */
-function placesOf({ in: namedPlaces }: Pick<PeopleValues, 'in'>, config: CommandConfig): Place<StatefulTarget>[] {
-  const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target, place }) =>
-    checkedPlace(target, place, STATEFUL_TARGETS, '--in'),
-  );
+function placesOf(
+  { in: namedPlaces }: Pick<PeopleValues, 'in'>,
+  config: CommandConfig,
+  options: ReturnType<typeof placeOptions>,
+): Place<StatefulTarget>[] {
+  const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target: word, place: address }) => {
+    return { target: checkedTarget(word, address, STATEFUL_TARGETS, '--in'), address, ...options };
+  });
   const names = places.map(placeName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);
@@ -58,13 +62,14 @@ export async function withPeopleSearch<T>(
 ): Promise<T> {
   const { byColumn, mapping, suppressed } = values;
   const { hashKey } = requireKeys(config, 'hash_key');
+  const io = placeOptions(config, context);
   const search = {
-    places: placesOf(values, config),
+    places: placesOf(values, config, io),
     profileService: undefined,
     column: suppressed ? undefined : (byColumn ?? config.byColumn),
     mapping,
     hashKey: hashKey && new HashKey(hashKey),
-    io: placeOptions(config, context),
+    io,
   };
   if (suppressed || !config.profiles || mapping !== undefined || config.exportToken === undefined)
     return await work(search);

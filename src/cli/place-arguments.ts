@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import type { Place, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { argument, type OptionValues, text, unknownNameError } from './command.ts';
-import { readConfiguration } from './configuration.ts';
+import { type CommandConfig, placeOptions, readConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
@@ -13,9 +13,6 @@ export const placeArguments = (targets: readonly Target[]) => ({
 
 type PlaceValues = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
 
-/** True where the data of a run go to stdout, so that nothing else may. */
-export const isStdout = ({ target, address }: Place): boolean => target.isStdout?.(address) === true;
-
 /** How a place of one of these targets is given, such as `duckdb FILE or parquet DIR`. */
 export const placeUsage = (targets: readonly Target[]): string =>
   targets.flatMap(({ name, placeForms }) => placeForms.map((form) => `${name} ${form}`)).join(' or ');
@@ -24,36 +21,38 @@ export const placeUsage = (targets: readonly Target[]): string =>
 export function configuredPlace<T extends Target>(
   values: PlaceValues & { readonly config: string | object | undefined },
   targets: readonly T[],
-  context: Pick<Context, 'commandName' | 'env' | 'redactor'>,
-) {
+  context: Context,
+): { readonly config: CommandConfig; readonly place: Place<T> } {
   const { commandName } = context;
   const config = readConfiguration(values.config, context);
-  const { target: word, place } = values.target === undefined ? config : values;
-  if (word !== undefined && place !== undefined)
-    return { config, place: checkedPlace(word, place, targets, commandName) };
+  const { target: word, place: address } = values.target === undefined ? config : values;
+  if (word !== undefined && address !== undefined) {
+    const target = checkedTarget(word, address, targets, commandName);
+    return { config, place: { target, address, ...placeOptions(config, context) } };
+  }
   // A word alone may be the place. It may also be a secret: it is shown only if a target knows it.
-  const target = targets.find(({ isAt, name }) => word !== undefined && (isAt?.(word) || word.endsWith(`.${name}`)));
+  const target = targets.find(({ isAt, name }) => word !== undefined && (isAt(word) || word.endsWith(`.${name}`)));
   if (target !== undefined) throw configError(`TARGET is missing: write ${commandName} ${target.name} ${word}.`);
   const forms = `${commandName} ${placeUsage(targets)}`;
   throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.shownFile}.`);
 }
 
 /**
- * The place that TARGET PLACE names, after `usage`: a command, `--in` or nothing. Throws a configuration failure if
+ * The target that TARGET PLACE names, after `usage`: a command, `--in` or nothing. Throws a configuration failure if
  * another target has loaded it. The word may be an id or a secret, so that it is only shown if a target is near.
  */
-export function checkedPlace<T extends Target>(
+export function checkedTarget<T extends Target>(
   word: string,
   address: string,
   targets: readonly T[],
   usage: string,
-): Place<T> {
+): T {
   const target = targets.find(({ name }) => name === word);
   if (target === undefined && TARGETS.some(({ name }) => name === word))
     throw configError(`${word} is not possible here: write ${placeUsage(targets)}.`);
   const names = targets.map(({ name }) => name);
   if (target === undefined) throw unknownNameError('target', word, names);
-  const { name: actual = word } = TARGETS.find(({ isAt }) => isAt?.(address)) ?? {};
-  if (actual === word) return { target, address };
+  const { name: actual = word } = TARGETS.find(({ isAt }) => isAt(address)) ?? {};
+  if (actual === word) return target;
   throw configError(`${address} is a place of ${actual}: write ${`${usage} ${actual} ${address}`.trim()}.`);
 }

@@ -24,7 +24,7 @@ import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
 // is meant.
 
 /** The name of a place in the ledger and in hashes, whatever working folder and links lead to it. */
-export function placeName({ target, address }: Place): string {
+export function placeName({ target, address }: Pick<Place, 'target' | 'address'>): string {
   return `${target.name} ${schemeOf(address) === undefined ? realOrGivenPath(address) : address.replace(/\/+$/, '')}`;
 }
 
@@ -38,7 +38,7 @@ export interface PeopleSearch {
   /** File with the columns external_id and df_unified_id, in place of the profiles. */
   readonly mapping: string | undefined;
   readonly hashKey: HashKey | undefined;
-  readonly io: PlaceOptions & Runtime;
+  readonly io: Pick<PlaceOptions, 'lockWaitMs' | 'spoolDir'> & Runtime;
 }
 
 /** The people of a list, as they were found before anything is changed. */
@@ -135,7 +135,7 @@ async function searchRows(query: PeopleQuery, { places, io }: PeopleSearch) {
   for (const place of places) {
     const name = placeName(place);
     io.logger.info('people.find', `Looking for the IDs in ${name} …`);
-    lookups.push({ ...(await (await place.target.people()).find(place.address, query, io)), name });
+    lookups.push({ ...(await (await place.target.people(place)).find(query)), name });
   }
   return lookups;
 }

@@ -72,17 +72,17 @@ export async function planPurge(
   const listedPeople = await findListedPeople(listedIds, settings);
   const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
   const places: PlacePurge[] = [];
-  for (const [i, { target, address }] of settings.places.entries()) {
-    const name = placeName({ target, address });
+  for (const [i, place] of settings.places.entries()) {
+    const name = placeName(place);
     io.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
-    const place = { target, address, name, ...(await (await target.people()).previewPurge(address, query, io)) };
-    const placeService = place.people.state.events.exportState?.service;
+    const preview = await (await place.target.people(place)).previewPurge(query);
+    const placeService = preview.people.state.events.exportState?.service;
     if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
       throw configError(
         `${name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
       );
     }
-    places.push(place);
+    places.push({ ...place, name, ...preview });
   }
   // Anew: a purge that ended meanwhile has made list and places longer.
   const suppressedCount = readSuppressedPeople(suppressionFile).hmacs.length;
@@ -146,7 +146,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
 async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   const { settings, ledger, listedPeople } = purge;
   const { io, suppressionFile, isNewSuppressionList } = settings;
-  const { target, address, name, foreignNames } = place;
+  const { target, name, foreignNames } = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
   const onFound = async (people: PeopleFound): Promise<number> => {
     place.people = people;
@@ -161,7 +161,7 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   };
   try {
     const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
-    place.result = await (await target.people()).purge(address, query, { ...io, onFound });
+    place.result = await (await target.people(place)).purge(query, onFound);
     const { rowsRemoved: rows, suppressionLength, unreached } = place.result;
     const stays = foreignNames.slice(0, MAX_NAMED);
     const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };

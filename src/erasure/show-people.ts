@@ -24,8 +24,8 @@ export async function showPeople({ list, search, ledgerSettings, write }: Person
   const ids = listedIds.map(({ id }) => id);
   const warnings = [refused ?? [], list.warnings(), people.warnings].flat();
   const rowCountsOfPlaces: ReadonlyMap<string, number>[] = [];
-  for (const { target, address } of places) {
-    const lookup = await (await target.people()).find(address, people.query, io);
+  for (const place of places) {
+    const lookup = await (await place.target.people(place)).find(people.query);
     rowCountsOfPlaces.push(lookup.rowCountById);
     warnings.push(...lookup.warnings);
   }
@@ -43,9 +43,9 @@ export async function showPeople({ list, search, ledgerSettings, write }: Person
   }
   let rows = 0;
   for (const place of places) {
-    const reader = await place.target.people();
+    const reader = await place.target.people(place);
     const name = JSON.stringify(placeName(place));
-    for await (const row of reader.rows(place.address, people.query, io)) {
+    for await (const row of reader.rows(people.query)) {
       io.signal.throwIfAborted();
       await write(`{"place":${name},${row.slice(1)}`);
       rows++;

@@ -32,7 +32,7 @@ export interface PlannedDays {
   readonly columns: readonly PlannedColumn[];
   readonly changes: readonly PlannedColumnChange[];
   readonly days: readonly PlannedDay[];
-  readonly timezone: string | undefined;
+  readonly timezone: string | null;
   readonly table: Table;
 }
 

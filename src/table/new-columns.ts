@@ -9,7 +9,7 @@ import { FIRST_COLUMNS, isItemGroup, newColumn, type StoredColumn } from './tabl
 /** The settings that decide, beside the data, the columns of a table. */
 export interface ColumnRules {
   /** Zone of datetimes that name none; fixed by the first load of a target. */
-  readonly timezone: string | undefined;
+  readonly timezone: string | null;
   /** Types by source name, which take precedence over everything else. */
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   readonly schemaMode: SchemaMode;

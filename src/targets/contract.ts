@@ -22,52 +22,49 @@ export interface Target {
   /** How help and messages name its places: `DIR`, `s3://BUCKET/PREFIX`. */
   readonly placeForms: readonly string[];
   /** True if a place on this disk has the form of those of this target, loaded or not. */
-  isAt?(path: string): boolean;
-  /** True for a place that is the program's own stdout, so that nothing else may be written there. */
-  isStdout?(address: string): boolean;
+  isAt(path: string): boolean;
   /**
    * Opens a place for loading, before the first request of a run; creates it if there is none. Throws a configuration
    * failure for a place of another program, and for another time zone than the stored one.
    */
-  open(address: string, options: OpenOptions): Promise<Sink | StreamSink>;
+  open(options: OpenOptions): Promise<Sink | StreamSink>;
 }
 
 /** A target that stores its loads: its places can be continued, maintained, and searched for people. */
 export interface StatefulTarget extends Target {
-  open(address: string, options: OpenOptions): Promise<Sink>;
+  open(options: OpenOptions): Promise<Sink>;
   /** Loads its module on the first call, so that other commands start without it. */
-  maintenance(): Promise<Maintenance>;
+  maintenance(options: PlaceOptions): Promise<Maintenance>;
   /** As `maintenance`. */
-  people(): Promise<PeopleOperations>;
+  people(options: PlaceOptions): Promise<PeopleOperations>;
 }
 
-/** A place, as a user names it. */
-export interface Place<T extends Target = Target> {
-  readonly target: T;
+/** Where a place is, and what all that is done with it needs. */
+export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger' | 'signal'> {
+  /** A path or an address, as a user gives it. */
   readonly address: string;
-}
-
-/** Options of all that is done with a place. */
-export interface PlaceOptions extends Pick<Runtime, 'env' | 'clock' | 'logger'> {
   /** Maximum wait for the lock of a place (ms); then a transient failure (exit 3). */
   readonly lockWaitMs: number;
   /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
   /** Folder for temporary files. Each run has a folder in it, and removes that at its end. */
   readonly spoolDir: string;
-  /** Once it is aborted, whatever is done ends within seconds, with the reason of the signal. */
-  readonly signal?: AbortSignal | undefined;
+}
+
+/** A place of a target. */
+export interface Place<T extends Target = Target> extends PlaceOptions {
+  readonly target: T;
 }
 
 /** Options of a place that is loaded. */
-export interface OpenOptions extends PlaceOptions, ColumnRules {
-  /** Time that files removed from a table are kept for its readers (ms); of Delta. */
-  readonly retentionMs: number;
+export interface OpenOptions extends PlaceOptions {
+  readonly rules: ColumnRules;
   /** True for a run that loads user profiles, too: a table of them by another program is refused. */
-  readonly userProfiles: boolean;
-  /** The stream for a place that `isStdout`. */
+  readonly loadsProfiles: boolean;
+  /** Time that files removed from a Delta table are kept for its readers (ms). */
+  readonly retentionMs: number;
+  /** The stream for an Arrow stream whose address is `-`. */
   readonly stdout: Writable;
-  readonly signal: AbortSignal;
 }
 
 /** A place that is open for loading. It is locked only while something is committed. */
@@ -106,7 +103,7 @@ export interface StreamSink {
 export type OnSent = (day: CheckedDay, sent: Commit) => void;
 
 /**
- * What is done with a place that was loaded. Each call opens the place, and closes it. All but `readState` throw a
+ * What is done with one place that was loaded. Each call opens the place, and closes it. All but `readState` throw a
  * configuration failure (exit 2) where nothing was loaded yet. All but `prune` change nothing, and need no right to
  * write there.
  */
@@ -115,20 +112,16 @@ export interface Maintenance {
    * Gives the state that is stored beside the rows. Days whose rows a user removed are marked as pruned there.
    * Undefined if nothing was loaded yet, also where no place is.
    */
-  readState(address: string, options: PlaceOptions): Promise<PlaceState | undefined>;
+  readState(): Promise<PlaceState | undefined>;
   /** Reads all that is stored, and compares it with what was loaded. */
-  verify(address: string, options: PlaceOptions): Promise<VerifyResult>;
+  verify(): Promise<VerifyResult>;
   /** Counts the rows for the page of `report`. */
-  report(address: string, options: PlaceOptions): Promise<TargetReport>;
+  report(): Promise<TargetReport>;
   /**
    * Removes the days before `firstKeptDay`, if `execute` says so; gives what is, or would be, removed. Their receipts stay,
    * so that cursor and gaps are not touched.
    */
-  prune(
-    address: string,
-    firstKeptDay: Day,
-    options: PlaceOptions & { readonly execute: boolean },
-  ): Promise<PruneResult>;
+  prune(firstKeptDay: Day, execute: boolean): Promise<PruneResult>;
 }
 
 /** The contents of the report page of a place: names, counts and dates, but no values of people. */
@@ -145,24 +138,24 @@ export interface PruneResult {
 }
 
 /**
- * Finds people in a place that was loaded, and removes them. All targets look them up with `findPeople` of
+ * Finds people in one place that was loaded, and removes them. All targets look them up with `findPeople` of
  * `engine/people/find-people.ts`. Each call opens the place and closes it. Where nothing was loaded yet it throws a
  * configuration failure (exit 2). An erasure calls `previewPurge` of every place, then `purge` of one place after
  * the other. `person` calls `find` and `rows`.
  */
 export interface PeopleOperations {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
-  find(address: string, query: PeopleQuery, options: PlaceOptions): Promise<PeopleFound>;
+  find(query: PeopleQuery): Promise<PeopleFound>;
   /**
    * The rows that a purge would remove, as JSON objects with the members `table` and `row`. A row is an object without
    * the columns that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
    */
-  rows(address: string, query: PeopleQuery, options: PlaceOptions): AsyncIterable<string>;
+  rows(query: PeopleQuery): AsyncIterable<string>;
   /**
    * Runs all steps of a purge except the last, which puts the result in place. It throws what `purge` would throw. So a
    * purge that cannot succeed is noticed before anything is deleted.
    */
-  previewPurge(address: string, query: PeopleQuery, options: PlaceOptions): Promise<PurgePreview>;
+  previewPurge(query: PeopleQuery): Promise<PurgePreview>;
   /**
    * Takes the lock of the place, looks the people up anew, and calls `onFound`. Then it removes all their rows in one
    * commit. After it no file of the place has the bytes of values that only these rows had. That holds for data, log,
@@ -170,7 +163,7 @@ export interface PeopleOperations {
    * is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
    * days. The same purge, run again, finishes it. If `onFound` throws, nothing is removed.
    */
-  purge(address: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult>;
+  purge(query: PeopleQuery, onFound: OnFound): Promise<PurgeResult>;
 }
 
 export interface PurgePreview {
@@ -179,13 +172,11 @@ export interface PurgePreview {
   readonly foreignNames: readonly string[];
 }
 
-export interface PurgeOptions extends PlaceOptions {
-  /**
-   * Called with those who are found, under the lock, before anything is changed. The ledger and the suppression list
-   * get their lines here. It returns the length of the list, which the place remembers.
-   */
-  readonly onFound: (people: PeopleFound) => Promise<number>;
-}
+/**
+ * Called with those who are found, under the lock, before anything is changed. The ledger and the suppression list get
+ * their lines here. It returns the length of the list, which the place remembers.
+ */
+export type OnFound = (people: PeopleFound) => Promise<number>;
 
 export interface PurgeResult {
   /** What `onFound` returned last. */

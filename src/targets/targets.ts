@@ -2,7 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDuckDbFile } from '../fs/named-file.ts';
 import { EVENTS } from '../table/tables.ts';
-import type { OpenOptions, StatefulTarget, Target } from './contract.ts';
+import type { OpenOptions, Place, StatefulTarget, Target } from './contract.ts';
 import type { FilesFormat } from './files/format.ts';
 import { STATE_FILE } from './files/parquet/folder-state.ts';
 
@@ -16,9 +16,9 @@ export const duckdb: StatefulTarget = {
       return false;
     }
   },
-  open: async (file, options) => (await import('./duckdb/sink.ts')).openDuckDbSink(file, options),
-  maintenance: async () => (await import('./duckdb/file-maintenance.ts')).MAINTENANCE,
-  people: async () => (await import('./duckdb/file-people.ts')).PEOPLE,
+  open: async (options) => (await import('./duckdb/sink.ts')).openDuckDbSink(options),
+  maintenance: async (options) => (await import('./duckdb/file-maintenance.ts')).maintenanceOfFile(options),
+  people: async (options) => (await import('./duckdb/file-people.ts')).peopleInFile(options),
 };
 
 /** Makes a target of one Parquet file a day. */
@@ -28,17 +28,17 @@ function filesTarget(
 ): StatefulTarget {
   return {
     ...descriptor,
-    async open(address, options) {
+    async open(options) {
       const [format, { openFilesSink }] = await Promise.all([loadFormat(), import('./files/files-sink.ts')]);
-      return openFilesSink(format, { ...options, address });
+      return openFilesSink(format, options);
     },
-    async maintenance() {
-      const [format, { maintenanceOf }] = await Promise.all([loadFormat(), import('./files/maintenance.ts')]);
-      return maintenanceOf(format);
+    async maintenance(options) {
+      const [format, { maintenanceOfFiles }] = await Promise.all([loadFormat(), import('./files/maintenance.ts')]);
+      return maintenanceOfFiles(format, options);
     },
-    async people() {
-      const [format, { peopleIn }] = await Promise.all([loadFormat(), import('./files/people-in-files.ts')]);
-      return peopleIn(format);
+    async people(options) {
+      const [format, { peopleInFiles }] = await Promise.all([loadFormat(), import('./files/people-in-files.ts')]);
+      return peopleInFiles(format, options);
     },
   };
 }
@@ -56,17 +56,22 @@ const delta = filesTarget(
   async () => (await import('./files/delta/delta-log.ts')).DELTA,
 );
 
+/** The address of a place that is the program's own stdout. */
 const STDOUT = '-';
 
 export const arrow = {
   name: 'arrow',
   placeForms: ['FILE', STDOUT],
-  isStdout: (address) => address === STDOUT,
-  async open(address: string, options: OpenOptions) {
+  isAt: () => false,
+  async open(options: OpenOptions) {
     const { openArrowSink } = await import('./arrow/arrow-sink.ts');
-    return openArrowSink(address === STDOUT ? options.stdout : address, options);
+    return openArrowSink(options.address === STDOUT ? options.stdout : options.address, options);
   },
 } satisfies Target;
+
+/** True where the data of a run go to stdout, so that nothing else may. */
+export const isStdout = ({ target, address }: Pick<Place, 'target' | 'address'>): boolean =>
+  target === arrow && address === STDOUT;
 
 /** The targets, in the order of help. */
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];

@@ -1,7 +1,6 @@
 import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
 
@@ -10,9 +9,9 @@ export const command = defineCommand({
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { config, place } = configuredPlace(values, [duckdb], context);
+    const { place } = configuredPlace(values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
-    const work = () => compactDuckDb(place.address, placeOptions(config, context));
+    const work = () => compactDuckDb(place);
     const { rows, bytesBefore, bytesAfter } = await withElapsedTime(`Compacting ${place.address}`, work, context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };

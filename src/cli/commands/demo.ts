@@ -3,7 +3,7 @@ import { addDays, dayAt } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
-import type { Place, PlaceOptions } from '../../targets/contract.ts';
+import type { Place } from '../../targets/contract.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { argument, defineCommand, text, withDefault } from '../command.ts';
 import { placeOptions, readConfiguration } from '../configuration.ts';
@@ -74,14 +74,14 @@ export const command = defineCommand({
     const { columns, result: print } = context.terminal;
     const intro = `An embedded service on loopback stands in for the real one; its last ${DEMO_DAYS} days go into ${file}.`;
     for (const line of [...wrapped(intro, columns), '']) print(line);
-    const place = { target: duckdb, address: file };
-    const summary = await loadDemo(place, context);
     const config = readConfiguration({}, context);
-    await writeNamedFile(output, await readReport(place, config, context), `the report ${output}`);
+    const place = { target: duckdb, address: file, ...placeOptions(config, context) };
+    const summary = await loadDemo(place, context);
+    await writeNamedFile(output, await readReport(place, config), `the report ${output}`);
     const lines = [
       ...wrapped(describeSummary(summary, place), columns),
       '',
-      ...(await queryLines(file, placeOptions(config, context), columns)),
+      ...(await queryLines(place, columns)),
       ...wrapped(`A page about it, to be opened in a browser: ${output}`, columns),
       '',
       ...nextSteps(file),
@@ -114,9 +114,9 @@ async function loadDemo(place: Place, context: Context): Promise<Summary> {
   }
 }
 
-async function queryLines(file: string, options: PlaceOptions, columns: number): Promise<string[]> {
+async function queryLines(place: Place, columns: number): Promise<string[]> {
   const { withFile } = await import('../../engine/session/open-engine.ts');
-  return await withFile({ ...options, file, access: 'read' }, async (engine) => {
+  return await withFile(place.address, 'read', place, async (engine) => {
     const lines: string[] = [];
     for (const { title, sql } of DEMO_QUERIES) {
       const rows = await engine.rows(sql);

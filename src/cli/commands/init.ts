@@ -13,7 +13,7 @@ import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { CONFIG_FILE, EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { checkedPlace, placeUsage } from '../place-arguments.ts';
+import { checkedTarget, placeUsage } from '../place-arguments.ts';
 import type { Prompts } from '../prompts.ts';
 import { shellWord } from '../text-layout.ts';
 
@@ -91,7 +91,7 @@ function placeProblem(answer: string): string | undefined {
   if (place === '') return `wanted ${placeUsage(TARGETS)}`;
   if (hasCredentials(place)) return credentialsError('the address').message;
   try {
-    checkedPlace(target, place, TARGETS, '');
+    checkedTarget(target, place, TARGETS, '');
     return undefined;
   } catch (error) {
     return messageOf(error);

@@ -6,7 +6,7 @@ import { loadFileDay } from '../../extract/file-day.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
-import { openOptions, PLAN_KEYS, type PlanConfig, placeOptions, requireKeys } from '../configuration.ts';
+import { openOptions, PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
@@ -28,10 +28,10 @@ export const command = defineCommand({
     const { config: configuration, place } = configuredPlace(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
     const config = requireKeys(configuration, ...PLAN_KEYS);
-    const maintenance = await target.maintenance();
-    if ((await maintenance.readState(address, placeOptions(config, context)))?.events.exportState === undefined)
+    const state = await (await target.maintenance(place)).readState();
+    if (state?.events.exportState === undefined)
       throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);
-    const sink = await target.open(address, openOptions(config, context));
+    const sink = await target.open(openOptions(place, config, context));
     const loading = () => withElapsedTime(`Loading ${file}`, () => loadDay(sink, file, day, config, context), context);
     const { summary, error } = await recordedRun(sink, loading, context);
     if (error !== undefined) throw error;

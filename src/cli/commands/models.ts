@@ -1,7 +1,6 @@
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 
 export const command = defineCommand({
@@ -9,9 +8,9 @@ export const command = defineCommand({
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
-    const { config, place } = configuredPlace(values, [duckdb], context);
+    const { place } = configuredPlace(values, [duckdb], context);
     const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
-    const names = await writeModels(place.address, placeOptions(config, context));
+    const names = await writeModels(place);
     const lines = MODELS.map(({ grain, parameters }, i) =>
       [names[i], parameters === undefined ? '' : `(${parameters.join(', ')})`, ': ', grain].join(''),
     );

@@ -2,7 +2,6 @@ import { addDays, type Day, dayAt, startOf } from '../../base/days.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
-import { placeOptions } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
 
@@ -24,11 +23,10 @@ export const command = defineCommand({
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   docsPage: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {
-    const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const { place } = configuredPlace(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
-    const options = { ...placeOptions(config, context), execute };
-    const work = async () => (await target.maintenance()).prune(address, before, options);
+    const work = async () => (await target.maintenance(place)).prune(before, execute);
     const { days, rows } = await withElapsedTime(`Pruning ${address}`, work, context);
     const what = `${formatCount(days.length, 'day')} before ${before} with ${formatCount(rows, 'row')}`;
     const result = { v: 1, target: target.name, place: address, before, executed: execute, days, rows };

@@ -3,8 +3,7 @@ import { writeNamedFile } from '../../fs/named-file.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
-import { type CommandConfig, placeOptions } from '../configuration.ts';
-import type { Context } from '../context.ts';
+import type { CommandConfig } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
 import { reportPage } from '../report/report-page.ts';
@@ -19,7 +18,7 @@ export const command = defineCommand({
   async run(values, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
     const { output } = values;
-    const page = await withElapsedTime(`Reading ${place.address}`, () => readReport(place, config, context), context);
+    const page = await withElapsedTime(`Reading ${place.address}`, () => readReport(place, config), context);
     const result = { v: 1, target: place.target.name, place: place.address, output };
     if (output === '-') {
       for (const line of page.trimEnd().split('\n')) context.terminal.result(line);
@@ -33,11 +32,10 @@ export const command = defineCommand({
 
 /** Reads a place, and makes a page about it. */
 export async function readReport(
-  { target, address }: Place<StatefulTarget>,
-  config: CommandConfig,
-  context: Context,
+  place: Place<StatefulTarget>,
+  { historyDays }: Pick<CommandConfig, 'historyDays'>,
 ): Promise<string> {
-  const report = await (await target.maintenance()).report(address, placeOptions(config, context));
-  const { historyDays } = config;
-  return reportPage(report, { place: `${target.name} ${address}`, now: context.clock.now(), historyDays });
+  const { target, address, clock } = place;
+  const report = await (await target.maintenance(place)).report();
+  return reportPage(report, { place: `${target.name} ${address}`, now: clock.now(), historyDays });
 }

@@ -9,8 +9,7 @@ import { countStoredRows, type StoredReceipt } from '../../table/receipts.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { type CommandConfig, placeOptions } from '../configuration.ts';
-import type { Context } from '../context.ts';
+import type { CommandConfig } from '../configuration.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import type { Status } from '../results.ts';
 import { timeText } from '../text-layout.ts';
@@ -21,18 +20,18 @@ export const command = defineCommand({
   docsPage: 'operations.md',
   async run(values, context) {
     const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
-    const result = await readStatus(place, config, context);
+    const result = await readStatus(place, config);
     return { result, lines: linesOf(result) };
   },
 });
 
 /** Reads what a place holds, without its rows. */
 export async function readStatus(
-  { target, address }: Place<StatefulTarget>,
-  config: CommandConfig,
-  context: Context,
+  place: Place<StatefulTarget>,
+  { historyDays }: Pick<CommandConfig, 'historyDays'>,
 ): Promise<Status> {
-  const state = await (await target.maintenance()).readState(address, placeOptions(config, context));
+  const { target, address, clock } = place;
+  const state = await (await target.maintenance(place)).readState();
   if (state === undefined)
     throw configError(`${address} holds nothing yet: load it with sync ${target.name} ${address}.`);
   const { receipts, exportState, timezone } = state.events;
@@ -59,7 +58,7 @@ export async function readStatus(
     pruned_days: daysWhere(({ pruned }) => pruned === true),
     other_filters_days: daysOfOtherSettings(state.events),
     implausible_days: daysWhere(({ day }) => implausibleDay(day, receipts) !== undefined),
-    days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(context.clock.now()), config.historyDays),
+    days_until_loss: cursor === null ? null : daysLeftOf(cursor, dayAt(clock.now()), historyDays),
     last_run: lastRunOf(state),
   };
 }

@@ -1,11 +1,11 @@
 import { addressProblem } from '../../base/address.ts';
 import { configError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
-import { TARGETS } from '../../targets/targets.ts';
+import { isStdout, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
-import { configuredPlace, isStdout, placeArguments } from '../place-arguments.ts';
+import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { notify } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';

@@ -2,8 +2,6 @@ import { EXIT } from '../../base/errors.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { type CommandConfig, placeOptions } from '../configuration.ts';
-import type { Context } from '../context.ts';
 import { configuredPlace, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
 import type { Verification } from '../results.ts';
@@ -13,8 +11,8 @@ export const command = defineCommand({
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
-    const work = () => verifyPlace(place, config, context);
+    const { place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const work = () => verifyPlace(place);
     const result = await withElapsedTime(`Verifying ${place.address}`, work, context);
     const { differences, warnings } = result;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
@@ -26,11 +24,8 @@ export const command = defineCommand({
 });
 
 /** Compares what a place holds with its receipts. */
-export async function verifyPlace(
-  { target, address }: Place<StatefulTarget>,
-  config: CommandConfig,
-  context: Context,
-): Promise<Verification> {
-  const { differences, warnings } = await (await target.maintenance()).verify(address, placeOptions(config, context));
+export async function verifyPlace(place: Place<StatefulTarget>): Promise<Verification> {
+  const { target, address } = place;
+  const { differences, warnings } = await (await target.maintenance(place)).verify();
   return { v: 1, target: target.name, place: address, differences, warnings };
 }

@@ -40,10 +40,10 @@ function failedOutcome(done: Summary, error: unknown, context: Context): RunOutc
 /** Opens a place, plans, and exports into it. A place that keeps what it loads records the run. */
 export function runSync(run: SyncRun, context: Context): Promise<RunOutcome> {
   return outcomeOf(async () => {
-    const { target, address } = run.place;
+    const { place } = run;
     const config = requireKeys(run.config, ...EXPORT_KEYS);
     const pinned = pinnedTypes(run.schemaFile);
-    const sink = await target.open(address, { ...openOptions(config, context), pinned });
+    const sink = await place.target.open(openOptions(place, config, context, pinned));
     const work = () => loadInto(sink, run, config, context);
     return 'commit' in sink ? recordedRun(sink, work, context) : work();
   }, context);

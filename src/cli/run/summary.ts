@@ -3,7 +3,7 @@ import { formatBytes, formatCount, formatDuration, withSeparators } from '../../
 import { cursorOf, type Plan } from '../../extract/which-days.ts';
 import type { Place } from '../../targets/contract.ts';
 import type { LoadCounts } from '../../targets/load.ts';
-import { isStdout } from '../place-arguments.ts';
+import { isStdout } from '../../targets/targets.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 
 /** `keepsCursor`: false for a stream. */

@@ -6,7 +6,7 @@ import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
 import type { Place } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { type CommandConfig, PLAN_KEYS, placeOptions, requireKeys } from '../configuration.ts';
+import { type CommandConfig, PLAN_KEYS, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import type { PlanResult } from '../results.ts';
 import { tableLines } from '../text-layout.ts';
@@ -23,7 +23,7 @@ export async function planSync(
 ) {
   const config = requireKeys(configuration, ...PLAN_KEYS);
   const target = STATEFUL_TARGETS.find((stateful) => stateful === place.target);
-  const state = target && (await (await target.maintenance()).readState(place.address, placeOptions(config, context)));
+  const state = target && (await (await target.maintenance(place)).readState());
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
   const planned = planRun({ ...daySelection, settings: config, state: exportState, receipts, now });

@@ -19,10 +19,10 @@ export type SqlValue = string | number | boolean | null;
 /** Values of the parameters of a statement, by name: `$name`. */
 type SqlParameters = Record<string, DuckDBValue>;
 
+/** What may be done with a file. With `read_to_copy` statements may reach other files, too. */
+export type Access = 'write' | 'read' | 'read_to_copy';
+
 export interface EngineOptions {
-  readonly file: string;
-  /** Absent: `write`. With `read_to_copy` statements may reach other files, too. */
-  readonly access?: 'write' | 'read' | 'read_to_copy';
   /** How long to wait for the lock of another process. */
   readonly lockWaitMs: number;
   readonly clock: Clock;
@@ -48,7 +48,7 @@ export class Engine {
   #signal: AbortSignal | undefined;
 
   /** `end` closes the connection, and ends the claim of this process to the file. */
-  constructor({ file, clock, signal }: EngineOptions, connection: DuckDBConnection, end: () => void) {
+  constructor(file: string, { clock, signal }: EngineOptions, connection: DuckDBConnection, end: () => void) {
     this.file = file;
     this.clock = clock;
     this.#connection = connection;

@@ -16,7 +16,7 @@ import {
   sweepNewFiles,
   sweepSpilled,
 } from './database-file.ts';
-import { DATABASE, Engine, type EngineOptions } from './engine.ts';
+import { type Access, DATABASE, Engine, type EngineOptions } from './engine.ts';
 import { engineError, isLocked } from './engine-errors.ts';
 
 const MIB = 2 ** 20;
@@ -29,12 +29,15 @@ const SPILL_LIMIT = '100GB';
  */
 const NO_JOINING = 0;
 
-const mayWrite = ({ access = 'write' }: EngineOptions): boolean => access === 'write';
-
 /** Opens a file, works on it and closes it; an abort ends the statement at work. Throws UserError. */
-export async function withFile<T>(options: EngineOptions, work: (engine: Engine) => Promise<T>): Promise<T> {
-  if (mayWrite(options)) checkLocalPath(options.file);
-  const engine = await openEngine(options);
+export async function withFile<T>(
+  file: string,
+  access: Access,
+  options: EngineOptions,
+  work: (engine: Engine) => Promise<T>,
+): Promise<T> {
+  if (access === 'write') checkLocalPath(file);
+  const engine = await openEngine(file, access, options);
   try {
     return await work(engine);
   } catch (error) {
@@ -49,10 +52,9 @@ export async function withFile<T>(options: EngineOptions, work: (engine: Engine)
  * Opens or makes a file; waits for its lock for a bounded time. Throws UserError. Until the engine is closed, only the
  * owner may read files that this process makes. A write-ahead log and spilled blocks hold rows too.
  */
-export async function openEngine({ file: path, ...more }: EngineOptions): Promise<Engine> {
+export async function openEngine(path: string, access: Access, options: EngineOptions): Promise<Engine> {
   // The log beside the file, and the file that replaces it, must not belong to a link.
   const file = realOrGivenPath(path);
-  const options = { ...more, file };
   const restoreUmask = holdPrivateUmask();
   let instance: DuckDBInstance | undefined;
   let connection: DuckDBConnection | undefined;
@@ -64,21 +66,21 @@ export async function openEngine({ file: path, ...more }: EngineOptions): Promis
     restoreUmask();
   };
   try {
-    instance = await createInstance(options);
+    instance = await createInstance(file, options.memoryLimit);
     connection = await instance.connect();
-    if (mayWrite(options) && !existsSync(file)) await makeFile(connection, file, options.columnCount ?? 0);
-    release = await attach(connection, options);
+    if (access === 'write' && !existsSync(file)) await makeFile(connection, file, options.columnCount ?? 0);
+    release = await attach(connection, file, access, options);
     await connection.run(`USE ${DATABASE}`);
     // Views and macros that others left in a file that is read must not reach other files.
-    if (options.access === 'read') await connection.run('SET enable_external_access = false');
-    if (mayWrite(options)) {
+    if (access === 'read') await connection.run('SET enable_external_access = false');
+    if (access === 'write') {
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
       // A rewrite holds this lock until its end: only a killed one has left its copy.
       removeDatabase(copyPathOf(file));
       await sweepNewFiles(file, options.clock.now());
       sweepSpilled(file);
     }
-    return new Engine(options, connection, end);
+    return new Engine(file, options, connection, end);
   } catch (error) {
     end();
     options.signal?.throwIfAborted();
@@ -86,7 +88,7 @@ export async function openEngine({ file: path, ...more }: EngineOptions): Promis
   }
 }
 
-function createInstance({ file, memoryLimit }: EngineOptions): Promise<DuckDBInstance> {
+function createInstance(file: string, memoryLimit: string | undefined): Promise<DuckDBInstance> {
   return DuckDBInstance.create(':memory:', {
     autoinstall_known_extensions: 'false',
     autoload_known_extensions: 'false',
@@ -106,15 +108,16 @@ const FIRST_RETRY_MS = 50;
 const LONGEST_RETRY_MS = 1_000;
 
 /** Attaches a file; waits for its lock for a bounded time. Returns a function that ends this process's claim to it. */
-async function attach(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
-  const pauses = doublingPauses({
-    waitMs: options.lockWaitMs,
-    firstPauseMs: FIRST_RETRY_MS,
-    maxPauseMs: LONGEST_RETRY_MS,
-  });
+async function attach(
+  connection: DuckDBConnection,
+  file: string,
+  access: Access,
+  { lockWaitMs: waitMs, clock, signal }: EngineOptions,
+): Promise<() => void> {
+  const pauses = doublingPauses({ waitMs, firstPauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
   let failure: unknown;
-  const release = await retry({ ...options, pauses }, () =>
-    attachOnce(connection, options).catch((error: unknown) => {
+  const release = await retry({ pauses, clock, signal }, () =>
+    attachOnce(connection, file, access).catch((error: unknown) => {
       // A UserError says that this process has the file open, or that another one has replaced it.
       if (!(error instanceof UserError || isLocked(error))) throw error;
       failure = error;
@@ -125,8 +128,7 @@ async function attach(connection: DuckDBConnection, options: EngineOptions): Pro
   return release;
 }
 
-async function attachOnce(connection: DuckDBConnection, options: EngineOptions): Promise<() => void> {
-  const { file } = options;
+async function attachOnce(connection: DuckDBConnection, file: string, access: Access): Promise<() => void> {
   const identityBefore = fileIdentity(file);
   const release = claimFile(file);
   if (release === undefined) {
@@ -134,10 +136,9 @@ async function attachOnce(connection: DuckDBConnection, options: EngineOptions):
   }
   try {
     // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
-    await connection.run(
-      `ATTACH ${literal(file)} AS ${DATABASE} (TYPE duckdb${mayWrite(options) ? '' : ', READ_ONLY'})`,
-    );
-    if (!mayWrite(options) || fileIdentity(file) === identityBefore) return release;
+    const mode = access === 'write' ? '' : ', READ_ONLY';
+    await connection.run(`ATTACH ${literal(file)} AS ${DATABASE} (TYPE duckdb${mode})`);
+    if (access !== 'write' || fileIdentity(file) === identityBefore) return release;
     // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
     await connection.run(`DETACH ${DATABASE}`);
     throw transientError(`${file} was replaced while it was opened: run again.`);

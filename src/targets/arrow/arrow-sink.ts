@@ -23,24 +23,25 @@ import { RunFolder } from '../../fs/run-folder.ts';
 import { planDays } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-changes.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
+import type { ColumnRules } from '../../table/new-columns.ts';
 import { FIRST_COLUMNS, type StoredColumn, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
 import { batchesOfDays, type DayBatches } from './day-batches.ts';
 import { IpcStream, streamSchema } from './ipc-stream.ts';
 
 /** One Arrow IPC stream, into a file or on a stream that stays open. Throws a configuration failure for a terminal. */
-export function openArrowSink(out: string | Writable, openOptions: OpenOptions): StreamSink {
-  const { pinned } = openOptions;
+export function openArrowSink(out: string | Writable, options: OpenOptions): StreamSink {
   if (out instanceof WriteStream) {
     throw configError('stdout is a terminal, and an Arrow stream is binary: write it into a file or a pipe.');
   }
   // What a stream with a given schema lacks goes to `_rescued`.
-  const options: OpenOptions = pinned === undefined ? openOptions : { ...openOptions, schemaMode: 'freeze' };
+  const isPinned = options.rules.pinned !== undefined;
+  const rules: ColumnRules = isPinned ? { ...options.rules, schemaMode: 'freeze' } : options.rules;
   return {
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
-    isAllOrNothing: typeof out === 'string' || pinned === undefined,
-    write: (days, onSent) => writeArrow(days, out, options, onSent),
+    isAllOrNothing: typeof out === 'string' || !isPinned,
+    write: (days, onSent) => writeArrow(days, out, { ...options, rules }, onSent),
   };
 }
 
@@ -57,10 +58,10 @@ async function writeArrow(
   const folder = await RunFolder.open(options.spoolDir, options.clock);
   const writeTo = async (stream: Writable): Promise<void> => {
     // The database file holds no rows: DuckDB spills beside it.
-    const engine = await openEngine({ ...options, file: join(folder.path, 'engine') });
+    const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
     try {
       const { columns, days: plannedDays } = await planStream(days, folder.path, options);
-      const batches = batchesOfDays(plannedDays, { engine, folder: folder.path, columns, rules: options });
+      const batches = batchesOfDays(plannedDays, { engine, folder: folder.path, columns, rules: options.rules });
       await sendDays(prefetch(batches), typedColumns(columns), stream, options, onSent);
     } finally {
       await engine.close();
@@ -120,11 +121,12 @@ async function intoFileStream(stream: Writable, write: (stream: Writable) => Pro
 
 /** The days and the columns of a stream. Without a pinned schema all files are kept until the columns are known. */
 async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
-  if (options.pinned !== undefined) return { days, columns: planDays(undefined, [], options).columns };
+  const { rules } = options;
+  if (rules.pinned !== undefined) return { days, columns: planDays(undefined, [], rules).columns };
   const waitingDays: CheckedDay[] = [];
   let columns: readonly StoredColumn[] | undefined;
   for await (const day of days) {
-    const planned = planDays(columns, [day], options);
+    const planned = planDays(columns, [day], rules);
     logWidened(options.logger, planned.changes);
     columns = planned.columns;
     const files: SpoolFile[] = [];
@@ -143,10 +145,10 @@ async function sendDays(
   days: AsyncIterable<DayBatches>,
   columns: readonly TypedColumn[],
   out: Writable,
-  { timezone, logger, signal }: Pick<OpenOptions, 'timezone' | 'logger' | 'signal'>,
+  { rules, logger, signal }: OpenOptions,
   onSent: OnSent,
 ): Promise<void> {
-  const stream = new IpcStream(out, streamSchema(columns, zoneOf(timezone), VERSION), signal);
+  const stream = new IpcStream(out, streamSchema(columns, zoneOf(rules.timezone), VERSION), signal);
   let daysTaken = 0;
   try {
     for await (const { download, rescuedCells, batches } of days) {

@@ -24,8 +24,8 @@ const COPY = 'new_database';
  * Gives the space of removed rows back: a copy replaces the file once it is checked and synced. Returns the rows of
  * `events`. Throws UserError.
  */
-export const compactDuckDb = (file: string, options: PlaceOptions) =>
-  withCopy(file, options, async ({ engine, path }) => {
+export const compactDuckDb = (options: PlaceOptions) =>
+  withCopy(options, async ({ engine, path }) => {
     const rows = await engine.count(EVENTS.name);
     const bytesBefore = statSync(engine.file).size;
     await replaceDatabase(engine, path);
@@ -41,21 +41,17 @@ interface CopiedFile {
 }
 
 /** Copies a file, and works on it. A lock beside it keeps other rewrites from replacing it. Throws UserError. */
-export async function withCopy<T>(
-  file: string,
-  options: PlaceOptions,
-  work: (copied: CopiedFile) => Promise<T>,
-): Promise<T> {
+export async function withCopy<T>(options: PlaceOptions, work: (copied: CopiedFile) => Promise<T>): Promise<T> {
+  const { address: file, lockWaitMs: waitMs, clock, signal } = options;
   checkExists(file);
-  const { lockWaitMs: waitMs, clock, signal } = options;
   const path = copyPathOf(realOrGivenPath(file));
   const copyAndWork = async (checkHeld: () => void) => {
-    const state = await withLoadedFile({ ...options, file }, async (writer, loaded) => {
+    const state = await withLoadedFile(options, 'write', async (writer, loaded) => {
       await writer.emptyWal();
       return loaded;
     });
     try {
-      return await withFile({ ...options, file, access: 'read_to_copy' }, async (engine) => {
+      return await withFile(file, 'read_to_copy', options, async (engine) => {
         // From here on writers cannot open the file.
         if (existsSync(`${engine.file}.wal`)) {
           throw transientError(`Another program has just written to ${file}: run again.`);
@@ -63,7 +59,7 @@ export async function withCopy<T>(
         removeDatabase(path);
         await removeTemporaries(engine.file);
         await copyDatabase(engine, state, path);
-        signal?.throwIfAborted();
+        signal.throwIfAborted();
         checkHeld();
         return work({ engine, state, path });
       });

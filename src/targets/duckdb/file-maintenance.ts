@@ -12,20 +12,20 @@ import type { PlaceState, TableState } from '../../table/place-state.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
-import type { Maintenance, PruneResult, TargetReport } from '../contract.ts';
+import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
 import { checkExists, readLoadedState, readState, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { rowsOfDaysSql, sqlColumns } from './row-tables.ts';
 
-export const MAINTENANCE: Maintenance = {
-  async readState(file, options) {
+export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
+  async readState() {
     // Before the first run there is no file, and this does not create one.
-    if (!existsSync(file)) return undefined;
-    return (await withFile({ ...options, file, access: 'read' }, readState))?.state;
+    if (!existsSync(options.address)) return undefined;
+    return (await withFile(options.address, 'read', options, readState))?.state;
   },
-  async verify(file, options) {
-    checkExists(file);
-    return withFile({ ...options, file, access: 'read' }, async (engine) => {
+  async verify() {
+    checkExists(options.address);
+    return withFile(options.address, 'read', options, async (engine) => {
       // Nothing else can be read of a damaged table, perhaps not even the state.
       const differences = await damagedTables(engine);
       return differences.length > 0
@@ -33,12 +33,12 @@ export const MAINTENANCE: Maintenance = {
         : verifyTables(engine, await readLoadedState(engine));
     });
   },
-  report: (file, options) => withLoadedFile({ ...options, file, access: 'read' }, countReport),
-  prune: (file, firstKeptDay, { execute, ...options }) =>
-    withLoadedFile({ ...options, file, access: execute ? 'write' : 'read' }, async (engine, state) =>
+  report: () => withLoadedFile(options, 'read', countReport),
+  prune: (firstKeptDay, execute) =>
+    withLoadedFile(options, execute ? 'write' : 'read', async (engine, state) =>
       execute ? pruneDays(engine, state, firstKeptDay) : prunableBefore(state.events.receipts, firstKeptDay),
     ),
-};
+});
 
 async function countReport(engine: Engine, state: PlaceState): Promise<TargetReport> {
   const { columns, timezone } = state.events;

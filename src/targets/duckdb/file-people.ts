@@ -11,25 +11,26 @@ import { checkNotMounted } from '../../fs/writability.ts';
 import { type PlaceState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
-import type { PeopleOperations, PlaceOptions, PurgeOptions, PurgeResult } from '../contract.ts';
+import type { OnFound, PeopleOperations, PlaceOptions, PurgeResult } from '../contract.ts';
 import { compactDuckDb, withCopy } from './file-copy.ts';
 import { checkExists, foreignTables, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 
-export const PEOPLE: PeopleOperations = {
-  find: (file, query, options) =>
+export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
+  find: (query) =>
     withLoadedFile(
-      { ...options, file, access: 'read' },
+      options,
+      'read',
       async (engine, state) => (await findPeople(searchedPlace(engine, state), query)).people,
     ),
-  rows: rowsOfPeople,
-  previewPurge: (file, query, options) =>
-    withCopy(file, options, async ({ engine, state }) => {
+  rows: (query) => rowsOfPeople(options, query),
+  previewPurge: (query) =>
+    withCopy(options, async ({ engine, state }) => {
       const { people } = await findPeople(searchedPlace(engine, state), query);
       checkNotMounted(engine.file);
       return { people, foreignNames: await foreignTables(engine, state) };
     }),
-  purge,
-};
+  purge: (query, onFound) => purge(options, query, onFound),
+});
 
 /** The tables of a file in which people are looked for. */
 function searchedPlace(engine: Engine, state: PlaceState): SearchedPlace {
@@ -37,15 +38,15 @@ function searchedPlace(engine: Engine, state: PlaceState): SearchedPlace {
   return { engine, name: engine.file, state, relations };
 }
 
-async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOptions): AsyncGenerator<string> {
-  checkExists(file);
-  const engine = await openEngine({ ...options, file, access: 'read' });
+async function* rowsOfPeople(options: PlaceOptions, query: PeopleQuery): AsyncGenerator<string> {
+  checkExists(options.address);
+  const engine = await openEngine(options.address, 'read', options);
   try {
     const searched = searchedPlace(engine, await readLoadedState(engine));
     const { conditions } = await findPeople(searched, query);
     yield* jsonOfRows(searched, conditions);
   } catch (error) {
-    options.signal?.throwIfAborted();
+    options.signal.throwIfAborted();
     throw engineError(error, engine.file);
   } finally {
     await engine.close();
@@ -56,21 +57,21 @@ async function* rowsOfPeople(file: string, query: PeopleQuery, options: PlaceOpt
  * Looks the people up while the file is locked, and removes their rows. Then it writes the file anew, so that no byte
  * of them is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
  */
-async function purge(file: string, query: PeopleQuery, options: PurgeOptions): Promise<PurgeResult> {
-  const removed = await withLoadedFile({ ...options, file }, async (engine, state) => {
+async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
+  const removed = await withLoadedFile(options, 'write', async (engine, state) => {
     const { people, conditions } = await findPeople(searchedPlace(engine, state), query);
-    const suppressionLength = await options.onFound(people);
+    const suppressionLength = await onFound(people);
     const remove = () => removeRows(engine, { ...state, suppressionLength }, conditions);
     return { suppressionLength, rowsRemoved: await engine.transaction(remove) };
   });
   try {
-    const { bytesBefore, bytesAfter } = await compactDuckDb(file, options);
+    const { bytesBefore, bytesAfter } = await compactDuckDb(options);
     return { ...removed, bytesBefore, bytesAfter, unreached: [] };
   } catch (error) {
-    options.signal?.throwIfAborted();
+    options.signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
-    const { size } = statSync(file);
-    const unreached = [`${error.message} The rows are removed; bytes of them stay in ${file}: purge again.`];
+    const { size } = statSync(options.address);
+    const unreached = [`${error.message} The rows are removed; bytes of them stay in ${options.address}: purge again.`];
     return { ...removed, bytesBefore: size, bytesAfter: size, unreached };
   }
 }

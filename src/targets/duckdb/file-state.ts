@@ -3,12 +3,13 @@ import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { tryParseJson } from '../../base/json.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
-import type { Engine, EngineOptions } from '../../engine/session/engine.ts';
+import type { Access, Engine } from '../../engine/session/engine.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
 import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../../table/place-state.ts';
 import { nextChangedAt, receiptsOf, removedDays, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
+import type { PlaceOptions } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import { createEventViews, EVENT_VIEWS } from './event-views.ts';
 import {
@@ -37,11 +38,12 @@ const TABLES_AND_VIEWS: readonly string[] = [
 
 /** Works on a file that was loaded, and on its state. Throws UserError for a file that was never loaded. */
 export async function withLoadedFile<T>(
-  options: EngineOptions,
+  options: PlaceOptions,
+  access: Access,
   work: (engine: Engine, state: PlaceState) => Promise<T>,
 ): Promise<T> {
-  checkExists(options.file);
-  return withFile(options, async (engine) => work(engine, await readLoadedState(engine)));
+  checkExists(options.address);
+  return withFile(options.address, access, options, async (engine) => work(engine, await readLoadedState(engine)));
 }
 
 /** Throws UserError where no file is; to open one for writing would make it. */

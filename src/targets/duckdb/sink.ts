@@ -35,16 +35,17 @@ import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
 import { alterTable, isAltered, makeTable, rowsOfDaysSql } from './row-tables.ts';
 
-export async function openDuckDbSink(file: string, options: OpenOptions): Promise<Sink> {
+export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
+  const file = options.address;
   checkLocalPath(file);
   checkCanWrite(file);
-  if (!existsSync(file)) return new DuckDbSink(file, undefined, options);
-  const stored = await withFile({ ...options, file, access: 'read' }, (engine) => readStateToLoad(engine, options));
+  if (!existsSync(file)) return new DuckDbSink(undefined, options);
+  const stored = await withFile(file, 'read', options, (engine) => readStateToLoad(engine, options));
   const removedDays = stored?.removedDays ?? [];
   if (removedDays.length > 0) {
     options.logger.warn('days.removed', removedWarning(removedDays), { days: removedDays.length });
   }
-  return new DuckDbSink(file, stored?.state, options);
+  return new DuckDbSink(stored?.state, options);
 }
 
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
@@ -60,22 +61,20 @@ function checkCanWrite(file: string): void {
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
 async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<ReadState | undefined> {
-  const timezone = options.timezone ?? null;
+  const { timezone } = options.rules;
   const stored = await readState(engine);
-  if (options.userProfiles) await refuseForeignProfiles(engine, stored?.state);
+  if (options.loadsProfiles) await refuseForeignProfiles(engine, stored?.state);
   if (stored === undefined || stored.state.events.timezone === timezone) return stored;
   throw otherTimezoneError(engine.file, timezone, stored.state.events.timezone);
 }
 
 /** A DuckDB file that is loaded. It is open, and so locked, only while a batch is committed. */
 class DuckDbSink implements Sink {
-  readonly #file: string;
   readonly #options: OpenOptions;
   readonly #stateAtOpen: PlaceState | undefined;
   #state: PlaceState | undefined;
 
-  constructor(file: string, state: PlaceState | undefined, options: OpenOptions) {
-    this.#file = file;
+  constructor(state: PlaceState | undefined, options: OpenOptions) {
     this.#state = state;
     this.#stateAtOpen = state;
     this.#options = options;
@@ -86,17 +85,17 @@ class DuckDbSink implements Sink {
   }
 
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
-    const { timezone = null, logger, pinned } = this.#options;
-    const columnCount = Math.max(pinned?.size ?? 0, scannedColumns(batch.flatMap(({ files }) => files)).size);
-    return withFile({ ...this.#options, file: this.#file, columnCount }, async (engine) => {
+    const { address, rules, logger } = this.#options;
+    const columnCount = Math.max(rules.pinned?.size ?? 0, scannedColumns(batch.flatMap(({ files }) => files)).size);
+    return withFile(address, 'write', { ...this.#options, columnCount }, async (engine) => {
       const stored = await readStateToLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stored?.state);
       this.#state = stored?.state;
-      const before = stored?.state[table.name] ?? newTable(table, timezone);
+      const before = stored?.state[table.name] ?? newTable(table, rules.timezone);
       const planned = await planBatch(before, batch, {
         table,
         commitInfo,
-        rules: this.#options,
+        rules,
         logger,
         countRows: (days) => countRowsByDay(engine, rowsOfDaysSql(table, days)),
       });
@@ -134,9 +133,10 @@ class DuckDbSink implements Sink {
 
   /** Records a run; not if it ended before it made the file. */
   async recordRun(run: RunRecord): Promise<void> {
-    if (!existsSync(this.#file)) return;
+    const { address } = this.#options;
+    if (!existsSync(address)) return;
     // A run that a signal has ended is recorded, too.
-    await withFile({ ...this.#options, file: this.#file, signal: undefined }, async (engine) => {
+    await withFile(address, 'write', { ...this.#options, signal: undefined }, async (engine) => {
       if ((await readState(engine)) === undefined) return;
       await engine.transaction(() => addRecords(engine, RUNS_TABLE, [run]));
     });

@@ -54,7 +54,7 @@ export class BatchFiles {
   async #writeDay(plannedDay: PlannedDay): Promise<NewFile | undefined> {
     const { engine, localFiles } = this.#place;
     const { hasAllColumns, columnsOf } = localFiles.layout;
-    const { columns, table, timezone = null } = this.#planned;
+    const { columns, table, timezone } = this.#planned;
     const receipt = this.#receiptOf(plannedDay, downloadedRows([plannedDay]));
     const snapshot = table.isSnapshot ? this.#tableAfter(receipt) : undefined;
     let file: NewFile | undefined;

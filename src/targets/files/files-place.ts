@@ -53,7 +53,7 @@ export class FilesPlace {
         mode === 'read' || workFolder === undefined
           ? await RunFolder.open(options.spoolDir, options.clock)
           : await RunFolder.open(workFolder, options.clock, { path: workFolder, consequence: COMMITTED_IS_KEPT });
-      engine = await openEngine({ ...options, file: join(run.path, 'engine'), lockWaitMs: 0 });
+      engine = await openEngine(join(run.path, 'engine'), 'write', options);
       // Files are replaced under their names.
       await engine.run('SET enable_external_file_cache = false');
       const localFiles = new LocalFiles(format, storage, engine, run.path);
@@ -142,7 +142,7 @@ export async function withUserErrors<T>({ signal, address }: FilesOptions, work:
   try {
     return await work();
   } catch (error) {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     throw engineError(error, address);
   }
 }
@@ -179,7 +179,7 @@ export function readPlace<T>(
   return withPlace(format, options, 'read', async (place) => {
     const read = await retry({ pauses: READ_PAUSES, clock, signal }, async () => {
       const [outcome] = await Promise.allSettled([work(place)]);
-      signal?.throwIfAborted();
+      signal.throwIfAborted();
       const isDone = outcome.status === 'fulfilled' && isConsistent(outcome.value);
       if (isDone && !place.manifest.hasReplacedFiles?.()) return outcome;
       const isChanged = await place.manifest.read();

@@ -3,6 +3,7 @@ import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
 import { logRescued, logWidened } from '../../table/column-changes.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
+import type { ColumnRules } from '../../table/new-columns.ts';
 import { newState, newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
@@ -13,30 +14,31 @@ import { FilesPlace, withUserErrors } from './files-place.ts';
 import type { FilesFormat } from './format.ts';
 import type { PlaceChange } from './place-version.ts';
 
-type SinkOptions = OpenOptions & { readonly address: string };
-
 /** Opens a place for loading. Throws as `withUserErrors`. */
-export function openFilesSink(format: FilesFormat, options: SinkOptions): Promise<Sink> {
+export function openFilesSink(format: FilesFormat, options: OpenOptions): Promise<Sink> {
   return withUserErrors(options, async () => {
     const place = await FilesPlace.open(format, options, 'load');
     const stored = place.manifest.version?.state.events;
-    if (stored === undefined || stored.timezone === (options.timezone ?? null) || stored.receipts.size === 0) {
-      return new FilesSink(place, { ...options, columnName: format.columnName });
+    const { timezone } = options.rules;
+    if (stored === undefined || stored.timezone === timezone || stored.receipts.size === 0) {
+      return new FilesSink(place, { ...options.rules, columnName: format.columnName }, options);
     }
     await place.close();
-    throw otherTimezoneError(options.address, options.timezone ?? null, stored.timezone);
+    throw otherTimezoneError(options.address, timezone, stored.timezone);
   });
 }
 
 /** A place that is open for loading. */
 class FilesSink implements Sink {
   readonly #place: FilesPlace;
-  readonly #options: SinkOptions;
+  readonly #rules: ColumnRules;
+  readonly #options: OpenOptions;
   /** The state when the place was opened. */
   readonly #stateAtOpen: PlaceState | undefined;
 
-  constructor(place: FilesPlace, options: SinkOptions) {
+  constructor(place: FilesPlace, rules: ColumnRules, options: OpenOptions) {
     this.#place = place;
+    this.#rules = rules;
     this.#options = options;
     this.#stateAtOpen = this.state;
   }
@@ -78,17 +80,18 @@ class FilesSink implements Sink {
 
   /** The change that stores a batch, and what is reported of it. Throws if people were purged since the opening. */
   async #changeOf(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
-    const { timezone = null, address, clock, logger } = this.#options;
+    const { address, clock, logger } = this.#options;
     const place = this.#place;
-    const state = this.state ?? newState(timezone);
+    const rules = this.#rules;
+    const state = this.state ?? newState(rules.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
     // A first run that died may have had another time zone.
     const stored = state[table.name];
-    const before = stored === undefined || stored.receipts.size === 0 ? newTable(table, timezone) : stored;
+    const before = stored === undefined || stored.receipts.size === 0 ? newTable(table, rules.timezone) : stored;
     const planned = await planBatch(before, batch, {
       table,
       commitInfo,
-      rules: this.#options,
+      rules,
       logger,
       countRows: (days) => place.countRows(days),
     });

@@ -60,12 +60,7 @@ export interface FilesFormat extends FileLayout {
   columnName(source: string): string;
 }
 
-export interface FilesOptions
-  extends PlaceOptions,
-    Partial<Pick<OpenOptions, 'timezone' | 'userProfiles' | 'retentionMs'>> {
-  /** A folder or an address, as it was given. */
-  readonly address: string;
-}
+export type FilesOptions = PlaceOptions & Partial<Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>>;
 
 /** `read` changes nothing; `rewrite` needs a place that was loaded; `load` makes one that is missing. */
 export type OpenMode = 'read' | 'rewrite' | 'load';

@@ -6,33 +6,32 @@ import { countForReport } from '../../engine/rows/report-counts.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
-import type { Maintenance, PruneResult, TargetReport } from '../contract.ts';
+import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
-import type { FilesFormat, FilesOptions } from './format.ts';
+import type { FilesFormat } from './format.ts';
 import { bytesIn, type LiveFile, type PlaceChange } from './place-version.ts';
 import { hashFile } from './read-parquet.ts';
 
-export const maintenanceOf = (format: FilesFormat): Maintenance => ({
-  readState: (address, options) =>
-    readPlace(format, { ...options, address }, async ({ manifest }) => manifest.version?.state),
-  verify: (address, options) =>
+export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
+  readState: () => readPlace(format, options, async ({ manifest }) => manifest.version?.state),
+  verify: () =>
     readPlace(
       format,
-      { ...options, address },
+      options,
       (place) => verify(place, options.signal),
       ({ differences }) => differences.length === 0,
     ),
-  report: (address, options) => readPlace(format, { ...options, address }, report),
-  prune: (address, firstKeptDay, options) => prune(format, { ...options, address }, firstKeptDay, options.execute),
+  report: () => readPlace(format, options, report),
+  prune: (firstKeptDay, execute) => prune(format, options, firstKeptDay, execute),
 });
 
 /** Compares every file with the manifest. If all are whole, it compares the rows with the receipts. */
-async function verify(place: FilesPlace, signal: AbortSignal | undefined): Promise<VerifyResult> {
+async function verify(place: FilesPlace, signal: AbortSignal): Promise<VerifyResult> {
   const { engine, version } = place;
   const { state } = version;
   const differences = (await place.manifest.check?.()) ?? [];
   for (const file of version.files) {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     differences.push(...(await checkFile(place, file)));
   }
   const warnings = dayWarnings(state.events);
@@ -69,7 +68,7 @@ async function report(place: FilesPlace): Promise<TargetReport> {
 }
 
 /** Removes the days before `firstKeptDay`; their receipts stay. */
-function prune(format: FilesFormat, options: FilesOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
+function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
   const planPrune = ({ version }: FilesPlace): PruneResult =>
     prunableBefore(version.state.events.receipts, firstKeptDay);
   if (!execute) return readPlace(format, options, async (place) => planPrune(place));

@@ -13,24 +13,24 @@ import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
-import type { PeopleOperations, PurgeOptions, PurgePreview, PurgeResult } from '../contract.ts';
+import type { OnFound, PeopleOperations, PlaceOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
-import type { FilesFormat, FilesOptions } from './format.ts';
+import type { FilesFormat } from './format.ts';
 import { bytesIn, type FileChange, type PlaceChange } from './place-version.ts';
 
-export const peopleIn = (format: FilesFormat): PeopleOperations => ({
-  find: (address, query, options) =>
-    readPlace(format, { ...options, address }, async (place) => {
+export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): PeopleOperations => ({
+  find: (query) =>
+    readPlace(format, options, async (place) => {
       const { people } = await lookUp(place, query);
       place.warnOfDamage();
       return people;
     }),
-  rows: (address, query, options) => streamRows(format, { ...options, address }, query),
-  previewPurge: (address, query, options) => previewPurge(format, { ...options, address }, query),
-  purge: (address, query, options) => purge(format, { ...options, address }, query),
+  rows: (query) => streamRows(format, options, query),
+  previewPurge: (query) => previewPurge(format, options, query),
+  purge: (query, onFound) => purge(format, options, query, onFound),
 });
 
-async function* streamRows(format: FilesFormat, options: FilesOptions, query: PeopleQuery) {
+async function* streamRows(format: FilesFormat, options: PlaceOptions, query: PeopleQuery) {
   const run = await RunFolder.open(options.spoolDir, options.clock);
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
@@ -54,7 +54,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 }
 
 /** Runs the steps of a purge before it writes. */
-function previewPurge(format: FilesFormat, options: FilesOptions, query: PeopleQuery): Promise<PurgePreview> {
+function previewPurge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const { people } = await place.engine.transaction(() => findRemoval(place, query));
     return { people, foreignNames: await place.manifest.foreignFiles() };
@@ -69,12 +69,12 @@ const NOT_ERASED =
  * removes every byte that is no longer part of the table. It commits even if nobody is found, so that a writer that
  * began before can no longer commit.
  */
-function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query: PeopleQuery): Promise<PurgeResult> {
+function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const bytesBefore = bytesIn(place.version);
     const { people, suppressionLength } = await place.commit(async () => {
       const { people, change } = await place.engine.transaction(() => planRemoval(place, query));
-      const suppressionLength = await options.onFound(people);
+      const suppressionLength = await onFound(people);
       const state = { ...change.state, suppressionLength };
       return { change: { ...change, state }, report: { people, suppressionLength } };
     });
@@ -88,12 +88,12 @@ function purge(format: FilesFormat, options: FilesOptions & PurgeOptions, query:
 }
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
-async function eraseBytes(place: FilesPlace, signal: AbortSignal | undefined): Promise<string[]> {
+async function eraseBytes(place: FilesPlace, signal: AbortSignal): Promise<string[]> {
   try {
     await place.manifest.erase?.();
     return [];
   } catch (thrown) {
-    signal?.throwIfAborted();
+    signal.throwIfAborted();
     const error = diskError(thrown, { path: place.address });
     if (!(error instanceof UserError)) throw error;
     return [`${error.message} ${NOT_ERASED}`];

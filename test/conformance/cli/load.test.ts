@@ -64,7 +64,7 @@ const utf16 = (csv: string) => Buffer.from(`\ufeff${csv}`, 'utf16le');
 async function stateOf(name: string, place: string) {
   const days = new Days();
   const target = STATEFUL_TARGETS.find((one) => one.name === name);
-  const state = await (await target?.maintenance())?.readState(place, days.options());
+  const state = await (await target?.maintenance(days.options({ address: place })))?.readState();
   days.close();
   return state;
 }

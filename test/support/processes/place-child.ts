@@ -13,7 +13,7 @@ async function main([name, path, list, how]: readonly string[]): Promise<void> {
   const days = new Days();
   const target = STATEFUL_TARGETS.find((one) => one.name === name);
   if (target === undefined) throw new Error(`no target ${name}`);
-  const sink = await target.open(path, days.options({ lockWaitMs: 60_000, memoryLimit: undefined }));
+  const sink = await target.open(days.options({ address: path, lockWaitMs: 60_000, memoryLimit: undefined }));
   do {
     for (const batch of batches) {
       process.stdout.write('.');

@@ -5,10 +5,9 @@ import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/column-types.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import { type Commit, NOTHING_STORED } from '../../../src/table/commit.ts';
-import type { OpenOptions } from '../../../src/targets/contract.ts';
 import { arrow } from '../../../src/targets/targets.ts';
 import { arrowAt } from '../column-types.ts';
-import { Days } from './days.ts';
+import { Days, type PlaceSettings } from './days.ts';
 
 /** A file for a stream, and the days made for it. */
 export class ArrowFixture extends Days {
@@ -17,7 +16,7 @@ export class ArrowFixture extends Days {
   /** Writes a stream; `rows` are those of the days that its reader has taken. */
   async write(
     days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>,
-    { out = this.out, ...more }: Partial<OpenOptions> & { readonly out?: string | Writable } = {},
+    { out = this.out, ...more }: PlaceSettings & { readonly out?: string | Writable } = {},
   ): Promise<Commit> {
     let sum: Commit = NOTHING_STORED;
     const onSent = (_: CheckedDay, { rowsWritten, daysWritten, rescuedCells }: Commit) => {
@@ -25,10 +24,8 @@ export class ArrowFixture extends Days {
       const days = [...sum.daysWritten, ...daysWritten];
       sum = { ...sum, rowsWritten: sum.rowsWritten + rowsWritten, daysWritten: days, rescuedCells: merged };
     };
-    const options = this.options(more);
-    const sink = await (typeof out === 'string'
-      ? arrow.open(out, options)
-      : arrow.open('-', { ...options, stdout: out }));
+    const destination = typeof out === 'string' ? { address: out } : { address: '-', stdout: out };
+    const sink = await arrow.open(this.options({ ...more, ...destination }));
     await sink.write(each(days), onSent);
     return sum;
   }

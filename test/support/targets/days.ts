@@ -8,14 +8,17 @@ import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../../src/cells/csv/header.ts';
-import type { ColumnType } from '../../../src/cells/types/column-types.ts';
 import type { CheckedDay, Receipt, SpoolFile } from '../../../src/extract/checked-day.ts';
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
+import type { ColumnRules } from '../../../src/table/new-columns.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';
 import { scanIn } from '../scan.ts';
 import { type Cells, csvOf, on } from './csv.ts';
 
 const HASH = '0'.repeat(64);
+
+/** Options of a place; the members of its rules, too. */
+export type PlaceSettings = Partial<OpenOptions & ColumnRules>;
 
 /** Downloads of days, made of rows, and the options with which a place is opened. */
 export class Days {
@@ -75,16 +78,21 @@ export class Days {
   }
 
   /** The options of a place. */
-  options(more: Partial<OpenOptions> = {}): OpenOptions {
+  options({
+    timezone = this.timezone ?? null,
+    columnTypes = new Map(),
+    schemaMode = 'evolve',
+    pinned,
+    ...more
+  }: PlaceSettings = {}): OpenOptions {
     const logger = createLogger(
       (event) => this.log.push(event),
       'debug',
       (text) => text,
     );
     return {
-      timezone: this.timezone,
-      columnTypes: new Map<string, ColumnType>(),
-      schemaMode: 'evolve',
+      address: this.dir,
+      rules: { timezone, columnTypes, schemaMode, pinned },
       memoryLimit: '500MB',
       lockWaitMs: 0,
       clock: this.clock,
@@ -92,7 +100,7 @@ export class Days {
       env: {},
       spoolDir: join(this.dir, 'spool'),
       retentionMs: 86_400_000,
-      userProfiles: false,
+      loadsProfiles: false,
       stdout: new PassThrough(),
       signal: this.signal,
       ...more,

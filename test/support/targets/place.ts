@@ -6,10 +6,10 @@ import type { PeopleQuery } from '../../../src/engine/people/people.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { Commit } from '../../../src/table/commit.ts';
 import { USER_PROFILES } from '../../../src/table/tables.ts';
-import type { OpenOptions, PurgeOptions, StatefulTarget } from '../../../src/targets/contract.ts';
+import type { OnFound, OpenOptions, StatefulTarget } from '../../../src/targets/contract.ts';
 import { compactDuckDb } from '../../../src/targets/duckdb/file-copy.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
-import { Days } from './days.ts';
+import { Days, type PlaceSettings } from './days.ts';
 import { liveDeltaFiles } from './delta-files.ts';
 import type { FakeS3 } from './fake-s3.ts';
 import { query } from './query.ts';
@@ -40,14 +40,26 @@ export class Place extends Days {
     this.root = local;
   }
 
-  override options(more: Partial<OpenOptions> = {}): OpenOptions {
-    return super.options({ ...(this.bucket !== undefined && { env: this.bucket.env }), ...more });
+  override options(more: PlaceSettings = {}): OpenOptions {
+    return super.options({ address: this.place, ...(this.bucket !== undefined && { env: this.bucket.env }), ...more });
+  }
+
+  open(more: PlaceSettings = {}) {
+    return this.target.open(this.options(more));
+  }
+
+  maintenance() {
+    return this.target.maintenance(this.options());
+  }
+
+  people() {
+    return this.target.people(this.options());
   }
 
   /** Opens the place, commits each batch, closes it. */
-  async load(batches: readonly (readonly CheckedDay[])[], more: Partial<OpenOptions> = {}): Promise<Commit[]> {
+  async load(batches: readonly (readonly CheckedDay[])[], more: PlaceSettings = {}): Promise<Commit[]> {
     const start = batches.flat()[0]?.receipt.day ?? '2026-01-01';
-    const sink = await this.target.open(this.place, this.options(more));
+    const sink = await this.open(more);
     try {
       const commits: Commit[] = [];
       for (const batch of batches) commits.push(await sink.commit(batch, this.facts(start)));
@@ -58,8 +70,8 @@ export class Place extends Days {
   }
 
   /** Opens the place, replaces the table of profiles by a snapshot, closes it. */
-  async loadProfiles(snapshot: CheckedDay, more: Partial<OpenOptions> = {}): Promise<number | undefined> {
-    const sink = await this.target.open(this.place, this.options({ userProfiles: true, ...more }));
+  async loadProfiles(snapshot: CheckedDay, more: PlaceSettings = {}): Promise<number | undefined> {
+    const sink = await this.open({ loadsProfiles: true, ...more });
     try {
       const { daysWritten, rowsWritten } = await sink.commit(
         [snapshot],
@@ -104,32 +116,32 @@ export class Place extends Days {
   }
 
   async state() {
-    return (await this.target.maintenance()).readState(this.place, this.options());
+    return (await this.maintenance()).readState();
   }
 
   async verify() {
-    return (await this.target.maintenance()).verify(this.place, this.options());
+    return (await this.maintenance()).verify();
   }
 
   compact() {
-    return compactDuckDb(this.place, this.options());
+    return compactDuckDb(this.options());
   }
 
   async report() {
-    return (await this.target.maintenance()).report(this.place, this.options());
+    return (await this.maintenance()).report();
   }
 
   async prune(before: Day, execute: boolean) {
-    return (await this.target.maintenance()).prune(this.place, before, { ...this.options(), execute });
+    return (await this.maintenance()).prune(before, execute);
   }
 
   /** `onFound`: the length of the suppression list that the place is to remember. */
-  async purge(ids: readonly string[], column = 'member', onFound: PurgeOptions['onFound'] = async () => 0) {
-    return (await this.target.people()).purge(this.place, this.#asked(ids, column), { ...this.options(), onFound });
+  async purge(ids: readonly string[], column = 'member', onFound: OnFound = async () => 0) {
+    return (await this.people()).purge(this.#asked(ids, column), onFound);
   }
 
   async find(ids: readonly string[], column = 'member') {
-    return (await this.target.people()).find(this.place, this.#asked(ids, column), this.options());
+    return (await this.people()).find(this.#asked(ids, column));
   }
 
   #asked(ids: readonly string[], column: string): PeopleQuery {

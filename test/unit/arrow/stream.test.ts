@@ -99,8 +99,8 @@ describe('an Arrow stream', () => {
   });
 
   it('is all or nothing, except on stdout with a given schema', async () => {
-    const open = (place: string, pinned?: ReadonlyMap<string, 'long'>) =>
-      arrow.open(place, fixture.options(pinned && { pinned }));
+    const open = (address: string, pinned?: ReadonlyMap<string, 'long'>) =>
+      arrow.open(fixture.options({ address, pinned }));
     expect((await open('x.arrows', new Map())).isAllOrNothing).toBe(true);
     expect((await open('-')).isAllOrNothing).toBe(true);
     expect((await open('-', new Map())).isAllOrNothing).toBe(false);

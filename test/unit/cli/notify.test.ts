@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, dayAt } from '../../../src/base/days.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { Stopped } from '../../../src/base/process.ts';
-import { readConfiguration } from '../../../src/cli/configuration.ts';
+import { placeOptions, readConfiguration } from '../../../src/cli/configuration.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notify } from '../../../src/cli/run/notify.ts';
@@ -52,7 +52,7 @@ async function reported(
   try {
     await notify(
       { ...EMPTY_SUMMARY, ...more },
-      { place: { target: duckdb, address: 'x' }, config },
+      { place: { target: duckdb, address: 'x', ...placeOptions(config, context) }, config },
       { ...context, logger },
     );
   } finally {

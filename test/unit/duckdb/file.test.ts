@@ -4,7 +4,6 @@ import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
-import { duckdb } from '../../../src/targets/targets.ts';
 import { expectMode } from '../../support/modes.ts';
 import { pastedRows } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';
@@ -43,7 +42,7 @@ describe('a DuckDB file', () => {
   });
 
   it('can be opened by others between two commits, and a commit waits for it', async () => {
-    const sink = await duckdb.open(place.place, place.options({ lockWaitMs: 60_000 }));
+    const sink = await place.open({ lockWaitMs: 60_000 });
     await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
     expect(attachElsewhere(place.place)).toBe('');
     const holder = spawn(process.execPath, ['--input-type=module', '-e', HOLD, place.place]);
@@ -57,7 +56,7 @@ describe('a DuckDB file', () => {
 
   it('that stays open elsewhere ends the wait with a failure that passes (exit 3)', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    const sink = await duckdb.open(place.place, place.options());
+    const sink = await place.open();
     const holder = spawn(process.execPath, ['--input-type=module', '-e', HOLD, place.place]);
     await once(holder.stdout, 'data');
     const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
@@ -71,8 +70,7 @@ describe('a DuckDB file', () => {
   });
 
   it('takes the commits of two runs of one process in turn', async () => {
-    const options = place.options({ lockWaitMs: 60_000 });
-    const sinks = await Promise.all([D1, D2].map(() => duckdb.open(place.place, options)));
+    const sinks = await Promise.all([D1, D2].map(() => place.open({ lockWaitMs: 60_000 })));
     const batches = [D1, D2].map((day) => [place.of(day, [{ id: day }])]);
     await Promise.all(sinks.map((sink, i) => sink.commit(batches[i], place.facts(D1))));
     expect(await place.keys()).toEqual([`${D1} ${D1}`, `${D2} ${D2}`]);
@@ -101,13 +99,13 @@ describe('a DuckDB file', () => {
       kind: 'config',
       message: expect.stringContaining('later version'),
     });
-    for (const path of ['md:events', 's3:/x', 's3://x/y', 'postgres:dbname=x', 'sqlite:x.db', 'https://x']) {
-      await expect(duckdb.open(path, place.options())).rejects.toMatchObject({ kind: 'config' });
+    for (const address of ['md:events', 's3:/x', 's3://x/y', 'postgres:dbname=x', 'sqlite:x.db', 'https://x']) {
+      await expect(place.open({ address })).rejects.toMatchObject({ kind: 'config' });
     }
   });
 
   it('that cannot be written is named before anything is downloaded', async () => {
-    const missing = duckdb.open(join(place.dir, 'missing', 'x.duckdb'), place.options());
+    const missing = place.open({ address: join(place.dir, 'missing', 'x.duckdb') });
     await expect(missing).rejects.toMatchObject({ kind: 'config' });
     if (process.getuid?.() === 0) return;
     await place.load([[place.of(D1, [{ id: 'a' }])]]);

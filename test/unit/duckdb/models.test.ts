@@ -71,7 +71,7 @@ beforeEach(() => {
 });
 afterEach(() => fixture.close());
 
-const models = () => writeModels(fixture.file, fixture.options());
+const models = () => writeModels(fixture.options());
 
 /** An event as a row of an export; `at`: `HH:mm` on the day. */
 const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') => ({

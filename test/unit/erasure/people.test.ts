@@ -12,7 +12,7 @@ let place: Place;
 const load = (rows: readonly Cells[], types: Readonly<Record<string, ColumnType>> = {}, day: string = D1) =>
   place.load([[place.of(day, rows)]], { columnTypes: new Map(Object.entries(types)) });
 const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly string[], key: HashKey) => {
-  const sink = await place.target.open(place.place, place.options());
+  const sink = await place.open();
   if (!('commit' in sink)) throw new Error('no sink');
   await sink.commit([place.of(day, rows)], {
     ...place.facts(D1),
@@ -20,7 +20,7 @@ const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly
   });
   await sink.close();
 };
-const look = async (query: PeopleQuery) => (await place.target.people()).find(place.place, query, place.options());
+const look = async (query: PeopleQuery) => (await place.people()).find(query);
 const find = async (column: string, ...ids: string[]) => {
   const found = await look({ column, ids });
   return { people: [...found.keyCheckByUnifiedId.keys()].sort(), rowsOf: Object.fromEntries(found.rowCountById) };
@@ -31,10 +31,7 @@ const purge = async (query: PeopleQuery) => {
     rowsFound = rowCount + suppressedOthers.rowCount;
     return 0;
   };
-  const { rowsRemoved } = await (await place.target.people()).purge(place.place, query, {
-    ...place.options(),
-    onFound,
-  });
+  const { rowsRemoved } = await (await place.people()).purge(query, onFound);
   expect(rowsFound).toBe(rowsRemoved);
   return { rowsRemoved, left: (await place.keys()).map((key) => key.slice(11)).sort() };
 };
@@ -255,8 +252,8 @@ describe('people in a place', () => {
       { id: 'b', df_unified_id: 'hans' },
     ]);
     const rows: Record<string, unknown>[] = [];
-    const people = await place.target.people();
-    for await (const row of people.rows(place.place, { column: 'df_unified_id', ids: ['erna'] }, place.options())) {
+    const people = await place.people();
+    for await (const row of people.rows({ column: 'df_unified_id', ids: ['erna'] })) {
       rows.push(JSON.parse(row));
     }
     expect(rows).toEqual([{ table: 'events', row: expect.objectContaining({ _key: 'a', memo }) }]);

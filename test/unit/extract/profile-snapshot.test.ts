@@ -59,7 +59,7 @@ describe('the snapshot of user profiles', () => {
       maxConcurrentExports: 5,
       scannerOptions: scannerOptionsOf(settings),
     });
-    const sink = await place.target.open(place.place, place.options({ userProfiles: true }));
+    const sink = await place.open({ loadsProfiles: true });
     try {
       const failure = await load.loadProfiles(settings, sink).catch((error: UserError) => error);
       return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: load.counts.profiles };

@@ -107,7 +107,7 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     const run = { began: '2026-02-01T00:00:00.000Z', ended: '2026-02-01T00:01:00.000Z', exitCode: 3, cause: 'why' };
     const lastRun = { ...run, version: '1', rows: 0, days: 0, exports: 1, bytes: 5 };
     const recordRun = async () => {
-      const sink = await place.target.open(place.place, place.options());
+      const sink = await place.open();
       await sink.recordRun(lastRun);
       await sink.close();
     };

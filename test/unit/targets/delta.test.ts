@@ -63,7 +63,7 @@ describe('a Delta table on a disk', () => {
 
   it('loses a race: exit 3, what it stored is removed, and the same run works again', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    const sink = await place.target.open(place.place, place.options());
+    const sink = await place.open();
     if (!('commit' in sink)) throw new Error('no sink');
     // Another writer commits between the last look at the log and the commit.
     const create = vi.spyOn(DiskStorage.prototype, 'create').mockImplementationOnce(async () => {
@@ -83,8 +83,8 @@ describe('a Delta table on a disk', () => {
   it('loses people in a purge, also if its first load ended after the profiles', async () => {
     await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\nu2,m2\n'));
     const query = { ids: ['m1'], searchesProfiles: true };
-    const people = await place.target.people();
-    const purged = people.purge(place.place, query, { ...place.options(), onFound: async () => 0 });
+    const people = await place.people();
+    const purged = people.purge(query, async () => 0);
     expect(await purged).toMatchObject({ rowsRemoved: 1, unreached: [] });
     expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'u2' }]);
   });
@@ -118,7 +118,7 @@ describe('a Delta table on a disk', () => {
   it('stays refused for a run that was open when another program changed it', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     const [{ path }] = actions(0, 'add');
-    const sink = await place.target.open(place.place, place.options({ clock: inTwoDays() }));
+    const sink = await place.open({ clock: inTwoDays() });
     const protocol = { minReaderVersion: 3, minWriterVersion: 7, writerFeatures: ['deletionVectors'] };
     append(1, { remove: { path, deletionTimestamp: 0, dataChange: true } }, { protocol });
     const before = filesBelow(join(place.place, 'events'));
@@ -213,7 +213,7 @@ describe('a Delta table on a disk', () => {
     const create = vi.spyOn(DiskStorage.prototype, 'create');
     // It lists the file of D2, which no entry of the log names yet.
     create.mockImplementationOnce(async function (this: DiskStorage, path, text) {
-      opened.push(await place.target.open(place.place, place.options({ clock: late })));
+      opened.push(await place.open({ clock: late }));
       return this.create(path, text);
     });
     await place.load([[place.of(D2, [{ id: 'b' }])]]);
@@ -238,7 +238,7 @@ describe('a Delta table on a disk', () => {
 
   it('can be loaded although a purge removes an entry of the log while it is read', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1', df_unified_id: 'u1' }])]]);
-    const sink = await place.target.open(place.place, place.options());
+    const sink = await place.open();
     await place.load([[place.of(D2, [{ id: 'b', df_unified_id: 'u2' }])]]);
     const read = vi.spyOn(DiskStorage.prototype, 'read').mockImplementationOnce(async function (
       this: DiskStorage,
@@ -359,7 +359,7 @@ describe('a Delta table in a bucket', () => {
     await place.load([[place.of(D1, rows)]]);
     await place.load([[place.of(D1, rows), place.of(D2, [{ id: 'c', member: 'SECRET', df_unified_id: 'SECRET-u' }])]]);
     expect((await place.verify()).differences).toEqual([]);
-    const report = await (await place.target.maintenance()).report(place.place, place.options());
+    const report = await (await place.maintenance()).report();
     expect(report).toMatchObject({ rows: 3 });
     expect(await place.purge(['SECRET'])).toMatchObject({ rowsRemoved: 2 });
     expect(await place.keys()).toEqual([`${D1} b`]);

@@ -232,8 +232,7 @@ describe('a Parquet folder', () => {
       if (isLink) symlinkSync('/dev/null', join(place.place, name));
       else writeFileSync(join(place.place, name), 'mine');
     }
-    const preview = async () =>
-      (await place.target.people()).previewPurge(place.place, { ids: ['m1'], column: 'member' }, place.options());
+    const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], column: 'member' });
     expect((await preview()).foreignNames).toEqual(names);
     const seen = names.filter((name) => name.endsWith('.parquet'));
     expect((await place.verify()).differences.map(({ message }) => message.split(' ')[0])).toEqual(seen);
@@ -262,11 +261,11 @@ describe('a Parquet folder', () => {
       }
       return real(...all);
     };
-    const people = await place.target.people();
+    const people = await place.people();
     const keys: unknown[] = [];
     await withCall(fs, 'createWriteStream', replace, async () => {
       const asked = { ids: ['m1'], column: 'member' };
-      for await (const row of people.rows(place.place, asked, place.options())) keys.push(JSON.parse(row).row._key);
+      for await (const row of people.rows(asked)) keys.push(JSON.parse(row).row._key);
     });
     expect(keys).toEqual(['b']);
   });
@@ -314,7 +313,7 @@ describe('a Parquet folder', () => {
       await real(from, to);
       if (to === fileOf(D2)) writeFileSync(lockFile(), ownerText());
     };
-    const sink = await place.target.open(place.place, place.options());
+    const sink = await place.open();
     const committing = withCall(fs.promises, 'rename', rename, () =>
       sink.commit([place.of(D2, [{ id: 'b', member: 'hash' }])], { ...place.facts(D1), hashedColumns }),
     );
@@ -345,7 +344,7 @@ describe('a Parquet folder', () => {
   });
 
   it('is locked only while a batch is committed', async () => {
-    const sink = await place.target.open(place.place, place.options());
+    const sink = await place.open();
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     await sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
     await sink.close();
@@ -377,7 +376,7 @@ describe('a Parquet folder', () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'c' }])]]);
     const state = readFileSync(stateFile());
     const stop = new AbortController();
-    const sink = await place.target.open(place.place, place.options({ signal: stop.signal }));
+    const sink = await place.open({ signal: stop.signal });
     await place.load([[place.of(D1, [{ id: 'b' }])]]);
     writeFileSync(stateFile(), state);
     writeFileSync(fileOf(D2), 'x');

@@ -62,7 +62,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
   it('gives the model users the attributes of the first profile of a person', async () => {
     if (name !== 'duckdb') return;
     await place.load([[place.of(D1, EVENTS)]]);
-    await writeModels(place.place, place.options());
+    await writeModels(place.options());
     await place.loadProfiles(place.snapshot(csv('df_unified_id,plan,events', 'u1,gold,x', 'u1,basic,y')));
     expect(await query(place.place, 'SELECT df_unified_id AS u, events, plan FROM analytics.users ORDER BY 1')).toEqual(
       [
@@ -148,7 +148,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
         .filter(isProfile)
         .map((path) => readFileSync(path).toString('hex'));
     const before = bytes();
-    await expect(place.target.open(place.place, place.options({ userProfiles: true }))).rejects.toMatchObject({
+    await expect(place.open({ loadsProfiles: true })).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringContaining('user_profiles'),
     });
@@ -160,9 +160,8 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     if (name === 'duckdb') expect(await query(place.place, 'FROM user_profiles')).toHaveLength(1);
   });
 
-  const found = async (asked: PeopleQuery) => (await place.target.people()).find(place.place, asked, place.options());
-  const purge = async (asked: PeopleQuery) =>
-    (await place.target.people()).purge(place.place, asked, { ...place.options(), onFound: async () => 1 });
+  const found = async (asked: PeopleQuery) => (await place.people()).find(asked);
+  const purge = async (asked: PeopleQuery) => (await place.people()).purge(asked, async () => 1);
 
   it('tells whose an id is, as exact text, and both tables lose the person', async () => {
     await place.load([[place.of(D1, EVENTS)]]);
@@ -187,12 +186,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     await place.load([[place.of(D1, EVENTS)]]);
     await place.loadProfiles(place.snapshot(FIRST));
     const rows: unknown[] = [];
-    for await (const row of (await place.target.people()).rows(
-      place.place,
-      { ids: ['m1'], column: 'member' },
-      place.options(),
-    ))
-      rows.push(JSON.parse(row));
+    for await (const row of (await place.people()).rows({ ids: ['m1'], column: 'member' })) rows.push(JSON.parse(row));
     expect(rows).toEqual([
       { table: 'events', row: expect.objectContaining({ _key: 'a' }) },
       { table: 'user_profiles', row: expect.objectContaining({ _key: 'u1', [EXTERNAL_ID]: '007', plan: 'Erna' }) },
@@ -215,7 +209,7 @@ describe('the table user_profiles of a Delta place', () => {
   const FIRST_ENTRY = ['_delta_log', `${'0'.repeat(20)}.json`];
   const preview = async () => {
     const query = { ids: ['m1'], column: 'member' };
-    return (await place.target.people()).previewPurge(place.place, query, place.options());
+    return (await place.people()).previewPurge(query);
   };
 
   it.each([

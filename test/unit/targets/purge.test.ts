@@ -18,11 +18,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
   afterEach(() => place.close());
 
   const purge = async (onFound: () => Promise<number>) =>
-    (await place.target.people()).purge(
-      place.place,
-      { ids: ['m1'], column: 'member' },
-      { ...place.options(), onFound },
-    );
+    (await place.people()).purge({ ids: ['m1'], column: 'member' }, onFound);
 
   const naming = (text: string) => place.files().filter((path) => readFileSync(path).includes(text));
 
@@ -80,7 +76,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
   it('ends a run that began before it: people on the list would come back', async () => {
     const day = [person('a', 'm1'), person('b', 'm2')];
     await place.load([[place.of(D1, day)]]);
-    const sink = await place.target.open(place.place, place.options({ lockWaitMs: 10_000 }));
+    const sink = await place.open({ lockWaitMs: 10_000 });
     await purge(async () => LISTED);
     const committing = sink.commit([place.of(D1, day)], place.facts(D1));
     await expect(committing).rejects.toMatchObject({ kind: 'transient', message: expect.stringContaining('purged') });
@@ -112,8 +108,7 @@ describe('a purge of a DuckDB file with tables of others', () => {
   });
   afterEach(() => place.close());
 
-  const preview = async () =>
-    (await place.target.people()).previewPurge(place.place, { ids: ['m1'], column: 'member' }, place.options());
+  const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], column: 'member' });
 
   it('is not missed by a load that has just opened the former file', async () => {
     const { run } = DuckDBConnection.prototype;

@@ -25,7 +25,7 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
   ];
 
   async function commit(batch: readonly CheckedDay[], facts: Partial<CommitInfo> = {}): Promise<Commit> {
-    const sink = await place.target.open(place.place, place.options());
+    const sink = await place.open();
     try {
       return await sink.commit(batch, { ...place.facts(D1), ...facts });
     } finally {
@@ -126,13 +126,13 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
 
   it('is not refused for a setting that no stored value fits', async () => {
     const columnTypes = new Map([['n', 'datetime' as const]]);
-    const sink = await place.target.open(place.place, place.options({ columnTypes }));
+    const sink = await place.open({ columnTypes });
     expect(await sink.commit(again(), place.facts(D1))).toMatchObject({ daysUnchanged: [D1, D2, D3] });
     await sink.close();
   });
 
   it('counts as new only its own rows, and not those that another run has stored meanwhile', async () => {
-    const sink = await place.target.open(place.place, place.options());
+    const sink = await place.open();
     await place.load([[place.of('2026-01-08', [{ id: 'x' }, { id: 'y' }])]]);
     const batch = [place.of('2026-01-09', [{ id: 'z' }])];
     expect(await sink.commit(batch, place.facts(D1))).toMatchObject({ rowsWritten: 1, rowsNew: 1 });

@@ -24,8 +24,8 @@ const IS_OURS = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
  * Creates or replaces the models in a file that was loaded; returns their names. Throws UserError, and changes nothing,
  * for any other file, and if something else has one of the names.
  */
-export async function writeModels(file: string, options: PlaceOptions): Promise<string[]> {
-  await withLoadedFile({ ...options, file }, (engine, state) =>
+export async function writeModels(options: PlaceOptions): Promise<string[]> {
+  await withLoadedFile(options, 'write', (engine, state) =>
     engine.transaction(async () => {
       const takenNames = await foreignNames(engine);
       if (takenNames.size > 0) {

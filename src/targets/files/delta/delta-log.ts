@@ -67,7 +67,7 @@ class DeltaLog implements Manifest {
     this.#storage = localFiles.storage;
     this.#mode = mode;
     this.#events = new DeltaTable(localFiles, EVENTS.name, options, mode);
-    const readsProfiles = mode !== 'load' || options.userProfiles === true;
+    const readsProfiles = mode !== 'load' || options.loadsProfiles === true;
     this.#profiles = readsProfiles ? new DeltaTable(localFiles, USER_PROFILES.name, options, mode) : undefined;
   }
 

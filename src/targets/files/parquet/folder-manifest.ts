@@ -67,14 +67,14 @@ class FolderManifest implements Manifest {
   }
 
   async read(): Promise<boolean> {
-    const { clock, lockWaitMs: waitMs, signal, userProfiles } = this.#options;
+    const { clock, lockWaitMs: waitMs, signal, loadsProfiles } = this.#options;
     const before = this.version;
     // What was read was changed meanwhile: a writer that is at work is awaited, within bounds.
     const isFree = () => !existsSync(this.#path(LOCK_FILE)) || undefined;
     if (before !== undefined)
       await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
     this.version = await readFolder(this.#localFiles);
-    if (this.#mode === 'load' && userProfiles === true && !this.#hasProfiles) {
+    if (this.#mode === 'load' && loadsProfiles === true && !this.#hasProfiles) {
       const { storage } = this.#localFiles;
       if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
     }
