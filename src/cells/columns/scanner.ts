@@ -5,7 +5,7 @@ import { configError } from '../../base/errors.ts';
 import { DETAIL_LOG_ID, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
-import { type RowLimits, RowReader } from '../csv/row-reader.ts';
+import { RowReader } from '../csv/row-reader.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, type EditedHeader, editHeader, NO_EDITS } from './column-edits.ts';
 import { ColumnCollector, type ColumnScan, type IdColumn } from './column-scan.ts';
@@ -16,7 +16,7 @@ const MIN_FOREIGN_CELLS = 10;
 /** Foreign cells a row from which they mean it. */
 const FOREIGN_CELLS_A_ROW = 0.05;
 
-export interface ScannerOptions extends RowLimits {
+export interface ScannerOptions {
   /** IANA name of the zone of datetimes that carry none. */
   readonly timezone?: string | undefined;
   /** True to refuse a header without the columns that every export has. */
@@ -27,6 +27,8 @@ export interface ScannerOptions extends RowLimits {
   readonly edits?: ColumnEdits | undefined;
   /** Default: df_event_detail_log_id. */
   readonly idColumn?: IdColumn | undefined;
+  /** As `RowReader` has it. */
+  readonly gatheredBytes?: number | undefined;
 }
 
 /** The people who stay forgotten. */
@@ -95,7 +97,7 @@ export class Scanner {
 
   constructor(options: ScannerOptions) {
     this.#options = options;
-    this.#reader = new RowReader(options);
+    this.#reader = new RowReader(options.gatheredBytes);
   }
 
   /** Scans a chunk; returns the bytes to write, valid until the next call. Throws MalformedCsv, UnusableCsv. */

@@ -6,7 +6,7 @@ const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
 
 /** A format other than CSV; `found` names it in messages. */
 export interface OtherFormat {
-  readonly kind: 'json' | 'html' | 'binary' | 'utf16';
+  readonly kind: 'json' | 'html' | 'binary';
   readonly found: string;
 }
 
@@ -19,8 +19,6 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [0x3c, { kind: 'html', found: 'text that starts with <, as an HTML page does' }],
   [0x00, { kind: 'binary', found: 'binary data' }],
   [0x1f, { kind: 'binary', found: 'binary data, perhaps still compressed' }],
-  [0xfe, { kind: 'utf16', found: 'UTF-16 text' }],
-  [0xff, { kind: 'utf16', found: 'UTF-16 text' }],
 ]);
 
 /**

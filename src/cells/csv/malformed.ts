@@ -1,6 +1,5 @@
 import { UserError } from '../../base/errors.ts';
 import { capitalized } from '../../base/visible-text.ts';
-import { type BrokenReason, MAX_COLUMNS } from './row.ts';
 
 /** Where a body is broken, and how. */
 interface MalformedDetails {
@@ -31,14 +30,6 @@ const PREDICATES = {
 } as const;
 
 export type MalformedReason = keyof typeof PREDICATES;
-
-/** For messages: the expected and the found text at the place where a row stops being one. */
-export const EXPECTED_AND_FOUND = {
-  quote_in_cell: { expected: 'a comma or a line end before any quote', found: 'a quote' },
-  after_quote: { expected: 'a comma or a line end after the closing quote', found: 'text' },
-  cut_in_quote: { expected: 'a closing quote', found: 'the end of the body' },
-  too_many_columns: { expected: `at most ${MAX_COLUMNS} columns`, found: 'more' },
-} as const satisfies Record<BrokenReason, { readonly expected: string; readonly found: string }>;
 
 /** The body is no whole CSV export. Another download may be one; nothing of this body is used. */
 export class MalformedCsv extends UserError {

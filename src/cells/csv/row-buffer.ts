@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { LF } from '../../base/ascii.ts';
 import { SENTINEL } from './row.ts';
 
 /** Bytes kept free behind the data: for the sentinel and one line end. */
@@ -13,57 +14,51 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. */
 export class RowBuffer {
-  /** The bytes of [start, end) are there; `append` and `makeValid` may replace the array. */
+  /** The bytes of [start, end) are there, whole characters, with the sentinel behind. `append` may replace the array. */
   bytes: Buffer = Buffer.alloc(START_BYTES);
   start = 0;
   end = 0;
-  /** Indices at which U+FFFD stands for invalid bytes, in order; of rows that `takeRepairs` has not passed. */
+  /** True if the body lacked its last line end, and has it here. */
+  isLineEndAdded = false;
+  /** The begin of a character that the next chunk continues. */
+  #openCharacter = EMPTY;
+  /** Offsets at which U+FFFD stands for invalid bytes, in order; of rows that `takeRepairs` has not passed. */
   #repairs: number[] = [];
-  /** Position of byte 0 of the array in the text. */
+  /** Offset of byte 0 of the array in the body. */
   #origin = 0;
-  /** Index behind the bytes that are valid. While rows are read, the sentinel stands there. */
-  #validEnd = 0;
-  /** The byte of the body there. */
-  #byteUnderSentinel = 0;
 
   get length(): number {
     return this.end - this.start;
   }
 
+  /** True if the body begins with bytes that are no UTF-8. */
+  get beginsInvalid(): boolean {
+    return this.#repairs[0] === 0;
+  }
+
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
-  append(chunk: Uint8Array): void {
-    const { start } = this;
-    if (start > 0) {
-      this.bytes.copyWithin(0, start, this.end);
-      this.#origin += start;
-      this.#validEnd -= start;
-      this.#repairs = this.#repairs.map((index) => index - start);
-      this.end -= start;
-      this.start = 0;
+  append(chunk: Uint8Array, isLast: boolean): void {
+    if (this.start > 0) this.bytes.copyWithin(0, this.start, this.end);
+    this.#origin += this.start;
+    const from = this.end - this.start;
+    const added = from + this.#openCharacter.length;
+    this.#grow(added + chunk.length, from);
+    this.bytes.set(this.#openCharacter, from);
+    this.bytes.set(chunk, added);
+    let end = added + chunk.length;
+    if (!isLast) end -= openLength(this.bytes, from, end);
+    this.#openCharacter = Buffer.from(this.bytes.subarray(end, added + chunk.length));
+    if (!isUtf8(this.bytes.subarray(from, end))) {
+      const text = this.#repaired(from, end);
+      end = from + text.length;
+      this.#grow(end, from);
+      this.bytes.set(text, from);
     }
-    this.#grow(this.end + chunk.length + MARGIN);
-    this.bytes.set(chunk, this.end);
-    this.end += chunk.length;
-  }
-
-  /**
-   * Makes the bytes that came since the last call valid. Returns the index behind the last whole character, where the
-   * sentinel stands until `release`.
-   */
-  makeValid(isLast: boolean): number {
-    const { bytes } = this;
-    const from = this.#validEnd;
-    let end = isLast ? this.end : this.end - openTail(bytes, from, this.end);
-    if (!isUtf8(bytes.subarray(from, end))) end = this.#replace(from, end, this.#repaired(bytes, from, end));
-    this.#validEnd = end;
-    this.#byteUnderSentinel = this.bytes[end];
+    this.isLineEndAdded = isLast && end > 0 && this.bytes[end - 1] !== LF;
+    if (this.isLineEndAdded) this.bytes[end++] = LF;
     this.bytes[end] = SENTINEL;
-    return end;
-  }
-
-  /** Takes the sentinel away, before the next chunk comes. */
-  release(): void {
-    this.bytes[this.#validEnd] = this.#byteUnderSentinel;
+    this.start = 0;
+    this.end = end;
   }
 
   /** The offset of an index in the body, in which U+FFFD counts for what it replaces. */
@@ -71,17 +66,19 @@ export class RowBuffer {
     return this.#origin + index;
   }
 
-  /** Takes the repaired indices before `end`; each is taken once. */
+  /** Takes the indices before `end` at which characters were replaced; each is taken once. */
   takeRepairs(end: number): readonly number[] {
     if (this.#repairs.length === 0) return NO_REPAIRS;
-    const later = this.#repairs.findIndex((index) => index >= end);
-    return this.#repairs.splice(0, later < 0 ? this.#repairs.length : later);
+    const later = this.#repairs.findIndex((offset) => offset >= this.offsetOf(end));
+    const taken = this.#repairs.splice(0, later < 0 ? this.#repairs.length : later);
+    return taken.map((offset) => offset - this.#origin);
   }
 
   /** A copy of [start, end) with U+FFFD for each maximal invalid part, as WHATWG decodes; notes where these stand. */
-  #repaired(bytes: Buffer, start: number, end: number): Buffer {
+  #repaired(start: number, end: number): Buffer {
+    const { bytes } = this;
     const parts: Buffer[] = [];
-    let to = start;
+    let to = this.offsetOf(start);
     for (let at = start; at < end; ) {
       // A U+FFFD of the body itself is no repair.
       const genuine = bytes.indexOf(REPLACEMENT, at);
@@ -95,25 +92,17 @@ export class RowBuffer {
     return Buffer.concat(parts);
   }
 
-  #replace(from: number, end: number, text: Uint8Array): number {
-    const growth = text.length - (end - from);
-    this.#grow(this.end + growth + MARGIN);
-    this.bytes.copyWithin(end + growth, end, this.end);
-    this.bytes.set(text, from);
-    this.end += growth;
-    return end + growth;
-  }
-
-  #grow(size: number): void {
-    if (size <= this.bytes.length) return;
-    const larger = Buffer.alloc(Math.max(size, 2 * this.bytes.length));
-    larger.set(this.bytes.subarray(0, this.end));
+  /** Makes room for [0, size) and the margin, and keeps [0, kept). */
+  #grow(size: number, kept: number): void {
+    if (size + MARGIN <= this.bytes.length) return;
+    const larger = Buffer.alloc(Math.max(size + MARGIN, 2 * this.bytes.length));
+    larger.set(this.bytes.subarray(0, kept));
     this.bytes = larger;
   }
 }
 
 /** Number of bytes, 0 to 3, at the end of [start, end) that begin a character. It may go on in the next chunk. */
-function openTail(bytes: Uint8Array, start: number, end: number): number {
+function openLength(bytes: Uint8Array, start: number, end: number): number {
   for (let back = 1; back <= 3 && end - back >= start; back++) {
     const c = bytes[end - back];
     if (c < 0x80) return 0;

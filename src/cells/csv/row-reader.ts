@@ -2,7 +2,8 @@
 //
 // Rows and cells are positions in one array of bytes, which hold until the next chunk:
 //
-//   chunk   RowBuffer      has the array: copies a chunk behind the last, incomplete row, and replaces invalid UTF-8
+//   chunk   RowBuffer      has the array: copies a chunk behind the last, incomplete row. Replaces invalid UTF-8, and
+//                          adds a line end that the body lacks at its end
 //   row     RowReader      goes from one row to the next, and checks its width
 //   row     CsvRow         lists the filled cells of the row; reads the bytes, writes none
 //   cell    CellText       the bytes of one cell, which a pair of quotes makes a copy
@@ -18,22 +19,25 @@
 // on how a body is cut into chunks: `test/property/csv` cuts it anywhere and compares it with csv-parse. All cases of a
 // body are in `spec/vectors/documents.json`. Measure with `npm run bench` before and after.
 
-import { LF, OPEN_BRACE } from '../../base/ascii.ts';
+import { OPEN_BRACE } from '../../base/ascii.ts';
 import { bodyStart, JSON_OBJECT, MAX_SEARCHED_BYTES } from './body-start.ts';
-import { EXPECTED_AND_FOUND, MalformedCsv, type MalformedReason, otherEncodingError } from './malformed.ts';
-import { CsvRow, INCOMPLETE } from './row.ts';
+import { MalformedCsv, type MalformedReason, otherEncodingError } from './malformed.ts';
+import { CsvRow, INCOMPLETE, MAX_COLUMNS } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
 const GATHERED_BYTES = 256 * 1024;
+/** Length of the longest row that is accepted, its line end included. */
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
+const NO_BYTES = new Uint8Array(0);
 
-export interface RowLimits {
-  /** Longest row accepted, its line end included, in bytes; default 64 MiB. */
-  readonly maxRowBytes?: number | undefined;
-  /** Number of bytes that are gathered before work starts; default 256 KiB. It affects nothing but speed. */
-  readonly gatheredBytes?: number | undefined;
-}
+/** What a row needs where it stops being CSV, and what stands there. */
+const ROW_FAULTS = {
+  quote_in_cell: { expected: 'a comma or a line end before any quote', found: 'a quote' },
+  after_quote: { expected: 'a comma or a line end after the closing quote', found: 'text' },
+  cut_in_quote: { expected: 'a closing quote', found: 'the end of the body' },
+  too_many_columns: { expected: `at most ${MAX_COLUMNS} columns`, found: 'more' },
+};
 
 /**
  * Splits a body, cut into chunks anywhere, into whole rows, and checks their form. After each chunk (`push`), and after
@@ -48,52 +52,45 @@ export class RowReader {
   hasLineEnd = false;
   /** The indices at which U+FFFD replaces invalid UTF-8 in the current row. */
   repairs: readonly number[] = [];
-  readonly #maxRowBytes: number;
   readonly #gatheredBytes: number;
   readonly #buffer = new RowBuffer();
   #width = 0;
   /** True once it is clear that the body is no other format. */
   #isStarted = false;
   #isFinished = false;
-  /** Index behind the last whole character, up to which rows are read; undefined in a pause. */
-  #end: number | undefined;
-  /** Number of bytes with which reading begins again. */
-  #bytesToResume = 0;
+  /** Reading waits for the bytes before this offset. */
+  #resumeOffset = 0;
   /** The failure that the first blank line is, unless only blank lines follow. */
   #blankLineFault: MalformedCsv | undefined;
 
-  constructor(limits: RowLimits = {}) {
-    this.#maxRowBytes = limits.maxRowBytes ?? MAX_ROW_BYTES;
-    this.#gatheredBytes = limits.gatheredBytes ?? GATHERED_BYTES;
+  /** `gatheredBytes`: how many are gathered before work goes on; it affects nothing but speed. */
+  constructor(gatheredBytes = GATHERED_BYTES) {
+    this.#gatheredBytes = gatheredBytes;
   }
 
   /** Takes a chunk, once `next` has read all rows of the last one. */
   push(chunk: Uint8Array): void {
-    this.#buffer.append(chunk);
+    this.#buffer.append(chunk, false);
   }
 
   /** Takes the end of the body. */
   finish(): void {
     this.#isFinished = true;
+    this.#buffer.append(NO_BYTES, true);
   }
 
   /** Goes to the next row; false if more bytes must come first, or none will. Throws MalformedCsv, UnusableCsv. */
   next(): boolean {
     const { row } = this;
     const buffer = this.#buffer;
-    this.#end ??= this.#resume();
-    const end = this.#end;
-    if (end === undefined) return false;
-    const { bytes } = buffer;
+    if (!this.#isFinished && buffer.offsetOf(buffer.end) < this.#resumeOffset) return false;
+    if (!this.#isStarted && !this.#passBodyStart()) return false;
+    const { bytes, end } = buffer;
     while (buffer.start < end) {
       const { start } = buffer;
-      const next = row.read(bytes, start, end, this.#isFinished);
+      const next = row.read(bytes, start, end);
       if (next === INCOMPLETE) break;
-      if (row.broken !== undefined) {
-        const { reason, at } = row.broken;
-        const { expected, found } = EXPECTED_AND_FOUND[reason];
-        throw this.#notARow(reason, at, expected, found);
-      }
+      if (row.broken !== undefined) throw this.#brokenRow(row.broken.reason, row.broken.at);
       buffer.start = next;
       if (row.contentEnd === start) this.#passBlank(start);
       else {
@@ -103,7 +100,7 @@ export class RowReader {
         return true;
       }
     }
-    this.#pause();
+    this.#waitForMore();
     return false;
   }
 
@@ -112,48 +109,38 @@ export class RowReader {
     return new MalformedCsv(reason, { row: this.rows, byte: this.#buffer.offsetOf(this.row.start), expected, found });
   }
 
-  /** Begins to read, and returns the end of what is whole; undefined if there is too little. */
-  #resume(): number | undefined {
-    const buffer = this.#buffer;
-    if (buffer.length < this.#bytesToResume && !this.#isFinished) return undefined;
-    if (!this.#isStarted && !this.#passBodyStart()) return undefined;
-    return buffer.makeValid(this.#isFinished);
-  }
-
-  /** Ends reading until more has come. */
-  #pause(): void {
-    const buffer = this.#buffer;
-    buffer.release();
-    this.#end = undefined;
-    this.#checkLength(buffer.start, buffer.end);
-    if (this.#isFinished && this.rows === 0) {
-      const isEmpty = buffer.offsetOf(buffer.end) === 0;
-      throw this.#malformedNext(isEmpty ? 'empty_body' : 'no_header', buffer.start, 'a header line', 'nothing');
+  /** Says when reading goes on, behind the last whole row. */
+  #waitForMore(): void {
+    const { start, end, length, isLineEndAdded } = this.#buffer;
+    this.#checkLength(start, end);
+    if (this.#isFinished) {
+      // Each row has a line end now, so that one which does not end goes on within quotes.
+      if (start < end) throw this.#brokenRow('cut_in_quote', isLineEndAdded ? end - 1 : end);
+      if (this.rows === 0) throw this.#malformedNext('empty_body', start, 'a header line', 'nothing');
     }
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
-    if (this.rows > 0 || buffer.length > MAX_SEARCHED_BYTES) {
-      this.#bytesToResume = Math.max(this.#gatheredBytes, Math.min(buffer.length * 2, this.#maxRowBytes + 1));
+    if (this.rows > 0 || length > MAX_SEARCHED_BYTES) {
+      const bytes = Math.max(this.#gatheredBytes, Math.min(length * 2, MAX_ROW_BYTES + 1));
+      this.#resumeOffset = this.#buffer.offsetOf(start) + bytes;
     }
   }
 
   /** Checks the first bytes; false if there are too few of them. */
   #passBodyStart(): boolean {
-    const { bytes, start, end } = this.#buffer;
+    const { bytes, start, end, beginsInvalid } = this.#buffer;
+    if (beginsInvalid) throw otherEncodingError();
     const begin = bodyStart(bytes.subarray(start, end), this.#isFinished);
     if (begin === undefined) return false;
-    if (typeof begin === 'object')
-      throw begin.kind === 'utf16'
-        ? otherEncodingError()
-        : this.#malformedNext('not_csv', start, 'a header line', begin.found);
+    if (typeof begin === 'object') throw this.#malformedNext('not_csv', start, 'a header line', begin.found);
     this.#buffer.start = start + begin;
     this.#isStarted = true;
     return true;
   }
 
   #checkRow(next: number): void {
-    const { bytes, start, contentEnd, width } = this.row;
+    const { start, width } = this.row;
     if (this.#blankLineFault !== undefined) throw this.#blankLineFault;
-    this.hasLineEnd = next > contentEnd && bytes[next - 1] === LF;
+    this.hasLineEnd = next < this.#buffer.end || !this.#buffer.isLineEndAdded;
     if (this.rows === 0) this.#width = width;
     else if (width !== this.#width) {
       const reason = width > this.#width ? 'long_row' : this.hasLineEnd ? 'short_row' : 'cut_in_row';
@@ -169,8 +156,13 @@ export class RowReader {
   }
 
   #checkLength(from: number, to: number): void {
-    if (to - from <= this.#maxRowBytes) return;
-    throw this.#malformedNext('row_too_long', from, `at most ${this.#maxRowBytes} bytes`, `${to - from} or more`);
+    if (to - from <= MAX_ROW_BYTES) return;
+    throw this.#malformedNext('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
+  }
+
+  /** The failure of a row that is no CSV from `at` on. */
+  #brokenRow(reason: keyof typeof ROW_FAULTS, at: number): MalformedCsv {
+    return this.#notARow(reason, at, ROW_FAULTS[reason].expected, ROW_FAULTS[reason].found);
   }
 
   /** The failure of the row that was read last. One that starts with a brace is a message about a failed export. */

@@ -17,7 +17,8 @@ const BROKEN = -2;
 /** The byte at `bytes[end]` while rows are read: it ends both inner loops, so that they need not compare with `end`. */
 export const SENTINEL = QUOTE;
 
-export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'cut_in_quote' | 'too_many_columns';
+/** Why the bytes of a row are no CSV. */
+type BrokenReason = 'quote_in_cell' | 'after_quote' | 'too_many_columns';
 
 /**
  * A row of RFC 4180 in a byte buffer. One object serves all rows, and no cell has one. Line ends are LF or CRLF; a CR
@@ -51,11 +52,11 @@ export class CsvRow {
   readonly flags = new Uint8Array(MAX_COLUMNS);
 
   /**
-   * Reads the row of `bytes` that starts at `at`, and returns where the next one starts. INCOMPLETE if it does not end
-   * before `end` and more may come; BROKEN if it is no CSV. The byte at `end` must be SENTINEL. With `isLast`, `end`
-   * ends the row. Its loops stay in one function, since they run for every byte.
+   * Reads the row of `bytes` that starts at `at`, and returns where the next one starts. INCOMPLETE if its line end does
+   * not come before `end`; BROKEN if it is no CSV. The byte at `end` must be SENTINEL. Its loops stay in one function,
+   * since they run for every byte.
    */
-  read(bytes: Buffer, at: number, end: number, isLast: boolean): number {
+  read(bytes: Buffer, at: number, end: number): number {
     const { columnNumbers, starts, ends, flags } = this;
     this.bytes = bytes;
     this.start = at;
@@ -82,18 +83,17 @@ export class CsvRow {
             i += 2;
           }
           c = bytes[i + 1];
-          if ((c !== COMMA && c !== LF) || i + 1 >= end) c = this.#afterQuote(bytes, i, end, isLast);
+          if ((c !== COMMA && c !== LF) || i + 1 >= end) c = this.#afterQuote(bytes, i, end);
           if (c < 0) return c;
         } else {
           while (c > COMMA) c = bytes[++i];
           while (c !== COMMA && c !== LF) {
             if (c <= QUOTE && c !== SPACE) {
-              if (i === end) break;
+              if (i === end) return INCOMPLETE;
               if (c === QUOTE) return this.#broken('quote_in_cell', i);
               if (c === CR) {
-                if (i + 1 === end && !isLast) return INCOMPLETE;
-                // A CR that is the body's last byte belongs to a line end that was cut.
-                if (i + 1 === end || bytes[i + 1] === LF) break;
+                if (i + 1 === end) return INCOMPLETE;
+                if (bytes[i + 1] === LF) break;
                 cellFlags = BARE_CR;
                 hasBareCr = true;
               }
@@ -121,26 +121,15 @@ export class CsvRow {
       this.hasBareCr = hasBareCr;
       this.width = column + 1;
       this.contentEnd = i;
-      return c === LF ? i + 1 : this.#rowEnd(i, end, isLast);
+      return c === LF ? i + 1 : i + 2;
     }
   }
 
-  /** The index behind a row that does not end in LF alone. */
-  #rowEnd(i: number, end: number, isLast: boolean): number {
-    if (i === end) return isLast ? end : INCOMPLETE;
-    return i + 1 === end ? end : i + 2;
-  }
-
-  /**
-   * Checks what follows the quote or sentinel at `i`, where a cell ends; returns the byte behind it if that is valid.
-   */
-  #afterQuote(bytes: Uint8Array, i: number, end: number, isLast: boolean): number {
-    if (i + 1 >= end) {
-      if (!isLast) return INCOMPLETE;
-      return i >= end ? this.#broken('cut_in_quote', end) : SENTINEL;
-    }
+  /** What follows the quote or sentinel at `i` if that is neither a comma nor LF: CR of CRLF, or as `read`. */
+  #afterQuote(bytes: Uint8Array, i: number, end: number): number {
+    if (i + 1 >= end) return INCOMPLETE;
     if (bytes[i + 1] !== CR) return this.#broken('after_quote', i + 1);
-    if (i + 2 === end) return isLast ? CR : INCOMPLETE;
+    if (i + 2 === end) return INCOMPLETE;
     return bytes[i + 2] === LF ? CR : this.#broken('after_quote', i + 1);
   }
 
