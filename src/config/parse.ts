@@ -101,27 +101,26 @@ function parse<S extends ConfigSchema, C extends object>(
   object: object,
   { mayMissKeys, variableNames }: { mayMissKeys?: true; variableNames?: ReadonlyMap<string, string> } = {},
 ) {
-  const missingKeys: Problem[] = [];
-  const refuse = (problems: readonly Problem[]) => {
-    const mayPass = ({ isMissing }: Problem) => mayMissKeys === true && isMissing === true;
-    missingKeys.push(...problems.filter(mayPass));
+  const mayPass = ({ isMissing }: Problem) => mayMissKeys === true && isMissing === true;
+  const refuse = () => {
     const refusedProblems = problems.filter((problem) => !mayPass(problem));
     throwProblems(NOT_USABLE, refusedProblems, variableNames);
   };
-  const rawValues = usableValues(object, schema);
+  const values = usableValues(object, schema);
   // The validation also fills in the defaults.
-  refuse(schemaProblems(validate, rawValues));
-  const problems: Problem[] = [];
+  const problems = schemaProblems(validate, values);
+  refuse();
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret, format }]) => {
-    const value = rawValues[key];
+    const value = values[key];
     if (typeof value !== 'string') return [camelCase(key), value];
     const clause = format === 'uri' ? addressProblem(value) : undefined;
     if (clause !== undefined) problems.push(problemOf(key, clause));
     return [camelCase(key), isSecret ? new Secret(value) : format === 'uri' ? cleanBaseUrl(value) : value];
   });
   const config = configOf(Object.fromEntries(fields) as ValuesOf<S>);
-  refuse([...problems, ...ruleProblems(config)]);
-  return { config: Object.freeze(config), missingKeys };
+  problems.push(...ruleProblems(config));
+  refuse();
+  return { config: Object.freeze(config), missingKeys: problems.filter(mayPass) };
 }
 
 /**
