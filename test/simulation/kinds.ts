@@ -1,12 +1,14 @@
 import { type Kind, World } from './simulation.ts';
 
+const LARGE_DAYS = ['2026-03-01', '2026-03-09', '2026-03-15'];
+
 /** Services of every plausible kind. */
 const KINDS: readonly Kind[] = [
   { name: 'the end day is included, days begin in Seoul', scenario: { limits: { exports_per_hour: 40 } } },
   {
     name: 'the end day is excluded, rows come in another order each time',
     truth: { zoneHours: 0 },
-    scenario: { days: { to_date_inclusive: false }, rows: { order: 'shuffled' } },
+    scenario: { days: { to_date_inclusive: false }, format: { shuffles_rows: true } },
   },
   {
     name: 'instants are compared with midnight, days begin in Los Angeles',
@@ -23,7 +25,7 @@ const KINDS: readonly Kind[] = [
   {
     name: 'no line end at the end, the rows shuffled, an empty day is 404, today is a 500',
     truth: { emptyEvery: 5 },
-    scenario: { format: { final_newline: false }, rows: { order: 'shuffled' }, days: { empty: '404', today: 500 } },
+    scenario: { format: { final_newline: false, shuffles_rows: true }, days: { empty: '404', today: 500 } },
     append: 'true',
   },
   {
@@ -41,8 +43,9 @@ const KINDS: readonly Kind[] = [
   {
     name: 'some days are too large, few exports an hour, no reset is named',
     scenario: {
-      too_big: { days: ['2026-03-01', '2026-03-09', '2026-03-15'] },
-      limits: { exports_per_hour: 30, reset: 'absent' },
+      isTooBig: ({ from, to, events }) =>
+        events.condition === 'all' && LARGE_DAYS.some((day) => day >= from && day <= to),
+      limits: { exports_per_hour: 30, names_reset: false },
       format: { framing: 'length' },
     },
     append: 'true',

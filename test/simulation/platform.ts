@@ -47,11 +47,11 @@ export class PlatformSimulation {
     if (isCut) {
       const nth = random.int(1, 4);
       // Five attempts are not enough: the sync fails at this day.
-      service.setScenario({ faults: [{ kind: 'cut', at: 'mid_row', after_rows: 1, when: { after: nth } }] });
+      service.setScenario({ fault: (_, n) => (n > nth ? { kind: 'cut', after_rows: 1 } : undefined) });
     }
     const at = clock.now();
     const output = await this.#run('read', config, this.#state);
-    service.setScenario({ faults: [] });
+    service.setScenario({ fault: () => undefined });
     this.#keep(output);
     if (!isCut && output.code !== 0) throw new Error(this.#story(`exit ${output.code}: ${output.text.slice(-2_000)}`));
     if (output.code === 0) this.#readAt = at;

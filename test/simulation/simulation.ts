@@ -7,7 +7,7 @@ import { LeapingClock } from '../support/clock.ts';
 import { CliChild, PROGRAM } from '../support/processes/cli-child.ts';
 import { type Done, runHere } from '../support/processes/command-line.ts';
 import { SeededRandom } from '../support/seeded-random.ts';
-import type { Fault } from '../support/service/faults.ts';
+import { type Fault, type FaultRule, limited, refusal } from '../support/service/faults.ts';
 import { SERVICE_ID, TOKENS } from '../support/service/simulator.ts';
 import { type ScenarioPatch, TestService } from '../support/service/test-service.ts';
 import type { TargetName } from '../support/targets/place.ts';
@@ -155,20 +155,20 @@ export class Simulation {
     const { clock, service } = this.world;
     clock.pass(hours * HOUR);
     this.happened.push(`${new Date(clock.now()).toISOString()} ${disturbance}`);
-    service.setScenario({ faults: this.#faults(disturbance) });
+    service.setScenario({ fault: this.#faultRule(disturbance) });
     const before = service.requests().length;
     const at = clock.now();
     if (disturbance === 'kill' || disturbance === 'kill_step' || disturbance === 'full_disk')
       await this.#inProcess(disturbance);
     else await this.#between(disturbance);
-    service.setScenario({ faults: [] });
+    service.setScenario({ fault: () => undefined });
     const refused = service
       .requests()
       .slice(before)
-      .filter(({ outcome }) => outcome === 'hourly_limit');
+      .filter(({ status, fault }) => status === 429 && fault === undefined);
     // Without a reset it asks after one minute, two, four …: seven or eight times in an hour.
     const taken = Math.ceil((clock.now() - at) / HOUR);
-    const most = service.scenario.limits.reset === 'absent' ? 8 * taken : 0;
+    const most = service.scenario.limits.names_reset ? 0 : 8 * taken;
     expect(refused.length, this.#story('exports beyond the quota')).toBeLessThanOrEqual(most);
   }
 
@@ -215,30 +215,37 @@ export class Simulation {
     if (code !== null && code !== 0) throw new Error(this.#story(`exit ${code}:\n${stderr}`));
   }
 
-  #faults(disturbance: Disturbance): readonly Fault[] {
-    const { random } = this.world;
-    const nth = random.int(1, 3);
+  #faultRule(disturbance: Disturbance): FaultRule {
+    const { random, clock } = this.world;
     if (disturbance === 'early_end') {
       // Clean, between two rows: nobody can tell, but a day that is read again later is then whole.
-      return [
-        { kind: 'cut', by: 'generator', at: 'between_rows', after_rows: 1, when: { from: this.#today(), times: 1 } },
-      ];
+      const today = this.#today();
+      let isOver = false;
+      return ({ from }) => {
+        if (isOver || from !== today) return undefined;
+        isOver = true;
+        return { kind: 'cut', at: 'between_rows', after_rows: 1 };
+      };
     }
-    if (disturbance !== 'cut') return [];
+    if (disturbance !== 'cut') return () => undefined;
+    const failure = JSON.stringify({ result: 'fail', message: 'client_connection_closed' });
     const faults: readonly Fault[] = [
-      { kind: 'reset', at: 'mid_row', after_rows: 1 },
+      { kind: 'reset', after_rows: 1 },
       { kind: 'drop', at: 'between_rows', after_rows: 2 },
-      { kind: 'cut', at: 'mid_row', after_rows: 0 },
-      { kind: 'json_200' },
-      { kind: 'json_tail' },
-      { kind: 'row_short' },
+      { kind: 'cut', after_rows: 0 },
+      refusal(200, { message: 'client_connection_closed' }),
+      { kind: 'body', change: (csv) => csv + failure },
+      // Without its last cell in the first row.
+      { kind: 'body', change: (csv) => csv.replace(/^(.*\n.*),.*/, '$1') },
       { kind: 'refuse' },
-      { kind: 'wrong_length', by: 50 },
+      { kind: 'wrong_length' },
       { kind: 'gzip' },
-      { kind: 'status', status: 503 },
-      { kind: 'rate_limit', reset_in_s: random.pick([null, 30]) },
+      refusal(503),
+      limited(random.pick([undefined, clock.now() + 30_000])),
     ];
-    return Array.from({ length: random.int(1, 3) }, (_, i) => ({ ...random.pick(faults), when: { nth: nth + i } }));
+    const first = random.int(1, 3);
+    const drawn = Array.from({ length: random.int(1, 3) }, () => random.pick(faults));
+    return (_request, nth) => drawn[nth - first];
   }
 
   #today(): Day {

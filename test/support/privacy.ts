@@ -3,9 +3,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSyn
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { preparedFiles } from '../../bench/prepared-files.ts';
+import type { Day } from '../../src/base/days.ts';
 import { runCommandLine } from '../../src/cli/program.ts';
 import { LeapingClock } from './clock.ts';
+import type { FaultRule } from './service/faults.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from './service/simulator.ts';
 import type { TestService } from './service/test-service.ts';
 import { type Cells, csvOf } from './targets/csv.ts';
@@ -46,23 +47,28 @@ export class PrivacyFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'hashing-'));
   readonly clock = new LeapingClock();
   readonly #sim: TestService;
+  /** The bodies of the days. */
+  readonly #served = new Map<Day, string>();
 
   private constructor(sim: TestService) {
     this.#sim = sim;
   }
 
-  static async start(scenario: unknown = {}): Promise<PrivacyFixture> {
+  static async start(): Promise<PrivacyFixture> {
     const clock = new LeapingClock();
-    const files = mkdtempSync(join(tmpdir(), 'served-'));
-    const sim = await startTestSimulator(scenario, { clock, bodyOf: preparedFiles(files) });
-    return Object.assign(new PrivacyFixture(sim), { clock, served: files });
+    const fault: FaultRule = ({ from, to }) => {
+      const texts = [...fixture.#served].filter(([day]) => day >= from && day <= to).map(([, text]) => text);
+      const [first = '', ...others] = texts;
+      const rows = others.map((text) => text.slice(text.indexOf('\n') + 1));
+      return texts.length === 0 ? undefined : { kind: 'body', change: () => [first, ...rows].join('') };
+    };
+    const sim = await startTestSimulator({ fault }, { clock, truth: () => [] });
+    const fixture = Object.assign(new PrivacyFixture(sim), { clock });
+    return fixture;
   }
 
-  /** Where the service has its files. */
-  readonly served: string = '';
-
   serve(rows: readonly Cells[] | string, day = DAY): void {
-    writeFileSync(join(this.served, `${day}.csv`), typeof rows === 'string' ? rows : csvOf(rows));
+    this.#served.set(day, typeof rows === 'string' ? rows : csvOf(rows));
   }
 
   get url(): string {
@@ -115,6 +121,5 @@ export class PrivacyFixture {
   async close(): Promise<void> {
     await this.#sim.close();
     rmSync(this.dir, { recursive: true, force: true });
-    rmSync(this.served, { recursive: true, force: true });
   }
 }

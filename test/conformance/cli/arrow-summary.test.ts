@@ -8,13 +8,14 @@ import { addDays, dayAt } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { suppressionFileOf, suppressPeople } from '../../../src/erasure/suppression.ts';
 import { runHere } from '../../support/processes/command-line.ts';
+import { type FaultRule, onDay, refusal } from '../../support/service/faults.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
 import type { TestService } from '../../support/service/test-service.ts';
 
 let sim: TestService;
 let folder: string;
-const start = async (faults: readonly object[]) => {
-  sim = await startTestSimulator({ faults }, { clock: systemClock, rowsPerDay: 20 });
+const start = async (fault: FaultRule = () => undefined) => {
+  sim = await startTestSimulator({ fault }, { clock: systemClock, rowsPerDay: 20 });
 };
 const back = (days: number) => addDays(dayAt(systemClock.now()), -days);
 beforeEach(() => {
@@ -43,7 +44,7 @@ async function sync(env: Readonly<Record<string, string>>) {
 }
 
 it('the summary of an unfinished Arrow file counts no rows', async () => {
-  await start([{ kind: 'status', status: 401, body: '{}', content_type: 'application/json', when: { day: back(7) } }]);
+  await start(onDay(back(7), refusal(401)));
   const { code, out, summary } = await sync({});
   expect(code).toBe(2);
   expect(existsSync(out)).toBe(false);
@@ -52,7 +53,7 @@ it('the summary of an unfinished Arrow file counts no rows', async () => {
 });
 
 it('the summary of an Arrow stream counts the suppressed rows', async () => {
-  await start([]);
+  await start();
   const whole = await sync({});
   expect([whole.code, whole.summary.suppressed_rows]).toEqual([0, 0]);
   const ids = tableFromIPC(readFileSync(whole.out)).getChild('df_unified_id')?.toArray() ?? [];

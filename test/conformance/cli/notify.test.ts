@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { onNth, STALL } from '../../support/service/faults.ts';
 import { until } from '../../support/wait.ts';
 
 const TOKEN = 'T0KEN-in-the-path';
@@ -76,10 +77,9 @@ describe('a notification', () => {
     ['SIGINT', 0],
   ] as const)('a run that %s stops sends %i, and ends by that signal', async (signal, count) => {
     await fixture.close();
-    const fault = { kind: 'stall', at: 'mid_row', after_rows: 20, when: { nth: 1 } };
-    fixture = await CliFixture.start({ faults: [fault] });
+    fixture = await CliFixture.start({ fault: onNth(1, STALL) });
     const child = fixture.start(fixture.syncArgs({ notify_url: url }));
-    await until(() => fixture.sim.requests().some((request) => request.fault === 'stall' && !request.done));
+    await until(() => fixture.sim.isStalled);
     child.process.kill(signal);
     expect((await child.ended).signal).toBe(signal);
     expect(posts).toHaveLength(count);

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import type { Done } from '../../support/processes/command-line.ts';
+import { onDay, refusal } from '../../support/service/faults.ts';
 
 const CANARY = 'canary-7d1f0c55e2-token';
 type Json = Record<string, unknown>;
@@ -95,18 +96,15 @@ describe.concurrent('how a run ends', () => {
 });
 
 /** A service that repeats what it was sent. */
-const echo = (when: Json) => ({
-  kind: 'status',
-  status: 401,
+const ECHO = refusal(401, {
   body: `{"message":"no such token: ${CANARY}"}`,
-  content_type: 'application/json',
-  when,
+  headers: { 'Content-Type': 'application/json' },
 });
 
 describe.concurrent('a token', () => {
   let fixture: CliFixture;
   beforeAll(async () => {
-    fixture = await CliFixture.start({ faults: [echo({ day: daysBack(6) })] }, { exportToken: CANARY });
+    fixture = await CliFixture.start({ fault: onDay(daysBack(6), ECHO) }, { exportToken: CANARY });
   });
   afterAll(() => fixture.close());
 
@@ -155,7 +153,7 @@ describe.concurrent('a token', () => {
       silent(ended, Object.keys(env).join());
       expect(ended.code, ended.stderr).toBe(0);
     }
-    fixture.sim.setScenario({ faults: [echo({})] });
+    fixture.sim.setScenario({ fault: () => ECHO });
     for (const word of ['check', 'discover']) {
       const ended = await fixture.run([word, '--config', configs.good, '--log-level', 'debug']);
       silent(ended, `${word}, echoed`);

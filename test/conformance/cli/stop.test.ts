@@ -2,12 +2,14 @@ import { readdirSync } from 'node:fs';
 import { constants } from 'node:os';
 import { describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { onNth, STALL } from '../../support/service/faults.ts';
+import type { ScenarioPatch } from '../../support/service/test-service.ts';
 import { query } from '../../support/targets/query.ts';
 import { until } from '../../support/wait.ts';
 
 const WANTED = { from: daysBack(7), to: daysBack(2) };
 
-async function withFixture(scenario: unknown, work: (fixture: CliFixture) => Promise<void>): Promise<void> {
+async function withFixture(scenario: ScenarioPatch, work: (fixture: CliFixture) => Promise<void>): Promise<void> {
   const fixture = await CliFixture.start(scenario);
   try {
     await work(fixture);
@@ -27,17 +29,14 @@ async function holdsWholeDays(fixture: CliFixture, days: number): Promise<void> 
   expect(await fixture.rows()).toBe(fixture.sim.countRows({ from: daysBack(7), to: daysBack(8 - days) }));
 }
 
-const stallAt = (nth: number | number[]) => ({ kind: 'stall', at: 'mid_row', after_rows: 20, when: { nth } });
-const stalled = (fixture: CliFixture) => fixture.sim.requests().some(({ fault, done }) => fault === 'stall' && !done);
-
 describe.concurrent('a stopped run', () => {
   it.each(['SIGTERM', 'SIGINT'] as const)(
     'ends within 5 s of %s during a download, by that signal, with whole days committed',
     (signal) =>
-      withFixture({ faults: [stallAt(4)] }, async (fixture) => {
+      withFixture({ fault: onNth(4, STALL) }, async (fixture) => {
         const child = fixture.start(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
         await child.says('is committed', 2);
-        await until(() => stalled(fixture));
+        await until(() => fixture.sim.isStalled);
         child.process.kill(signal);
         const ended = await child.ended;
         expect([ended.code, ended.signal]).toEqual([null, signal]);
@@ -54,16 +53,16 @@ describe.concurrent('a stopped run', () => {
   );
 
   it('leaves its folder after SIGKILL; the next run removes it, and no folder of a live process', () =>
-    withFixture({ faults: [stallAt(3)] }, async (fixture) => {
+    withFixture({ fault: onNth(3, STALL) }, async (fixture) => {
       const config = { max_concurrent_exports: 2 };
       const dead = fixture.start(fixture.syncArgs(config, ['--log-level', 'debug']));
       await dead.says('is committed');
-      await until(() => stalled(fixture) && fixture.spooled().some((name) => name.endsWith('.csv')));
+      await until(() => fixture.sim.isStalled && fixture.spooled().some((name) => name.endsWith('.csv')));
       dead.process.kill('SIGKILL');
       await dead.ended;
       expect(fixture.spooled().filter((name) => name.endsWith('.csv')).length).toBeGreaterThan(0);
-      await until(() => !stalled(fixture));
-      fixture.sim.setScenario({ faults: [stallAt(2)] });
+      await until(() => !fixture.sim.isStalled);
+      fixture.sim.setScenario({ fault: onNth(2, STALL) });
       const living = fixture.start([
         'sync',
         'duckdb',
@@ -71,7 +70,7 @@ describe.concurrent('a stopped run', () => {
         '--config',
         fixture.config(config),
       ]);
-      await until(() => stalled(fixture));
+      await until(() => fixture.sim.isStalled);
       const third = await fixture.sync(config);
       expect(third.code, third.stderr).toBe(0);
       const left = readdirSync(fixture.spool).filter((name) => name.startsWith('dfinery-spool-'));

@@ -3,13 +3,11 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { onNth, STALL } from '../../support/service/faults.ts';
 import { until } from '../../support/wait.ts';
 
 let fixture: CliFixture;
 afterEach(() => fixture.close());
-
-const stall = { faults: [{ kind: 'stall', at: 'mid_row', after_rows: 20, when: { nth: 2 } }] };
-const isStalled = () => fixture.sim.requests().some(({ fault, done }) => fault === 'stall' && !done);
 
 /** A program whose stderr is a pipe that is full and that nobody reads. */
 function withFullStderr(argv: readonly string[]) {
@@ -29,9 +27,9 @@ function processorSeconds(pid: number | undefined): number {
 
 describe.runIf(process.platform === 'linux')('a blocked reader of stderr', () => {
   it('costs no processor time, and a signal still stops the run', async () => {
-    fixture = await CliFixture.start(stall);
+    fixture = await CliFixture.start({ fault: onNth(2, STALL) });
     const child = withFullStderr(fixture.syncArgs({ max_concurrent_exports: 1 }, ['--log-level', 'debug']));
-    await until(isStalled);
+    await until(() => fixture.sim.isStalled);
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const before = processorSeconds(child.process.pid);
     await new Promise((resolve) => setTimeout(resolve, 2_000));

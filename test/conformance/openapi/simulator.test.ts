@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { LeapingClock } from '../../support/clock.ts';
+import { refusal } from '../../support/service/faults.ts';
 import { type OperationId, validateRequest, validateResponse } from '../../support/service/openapi.ts';
 import {
   dayBody,
@@ -10,13 +11,14 @@ import {
   startTestSimulator,
   TOKENS,
 } from '../../support/service/simulator.ts';
+import type { ScenarioPatch } from '../../support/service/test-service.ts';
 
 let sim: Pick<Simulator, 'url' | 'close'>;
 afterEach(async () => sim.close());
 
 /** The embedded service, and the one of the tests, which can do more. */
 const NAMES = { service_id: SERVICE_ID, export_token: TOKENS.export, import_token: TOKENS.import };
-const start = (scenario?: unknown, embedded: object = {}) =>
+const start = (scenario?: ScenarioPatch, embedded: object = {}) =>
   scenario === undefined
     ? startSimulator({ clock: new LeapingClock(), scenario: { ...NAMES, ...embedded } })
     : startTestSimulator(scenario);
@@ -36,7 +38,7 @@ async function judged(id: OperationId, response: Response) {
 interface Case {
   readonly name: string;
   /** Of the service of the tests; undefined: the embedded service answers. */
-  readonly scenario?: unknown;
+  readonly scenario?: ScenarioPatch;
   /** Keys of the scenario of the embedded service. */
   readonly embedded?: object;
   readonly body?: unknown;
@@ -48,16 +50,10 @@ const exportCases: readonly Case[] = [
   { name: 'data', wants: { status: 200 } },
   { name: 'data of the tests', scenario: {}, wants: { status: 200 } },
   {
-    name: 'data with upper-case headers in seconds',
-    scenario: { limits: { headers: 'X-Rate-Limit', reset: 's' } },
-    wants: { status: 200 },
-  },
-  {
     name: 'data under the other event name',
     scenario: { columns: { event_name: 'df_event_name' } },
     wants: { status: 200 },
   },
-  { name: 'an empty day', scenario: { rows: { by_day: { [DAY]: 0 } } }, wants: { status: 200 } },
   {
     name: 'few properties',
     body: { ...asked, properties: ['sum'], properties_condition_type: 'include' },
@@ -65,7 +61,7 @@ const exportCases: readonly Case[] = [
   },
   {
     name: 'a failure in a 200',
-    scenario: { faults: [{ kind: 'json_200' }] },
+    scenario: { fault: () => refusal(200, { message: 'client_connection_closed' }) },
     wants: { status: 200, message: 'client_connection_closed' },
   },
   { name: 'no condition', body: { from_date: DAY }, wants: { status: 400, message: 'invalid_parameter' } },
@@ -92,11 +88,11 @@ const exportCases: readonly Case[] = [
   },
   {
     name: 'an unknown error',
-    scenario: { faults: [{ kind: 'status', status: 500 }] },
+    scenario: { fault: () => refusal(500, { message: 'unknown_error' }) },
     wants: { status: 500, message: 'unknown_error' },
   },
-  { name: 'a query too big', scenario: { too_big: { days: [DAY] } }, wants: { status: 500, message: 'query_error' } },
-  { name: 'HTML', scenario: { faults: [{ kind: 'status', status: 503 }] }, wants: { status: 503 } },
+  { name: 'a query too big', scenario: { isTooBig: () => true }, wants: { status: 500, message: 'query_error' } },
+  { name: 'HTML', scenario: { fault: () => refusal(503) }, wants: { status: 503 } },
 ];
 
 const deleteCases: readonly (Case & { wants: { code: string } })[] = [

@@ -18,6 +18,7 @@ import {
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY, recorder } from '../../support/service/service.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
+import type { ScenarioPatch } from '../../support/service/test-service.ts';
 import { until } from '../../support/wait.ts';
 
 const SIGNAL = new AbortController().signal;
@@ -73,7 +74,7 @@ describe('the verdict on one minimal export', () => {
     ['a redirect', () => whole(302, '', { Location: 'https://login.example' }), 'config'],
     ['503', () => whole(503, '<html>'), 'later'],
     ['a reset', () => [{ reset: true }], 'later'],
-    ['a cut', () => [{ send: head(200, CHUNKED) }, { send: chunks('a,b') }, { end: true }], 'later'],
+    ['a cut', () => [{ send: head(200, CHUNKED) }, { send: chunks('a,b') }, { close: true }], 'later'],
   ];
   it.each(rows)('for %s', async (name, script, kind) => {
     const verdict = await probe(script);
@@ -172,13 +173,11 @@ describe('the verdict on one minimal export', () => {
 });
 
 describe('against the simulator', () => {
-  it.each([
+  it.each<[ScenarioPatch, string, string, string]>([
     [{}, TOKENS.export, SERVICE_ID, 'usable'],
     [{ columns: { event_name: 'df_event_name' }, format: { gzip: true } }, TOKENS.export, SERVICE_ID, 'usable'],
     [{}, 'other', SERVICE_ID, 'config'],
     [{}, TOKENS.export, 'other', 'config'],
-    [{ answers: { unknown_service: '400' } }, TOKENS.export, 'other', 'config'],
-    [{ answers: { known_events_only: true } }, TOKENS.export, SERVICE_ID, 'usable'],
     [{ limits: { exports_per_hour: 0 } }, TOKENS.export, SERVICE_ID, 'usable'],
   ])('scenario %j, token %s, service %s: %s', async (scenario, token, serviceId, kind) => {
     const sim = await startTestSimulator(scenario);

@@ -62,17 +62,17 @@ it('a defect while an answer is classified is thrown, and is no failure of the n
 describe('network faults during a deletion', () => {
   it.each([
     ['reset', () => [{ reset: true }], 'retry', 'reset'],
-    ['a FIN', () => [{ end: true }], 'retry', 'reset'],
+    ['a FIN', () => [{ close: true }], 'retry', 'reset'],
     ['no HTTP', () => [{ send: 'SSH-2.0\r\n' }], 'retry', 'protocol'],
     [
       'a success cut in the middle',
-      () => [{ send: head(200, { 'Content-Length': 60 }) }, { send: '{"status":true' }, { end: true }],
+      () => [{ send: head(200, { 'Content-Length': 60 }) }, { send: '{"status":true' }, { close: true }],
       'retry',
       'length',
     ],
     [
       'a success cut before its end',
-      () => [{ send: head(200, { 'Content-Length': 999 }) }, { send: JSON.stringify(OK) }, { end: true }],
+      () => [{ send: head(200, { 'Content-Length': 999 }) }, { send: JSON.stringify(OK) }, { close: true }],
       'retry',
       'length',
     ],

@@ -37,7 +37,7 @@ describe('complete bodies', () => {
     'with a length': { steps: whole(200, CSV, CSV_HEAD) },
     chunked: { steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV) }, { send: LAST_CHUNK }] },
     'up to the end of the connection': {
-      steps: [{ send: head(200, { ...CSV_HEAD, Connection: 'close' }) }, { send: CSV }, { end: true }],
+      steps: [{ send: head(200, { ...CSV_HEAD, Connection: 'close' }) }, { send: CSV }, { close: true }],
     },
     gzip: { steps: whole(200, GZIP, GZIP_HEAD) },
     'gzip in two members': {
@@ -91,15 +91,15 @@ describe('incomplete bodies', () => {
   const cut = CSV.length - 300;
   const cases: Record<string, { steps: Step[]; code: string }> = {
     'a FIN before the declared length': {
-      steps: [{ send: head(200, length(CSV)) }, { send: CSV.slice(0, cut) }, { end: true }],
+      steps: [{ send: head(200, length(CSV)) }, { send: CSV.slice(0, cut) }, { close: true }],
       code: 'length',
     },
     'a FIN between two chunks': {
-      steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV.slice(0, cut)) }, { end: true }],
+      steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV.slice(0, cut)) }, { close: true }],
       code: 'reset',
     },
     'a FIN within a chunk': {
-      steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV).subarray(0, cut) }, { end: true }],
+      steps: [{ send: head(200, CHUNKED) }, { send: chunks(CSV).subarray(0, cut) }, { close: true }],
       code: 'reset',
     },
     'a chunk size that is none': {
@@ -166,7 +166,7 @@ describe('requests without an answer', () => {
   });
 
   it('a connection closed before or within the head is a retry', async () => {
-    for (const steps of [[{ end: true } as const], [{ send: 'HTTP/1.1 200 O' }, { end: true } as const]]) {
+    for (const steps of [[{ close: true } as const], [{ send: 'HTTP/1.1 200 O' }, { close: true } as const]]) {
       const { answer } = await ask(steps);
       expect(answer).toMatchObject({ kind: 'retry', code: 'reset' });
     }

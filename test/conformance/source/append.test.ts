@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import type { Json } from '../../support/airbyte/connector.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
+import type { ScenarioPatch } from '../../support/service/test-service.ts';
 
 const HOUR = 3_600_000;
 const START = '2026-01-08';
@@ -9,7 +10,7 @@ let fixture: SourceFixture;
 afterEach(() => fixture.close());
 
 /** Reads four times into a destination that appends; returns the ids of `events` in the order in which they came. */
-async function append(scenario: unknown): Promise<{ ids: string[]; state: Json }> {
+async function append(scenario: ScenarioPatch): Promise<{ ids: string[]; state: Json }> {
   fixture = await SourceFixture.start(scenario);
   const catalog = await fixture.catalog({ destination_sync_mode: 'append' }, ['events']);
   const ids: string[] = [];

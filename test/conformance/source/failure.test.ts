@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { savedStates } from '../../support/airbyte/connector.ts';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
+import { onDay, refusal } from '../../support/service/faults.ts';
 
 describe('a read that fails', () => {
   let fixture: SourceFixture;
@@ -10,9 +11,7 @@ describe('a read that fails', () => {
   it('leaves the state of the day before, and a retry goes on from there with one day of lookback', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog();
-    fixture.sim.setScenario({
-      faults: [{ kind: 'status', when: { day: '2026-01-17' }, status: 500 }],
-    });
+    fixture.sim.setScenario({ fault: onDay('2026-01-17', refusal(500)) });
     const output = await fixture.read(catalog);
     expect(readProblems(output, catalog)).toEqual([]);
     for (const stream of ['events', 'event_logs', 'event_items']) {
@@ -23,7 +22,7 @@ describe('a read that fails', () => {
       failure_type: 'transient_error',
       stream_descriptor: { name: 'events' },
     });
-    fixture.sim.setScenario({ faults: [] });
+    fixture.sim.setScenario({ fault: () => undefined });
     const before = fixture.sim.requests().length;
     const again = await fixture.read(catalog, output.lastStates());
     expect(readProblems(again, catalog)).toEqual([]);
@@ -33,8 +32,8 @@ describe('a read that fails', () => {
   it('says of an unreadable day what helps in a platform, which has no command to load a file', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog({}, ['events']);
-    const body = { status: 200, body: 'x', content_type: 'text/csv;charset=UTF-16' };
-    fixture.sim.setScenario({ faults: [{ kind: 'status', when: { day: '2026-01-17' }, ...body }] });
+    const unreadable = refusal(200, { body: 'x', headers: { 'Content-Type': 'text/csv;charset=UTF-16' } });
+    fixture.sim.setScenario({ fault: onDay('2026-01-17', unreadable) });
     const output = await fixture.read(catalog);
     expect(output.errors()).toHaveLength(2);
     for (const { message } of output.errors()) {
@@ -48,13 +47,13 @@ describe('a read that fails', () => {
   it('never fails for today: the next sync reads it', async () => {
     fixture = await SourceFixture.start();
     const catalog = await fixture.catalog({}, ['events']);
-    fixture.sim.setScenario({ faults: [{ kind: 'status', when: { day: '2026-01-20' }, status: 500 }] });
+    fixture.sim.setScenario({ fault: onDay('2026-01-20', refusal(500)) });
     const output = await fixture.read(catalog, undefined, { to_date_inclusive: 'true' });
     expect(readProblems(output, catalog)).toEqual([]);
     expect(output.code).toBe(0);
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
     expect(output.logs('day.open').join()).toContain('2026-01-20');
-    fixture.sim.setScenario({ faults: [] });
+    fixture.sim.setScenario({ fault: () => undefined });
     const next = await fixture.read(catalog, output.lastStates(), { to_date_inclusive: 'true' });
     const days = new Set(next.records('events').map((data) => String(data.df_server_datetime).slice(0, 10)));
     expect(days).toContain('2026-01-20');

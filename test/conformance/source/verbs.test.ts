@@ -1,7 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { daysOf } from '../../../src/base/days.ts';
+import { addDays, daysOf } from '../../../src/base/days.ts';
 import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
+import { limited, onNth } from '../../support/service/faults.ts';
 import { startFaultyServer } from '../../support/service/faulty-server.ts';
 
 const answer = (status: string, csv: string) =>
@@ -13,7 +14,7 @@ describe('check', () => {
     fixture = await SourceFixture.start();
   });
   afterAll(() => fixture.close());
-  afterEach(() => fixture.sim.setScenario({ faults: [] }));
+  afterEach(() => fixture.sim.setScenario({ fault: () => undefined }));
 
   const check = async (more: Record<string, unknown> = {}) => {
     const output = await fixture.run('check', fixture.config(more));
@@ -44,7 +45,7 @@ describe('check', () => {
   });
 
   it('succeeds and says so while the quota is exhausted', async () => {
-    fixture.sim.setScenario({ faults: [{ kind: 'rate_limit' }] });
+    fixture.sim.setScenario({ fault: () => limited(fixture.clock.now() + 60_000) });
     expect(await check()).toMatchObject({ status: 'SUCCEEDED', message: expect.stringMatching(/limit/) });
   });
 });
@@ -65,7 +66,7 @@ describe('discover', () => {
     const first = await discover();
     expect(first.logs('discover.cost')[0]).toMatch(/two exports/);
     expect(fixture.requested()).toEqual(['2025-12-22..2026-01-19', '2026-01-16..2026-01-18']);
-    expect(fixture.sim.requests()[0].outcome).toBe('closed');
+    expect(fixture.sim.requests()[0].end).toBe('closed by the client');
     expect((await discover()).text.split('\n').at(-2)).toBe(first.text.split('\n').at(-2));
   });
 
@@ -111,7 +112,7 @@ describe('discover', () => {
   });
 
   it('uses the sampled days alone when the history is too long for one export', async () => {
-    fixture = await SourceFixture.start({ too_big: { longest_days: 5 } });
+    fixture = await SourceFixture.start({ isTooBig: ({ from, to }) => to > addDays(from, 4) });
     const output = await discover();
     const [warning, ...more] = output.logs('discover.partial');
     expect([JSON.stringify(warning), more]).toEqual([expect.stringMatching(/answered 50[0-9]/), []]);
@@ -202,7 +203,7 @@ describe('discover', () => {
   });
 
   it('retries a broken connection, and fails with a TRACE for a wrong token', async () => {
-    fixture = await SourceFixture.start({ faults: [{ kind: 'reset', when: { nth: 1 }, at_byte: 10 }] });
+    fixture = await SourceFixture.start({ fault: onNth(1, { kind: 'reset', at_byte: 10 }) });
     await discover();
     const output = await fixture.run('discover', fixture.config({ export_token: 'wrong-token' }));
     expect(output.code).not.toBe(0);

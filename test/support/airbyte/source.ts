@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { source } from '../../../src/airbyte/source/source.ts';
 import { LeapingClock } from '../clock.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
-import type { TestService, TestServiceOptions } from '../service/test-service.ts';
+import type { ScenarioPatch, TestService, TestServiceOptions } from '../service/test-service.ts';
 import { configured, InputFiles, type Json, type Output, runInProcess } from './connector.ts';
 
 /** The source and a simulator under one clock that only moves when something sleeps. */
@@ -16,7 +16,7 @@ export class SourceFixture {
     this.clock = clock;
   }
 
-  static async start(scenario: unknown = {}, more: Partial<TestServiceOptions> = {}): Promise<SourceFixture> {
+  static async start(scenario: ScenarioPatch = {}, more: Partial<TestServiceOptions> = {}): Promise<SourceFixture> {
     const clock = new LeapingClock();
     return new SourceFixture(await startTestSimulator(scenario, { clock, rowsPerDay: 30, ...more }), clock);
   }

@@ -5,7 +5,7 @@ import { join, resolve } from 'node:path';
 import { systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt } from '../../../src/base/days.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from '../service/simulator.ts';
-import type { TestService, TestServiceOptions } from '../service/test-service.ts';
+import type { ScenarioPatch, TestService, TestServiceOptions } from '../service/test-service.ts';
 import { query } from '../targets/query.ts';
 import { until } from '../wait.ts';
 import { type Done, runHere } from './command-line.ts';
@@ -77,7 +77,7 @@ export class CliFixture {
     this.sim = sim;
   }
 
-  static async start(scenario: unknown = {}, more: Partial<TestServiceOptions> = {}): Promise<CliFixture> {
+  static async start(scenario: ScenarioPatch = {}, more: Partial<TestServiceOptions> = {}): Promise<CliFixture> {
     return new CliFixture(await startTestSimulator(scenario, { clock: systemClock, rowsPerDay: 60, ...more }));
   }
 

@@ -1,151 +1,85 @@
-import { once } from 'node:events';
-import type { ServerResponse } from 'node:http';
 import type { Day } from '../../../src/base/days.ts';
-import { settle } from '../clock.ts';
+import type { NameFilter } from '../../../src/simulator/dataset.ts';
 
-/** When a fault happens: all conditions that are given must hold. Without any it always happens. */
-interface When {
-  /** The nth export, counted from 1 since the faults were set. */
-  readonly nth?: number | readonly number[];
-  readonly after?: number;
-  /** A requested day. */
-  readonly day?: Day | readonly Day[];
-  /** The first requested day. */
-  readonly from?: Day;
-  /** How often at most. */
-  readonly times?: number;
+/** What an export asks for. */
+export interface RequestedExport {
+  readonly from: Day;
+  readonly to: Day;
+  readonly events: NameFilter;
+  readonly properties: NameFilter;
 }
 
-/** Where a body ends: a byte of the CSV, or a place after a number of data rows (3). */
+/** Where a body ends: at a byte of the CSV, or at a place after a number of data rows. */
 interface Place {
   readonly at_byte?: number;
   readonly at?: 'mid_row' | 'between_rows' | 'row_end';
   readonly after_rows?: number;
 }
 
-export type Fault = { readonly when?: When } & (
-  | {
-      readonly kind: 'status';
-      readonly status: number;
-      readonly body?: string;
-      readonly content_type?: string;
-      readonly retry_after_s?: number;
-    }
-  /** `reset_in_s`: null sends no reset. */
-  | { readonly kind: 'rate_limit'; readonly remaining?: number; readonly reset_in_s?: number | null }
+/** An answer without data: a `message` of the service, else this body, else a page. An undefined header is not sent. */
+export interface Refusal {
+  readonly kind: 'status';
+  readonly status: number;
+  readonly message?: string;
+  readonly body?: string;
+  readonly headers?: Readonly<Record<string, string | undefined>>;
+}
+
+export type Fault =
+  | Refusal
   /** The connection is reset before any byte. */
   | { readonly kind: 'refuse' }
-  | { readonly kind: 'json_200' }
-  /** The same failure behind the rows. */
-  | { readonly kind: 'json_tail' }
-  | { readonly kind: 'row_short' }
-  /** The body ends early and cleanly; `generator`: before it is compressed or measured, so that all its lengths are right. */
-  | ({ readonly kind: 'cut'; readonly by?: 'connection' | 'generator' } & Place)
-  /** The connection ends in the body: by an RST, by a FIN. */
-  | ({ readonly kind: 'reset' | 'drop' } & Place)
-  /** Nothing more comes. */
-  | ({ readonly kind: 'stall' } & Place)
-  /** A `Content-Length` that is off. */
-  | { readonly kind: 'wrong_length'; readonly by: number }
+  /** Other data, sent as they were well. */
+  | { readonly kind: 'body'; readonly change: (csv: string) => string | Uint8Array }
+  /** The body ends early and cleanly: all its lengths are right. */
+  | ({ readonly kind: 'cut' } & Place)
+  /** In the body: an RST, a FIN, and nothing more for ever. */
+  | ({ readonly kind: 'reset' | 'drop' | 'stall' } & Place)
+  /** The `Content-Length` is larger than the body. */
+  | { readonly kind: 'wrong_length' }
   /** Compressed, and cut before its end. */
-  | { readonly kind: 'gzip' }
-);
+  | { readonly kind: 'gzip' };
 
-interface RequestedDays {
-  readonly from: Day;
-  readonly to: Day;
-}
+/** The fault of an export, if it has one; `nth` counts exports from 1 since the rule was set. */
+export type FaultRule = (request: RequestedExport, nth: number) => Promise<Fault | undefined> | Fault | undefined;
 
-/** Gives the fault of each request: the first whose conditions hold. */
-export function faultRules(faults: readonly Fault[]) {
-  const done = faults.map(() => 0);
-  let nth = 0;
-  return (days: RequestedDays): Fault | undefined => {
-    nth++;
-    const index = faults.findIndex(
-      (fault, i) => done[i] < (fault.when?.times ?? Number.POSITIVE_INFINITY) && concerns(fault, days, nth),
-    );
-    if (index !== -1) done[index]++;
-    return faults[index];
-  };
-}
+export const onNth =
+  (nths: number | readonly number[], fault: Fault): FaultRule =>
+  (_request, nth) =>
+    [nths].flat().includes(nth) ? fault : undefined;
 
-function concerns({ when = {} }: Fault, { from, to }: RequestedDays, nth: number): boolean {
-  if (when.nth !== undefined && ![when.nth].flat().includes(nth)) return false;
-  if (when.after !== undefined && nth <= when.after) return false;
-  if (when.from !== undefined && when.from !== from) return false;
-  return when.day === undefined || [when.day].flat().some((day) => day >= from && day <= to);
-}
+/** For exports that have the day. */
+export const onDay =
+  (day: Day, fault: Fault): FaultRule =>
+  ({ from, to }) =>
+    day >= from && day <= to ? fault : undefined;
 
-export const FAILED = JSON.stringify({ result: 'fail', message: 'client_connection_closed' });
+export const refusal = (status: number, more: Partial<Refusal> = {}): Refusal => ({ kind: 'status', status, ...more });
 
-/** The body with what its generator does wrong. */
-export function generated(body: Buffer, fault: Fault | undefined): Buffer {
-  if (fault?.kind === 'cut' && fault.by === 'generator') return body.subarray(0, cutOf(body, fault));
-  if (fault?.kind === 'row_short') return withShortRow(body);
-  return fault?.kind === 'json_tail' ? Buffer.concat([body, Buffer.from(FAILED)]) : body;
-}
+/** A limit that ends at `resetAt` (ms UTC); it may be unknown. */
+export const limited = (resetAt?: number): Refusal => ({
+  kind: 'status',
+  status: 429,
+  message: 'too_many_api_requests',
+  headers: { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': resetAt?.toString() },
+});
 
-/** Without its last cell in the first data row. */
-function withShortRow(body: Buffer): Buffer {
-  const lines = body.toString('utf8').split('\n');
-  return Buffer.from(lines.map((line, i) => (i === 1 ? line.slice(0, line.lastIndexOf(',')) : line)).join('\n'));
-}
-
-/** Sends a body up to where the fault ends it. */
-export async function sendBody(
-  res: ServerResponse,
-  closed: AbortSignal,
-  body: Buffer,
-  fault: Fault | undefined,
-): Promise<void> {
-  const isCut = fault?.kind === 'cut' ? fault.by !== 'generator' : /^(reset|drop|stall)$/.test(fault?.kind ?? '');
-  const end = isCut ? cutOf(body, fault as Place) : undefined;
-  if (!res.write(body.subarray(0, end))) await once(res, 'drain', { signal: closed });
-  if (end !== undefined) return endEarly(res, fault?.kind);
-  if (fault?.kind !== 'wrong_length') res.end();
-  else {
-    await flushed(res);
-    res.socket?.destroySoon();
-  }
-}
-
-const TURNS_TO_READ = 50;
-
-async function endEarly(res: ServerResponse, kind: Fault['kind'] | undefined): Promise<void> {
-  if (kind === 'cut') return void res.end();
-  await flushed(res);
-  if (kind === 'drop') res.socket?.destroySoon();
-  if (kind !== 'reset') return;
-  // A reset that overtakes unread bytes looks like an end to Node's client: it is allowed to read first.
-  await settle(TURNS_TO_READ);
-  res.socket?.resetAndDestroy();
-}
-
-/** Resolves when the written bytes have been handed to the socket, or the client has closed the connection. */
-async function flushed(res: ServerResponse): Promise<void> {
-  res.flushHeaders();
-  await settle(1);
-  await new Promise<void>((resolve) => {
-    res.once('close', resolve);
-    if (res.socket === null) resolve();
-    else res.socket.write(Buffer.alloc(0), () => resolve());
-  });
-}
+/** Twenty rows, and nothing more. */
+export const STALL: Fault = { kind: 'stall', after_rows: 20 };
 
 const QUOTE = 0x22;
 const NEWLINE = 0x0a;
 /** Bytes from the line end of data row n to the cut: before it, right after it, some bytes further. */
 const BEHIND_LINE_END = { row_end: 0, between_rows: 1, mid_row: 10 };
 
-/** The index at which a body ends; undefined for one that has not so many bytes or rows. */
-function cutOf(body: Buffer, { at_byte, at = 'mid_row', after_rows = 3 }: Place): number | undefined {
-  if (at_byte !== undefined) return at_byte <= body.length ? at_byte : undefined;
+/** The body up to where a fault ends it; whole if it has not so many bytes or rows. */
+export function upTo(body: Buffer, { at_byte, at = 'mid_row', after_rows = 3 }: Place): Buffer {
+  if (at_byte !== undefined) return body.subarray(0, at_byte);
   let isQuoted = false;
   let lines = 0;
   for (const [i, byte] of body.entries()) {
     if (byte === QUOTE) isQuoted = !isQuoted;
-    else if (byte === NEWLINE && !isQuoted && ++lines > after_rows) return i + BEHIND_LINE_END[at];
+    else if (byte === NEWLINE && !isQuoted && ++lines > after_rows) return body.subarray(0, i + BEHIND_LINE_END[at]);
   }
-  return undefined;
+  return body;
 }

@@ -23,11 +23,13 @@ export type Step =
   /** Sends nothing more for as long as the other side stays. */
   | { readonly hold: true }
   /** A FIN: the clean end of the connection. */
-  | { readonly end: true }
+  | { readonly close: true }
   /** An RST. */
-  | { readonly reset: true };
+  | { readonly reset: true }
+  /** Told however the answer ended. */
+  | { readonly end: (isClosed: boolean) => void };
 
-export type Script = (request: RawRequest, nth: number) => readonly Step[];
+export type Script = (request: RawRequest, nth: number) => readonly Step[] | Promise<readonly Step[]>;
 
 export interface FaultyServer {
   readonly url: string;
@@ -56,9 +58,9 @@ export async function startFaultyServer(script: Script, options: FaultyServerOpt
     socket.once('close', () => sockets.delete(socket));
     if (options.resetOnConnect) return void socket.resetAndDestroy();
     if (options.greeting !== undefined) socket.write(options.greeting);
-    void serve(socket, connection, async (request) => {
+    serve(socket, connection, async (request) => {
       requests.push(request);
-      await play(socket, script(request, requests.length));
+      await play(socket, await script(request, requests.length));
     });
   };
   const server: Server = options.tls ? createTlsServer(options.tls, accept) : createServer(accept);
@@ -78,19 +80,18 @@ export async function startFaultyServer(script: Script, options: FaultyServerOpt
   };
 }
 
-async function serve(socket: Socket, connection: number, answer: (request: RawRequest) => Promise<void>) {
+/** Answers the requests of a connection one after the other. A script that throws ends it. */
+function serve(socket: Socket, connection: number, answer: (request: RawRequest) => Promise<void>): void {
   let buffered = Buffer.alloc(0);
-  try {
-    for await (const chunk of socket as AsyncIterable<Buffer>) {
-      buffered = Buffer.concat([buffered, chunk]);
-      for (let read = requestIn(buffered, connection); read !== undefined; read = requestIn(buffered, connection)) {
-        buffered = buffered.subarray(read.length);
-        await answer(read.request);
-      }
+  let answered = Promise.resolve();
+  socket.on('data', (chunk: Buffer) => {
+    buffered = Buffer.concat([buffered, chunk]);
+    for (let read = requestIn(buffered, connection); read !== undefined; read = requestIn(buffered, connection)) {
+      const { request, length } = read;
+      buffered = buffered.subarray(length);
+      answered = answered.then(() => answer(request)).catch(() => void socket.destroy());
     }
-  } catch {
-    // The other side hung up.
-  }
+  });
 }
 
 function requestIn(bytes: Buffer, connection: number): { request: RawRequest; length: number } | undefined {
@@ -107,8 +108,9 @@ function requestIn(bytes: Buffer, connection: number): { request: RawRequest; le
 
 async function play(socket: Socket, steps: readonly Step[]): Promise<void> {
   for (const step of steps) {
-    if (socket.destroyed) return;
-    if ('send' in step) await written(socket, step.send);
+    if ('end' in step) step.end(socket.destroyed);
+    else if (socket.destroyed) continue;
+    else if ('send' in step) await written(socket, step.send);
     else if ('trickle' in step) {
       const bytes = Buffer.from(step.trickle);
       for (let at = 0; at < bytes.length; at += step.bytes) {
@@ -116,8 +118,8 @@ async function play(socket: Socket, steps: readonly Step[]): Promise<void> {
         await turns(1);
       }
     } else if ('until' in step) await step.until;
-    else if ('hold' in step) await once(socket, 'close');
-    else if ('end' in step) socket.end();
+    else if ('hold' in step) await new Promise((resolve) => socket.once('close', resolve));
+    else if ('close' in step) socket.end();
     else {
       await delay(MS_TO_READ);
       socket.resetAndDestroy();
@@ -144,11 +146,13 @@ async function written(socket: Socket, bytes: string | Uint8Array): Promise<void
   });
 }
 
-export type Headers = Readonly<Record<string, string | number>>;
+export type Headers = Readonly<Record<string, string | number | undefined>>;
 
-/** The head of an answer, with the empty line behind it. */
+/** The head of an answer, with the empty line behind it. An undefined header is left out. */
 export function head(status: number, headers: Headers = {}): string {
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  const lines = Object.entries(headers)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} Status\r\n${lines.join('')}\r\n`;
 }
 

@@ -1,16 +1,23 @@
 // A service of exports over a truth that the test keeps: the rows of each day. It behaves and fails as a scenario says.
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import type { Clock } from '../../../src/base/clock.ts';
-import { addDays, type Day, dayAt, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
+import { addDays, type Day, dayAt, daysOf, isDay } from '../../../src/base/days.ts';
 import { isObject, tryParseJson } from '../../../src/base/json.ts';
 import { allows, cellText, Dataset, type NameFilter } from '../../../src/simulator/dataset.ts';
 import { eventCount } from '../../../src/simulator/events.ts';
 import { nameFilter } from '../../../src/simulator/export.ts';
 import { SeededRandom } from '../seeded-random.ts';
-import { FAILED, type Fault, faultRules, generated, sendBody } from './faults.ts';
+import { type Fault, type FaultRule, type Refusal, type RequestedExport, upTo } from './faults.ts';
+import {
+  CHUNKED,
+  chunks,
+  type FaultyServer,
+  head,
+  LAST_CHUNK,
+  type RawRequest,
+  type Step,
+  startFaultyServer,
+} from './faulty-server.ts';
 
 /** The text of each cell that has one, by column name. */
 export type Cells = ReadonlyMap<string, string>;
@@ -42,12 +49,9 @@ const DEFAULTS = {
   },
   /** Of generated rows: own columns, with values in turn. */
   columns: { event_name: 'event_name' as 'event_name' | 'df_event_name', own: [] as readonly OwnColumn[] },
-  rows: {
-    by_day: {} as Readonly<Record<Day, number>>,
-    /** `shuffled`: another order each time. */
-    order: 'time' as 'time' | 'shuffled',
-  },
   format: {
+    /** Another order each time. */
+    shuffles_rows: false,
     framing: 'chunked' as 'chunked' | 'length',
     final_newline: true,
     gzip: false,
@@ -56,19 +60,11 @@ const DEFAULTS = {
   limits: {
     exports_per_hour: 100,
     concurrent_exports: 5,
-    headers: 'x-ratelimit' as 'x-ratelimit' | 'X-Rate-Limit',
-    reset: 'ms' as 'ms' | 's' | 'absent',
+    names_reset: true,
   },
-  answers: {
-    unknown_service: '401' as '401' | '400',
-    known_events_only: false,
-  },
-  /** Exports of these days, and longer ones, answer 500, unless they are divided by event names. */
-  too_big: {
-    days: [] as readonly Day[],
-    longest_days: Number.POSITIVE_INFINITY,
-  },
-  faults: [] as readonly Fault[],
+  /** Exports that answer 500, by what they ask for and the rows that they have. */
+  isTooBig: (_request: RequestedExport, _rows: number): boolean => false,
+  fault: (() => undefined) as FaultRule,
 };
 
 interface OwnColumn {
@@ -80,41 +76,30 @@ interface OwnColumn {
 
 export type Scenario = typeof DEFAULTS;
 export type ScenarioPatch = {
-  readonly [K in keyof Scenario]?: Scenario[K] extends readonly unknown[] ? Scenario[K] : Partial<Scenario[K]>;
+  readonly [K in keyof Scenario]?: Scenario[K] extends (...all: never[]) => unknown
+    ? Scenario[K]
+    : Partial<Scenario[K]>;
 };
 
 export interface TestServiceOptions {
   readonly clock: Clock;
   readonly exportToken: string;
   readonly serviceId: string;
-  readonly port?: number;
   readonly scenario?: ScenarioPatch;
   readonly latencyMs?: number;
   /** All rows of a day, past and future. Without it they are generated, about `rowsPerDay` events a day. */
   readonly truth?: (day: Day) => readonly TruthRow[];
   readonly rowsPerDay?: number;
-  /** The CSV of days as it is sent, unchanged; undefined: they have no rows. */
-  readonly bodyOf?: (from: Day, last: Day) => AsyncIterable<Buffer> | undefined;
 }
 
 /** A request and its answer. */
-export interface SeenRequest {
-  readonly path: string;
-  readonly query: Readonly<Record<string, string>>;
-  /** Parsed JSON, or text. */
-  body: unknown;
+interface SeenRequest {
+  /** Parsed JSON. */
+  readonly body: unknown;
   status: number | undefined;
-  /** `ok`, the message or code of a failure, `fault:KIND`, or `closed` if the client closed the connection first. */
-  outcome: string | undefined;
   fault: Fault['kind'] | undefined;
-  done: boolean;
-}
-
-interface Exchange {
-  readonly req: IncomingMessage;
-  readonly res: ServerResponse;
-  readonly seen: SeenRequest;
-  readonly closed: AbortSignal;
+  /** How its answer ended, once it did. */
+  end: 'sent' | 'closed by the client' | undefined;
 }
 
 const SYSTEM = [
@@ -131,57 +116,53 @@ const HOUR_MS = 3_600_000;
 
 export class TestService {
   readonly url: string;
-  readonly port: number;
   readonly #options: TestServiceOptions;
-  readonly #server: ReturnType<typeof createServer>;
+  readonly #server: FaultyServer;
   readonly #requests: SeenRequest[] = [];
   readonly #generated = new Map<Day, readonly TruthRow[]>();
   /** The hour of the limit, which begins with its first export. */
   readonly #hour = { began: 0, count: 0 };
   #running = 0;
+  /** Exports since the rule of the faults was set. */
+  #sinceRule = 0;
   #token: string;
   #scenario: Scenario = DEFAULTS;
-  #faultOf = faultRules([]);
 
-  private constructor(options: TestServiceOptions, server: ReturnType<typeof createServer>) {
+  private constructor(options: TestServiceOptions, server: FaultyServer) {
     this.#options = options;
     this.#server = server;
     this.#token = options.exportToken;
-    this.port = (server.address() as AddressInfo).port;
-    this.url = `http://127.0.0.1:${this.port}`;
+    this.url = server.url;
     this.setScenario(options.scenario ?? {});
-    server.on('request', (req, res) => void this.#serve(req, res));
   }
 
   static async start(options: TestServiceOptions): Promise<TestService> {
-    const server = createServer({ keepAliveTimeout: 5_000 });
-    await new Promise<void>((resolve) => server.listen(options.port ?? 0, '127.0.0.1', resolve));
-    return new TestService(options, server);
+    const server = await startFaultyServer((request) => service.#answer(request));
+    const service = new TestService(options, server);
+    return service;
   }
 
   close(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
-    });
+    return this.#server.close();
   }
 
   get scenario(): Scenario {
     return this.#scenario;
   }
 
-  /** Replaces keys, section by section; new `faults` replace all of them and start counting requests at zero. */
-  setScenario(patch: { readonly [K in keyof Scenario]?: object }): void {
+  /** Replaces keys, section by section; a rule of faults counts exports from one. */
+  setScenario(patch: ScenarioPatch): void {
     const sections = Object.entries(patch).map(([name, change]) => {
       if (!Object.hasOwn(DEFAULTS, name)) throw new Error(`no section ${name} in a scenario`);
+      if (typeof change === 'function') return [name, change];
       const section = this.#scenario[name as keyof Scenario];
-      for (const key of isObject(change) ? Object.keys(change) : []) {
+      for (const key of Object.keys(change)) {
         if (!Object.hasOwn(section, key)) throw new Error(`no key ${name}.${key} in a scenario`);
       }
-      return [name, Array.isArray(change) ? change : { ...section, ...change }];
+      return [name, { ...section, ...change }];
     });
     this.#scenario = { ...this.#scenario, ...Object.fromEntries(sections) };
-    if (patch.faults !== undefined) this.#faultOf = faultRules(this.#scenario.faults);
+    if (patch.fault !== undefined) this.#sinceRule = 0;
     this.#generated.clear();
   }
 
@@ -192,6 +173,11 @@ export class TestService {
 
   requests(): readonly SeenRequest[] {
     return this.#requests;
+  }
+
+  /** True while the answer of a stalled export is open. */
+  get isStalled(): boolean {
+    return this.#requests.some(({ fault, end }) => fault === 'stall' && end === undefined);
   }
 
   /** The rows of days, both included, that the service shows at an instant (now). */
@@ -216,8 +202,8 @@ export class TestService {
 
   #generate(day: Day): TruthRow[] {
     const { rowsPerDay = 40, serviceId } = this.#options;
-    const { columns, rows } = this.#scenario;
-    const dataset = new Dataset(serviceId, (day) => rows.by_day[day] ?? eventCount(day, rowsPerDay));
+    const { columns } = this.#scenario;
+    const dataset = new Dataset(serviceId, (day) => eventCount(day, rowsPerDay));
     const query = { from: day, to: day, events: EVERYTHING, properties: EVERYTHING, now: Number.POSITIVE_INFINITY };
     const header = dataset.header(query);
     const number = Date.parse(day) / 86_400_000;
@@ -238,82 +224,48 @@ export class TestService {
     return out;
   }
 
-  async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    const { pathname, searchParams } = new URL(req.url ?? '/', 'http://loopback');
-    const over = new AbortController();
-    const seen: SeenRequest = {
-      path: pathname,
-      query: Object.fromEntries(searchParams),
-      body: undefined,
-      status: undefined,
-      outcome: undefined,
-      fault: undefined,
-      done: false,
-    };
+  async #answer({ line, headers, body }: RawRequest): Promise<readonly Step[]> {
+    const { pathname, searchParams } = new URL(line.split(' ')[1] ?? '', 'http://loopback');
+    const seen: SeenRequest = { body: tryParseJson(body), status: undefined, fault: undefined, end: undefined };
     this.#requests.push(seen);
-    res.once('close', () => {
-      over.abort();
-      if (!res.writableFinished) seen.outcome = seen.fault ? (seen.outcome ?? `fault:${seen.fault}`) : 'closed';
-      seen.done = true;
-    });
-    res.on('error', () => over.abort());
-    const exchange = { req, res, seen, closed: over.signal };
-    try {
-      const chunks: Buffer[] = [];
-      for await (const chunk of req as AsyncIterable<Buffer>) chunks.push(chunk);
-      const text = Buffer.concat(chunks).toString('utf8');
-      seen.body = tryParseJson(text) ?? text;
-      const { latencyMs = 0, clock } = this.#options;
-      if (latencyMs > 0) await clock.sleep(latencyMs, over.signal);
-      if (pathname === EXPORT_PATH) await this.#export(exchange);
-      else this.#fail(exchange, 404, 'not_found');
-    } catch (error) {
-      if (over.signal.aborted) return;
-      // A defect of the test must never look like an answer of the service.
-      seen.outcome = `defect: ${error}`;
-      res.destroy();
-    }
+    const end = (isClosed: boolean) => {
+      seen.end = isClosed ? 'closed by the client' : 'sent';
+    };
+    const { latencyMs = 0, clock, serviceId } = this.#options;
+    if (latencyMs > 0) await clock.sleep(latencyMs);
+    const isAllowed = searchParams.get('service_id') === serviceId && headers.authorization === `Bearer ${this.#token}`;
+    if (pathname !== EXPORT_PATH) return [...this.#fail(seen, 404, 'not_found'), { end }];
+    if (!isAllowed) return [...this.#fail(seen, 401, 'unauthorized_token'), { end }];
+    return [...(await this.#limited(seen)), { end }];
   }
 
-  /** Serves one export: token, service, limits, body, fault, data, in that order. */
-  async #export(exchange: Exchange): Promise<void> {
-    const { res, req, seen } = exchange;
-    const { answers, limits, days } = this.#scenario;
-    const isKnown = seen.query.service_id === this.#options.serviceId;
-    const isToken = req.headers.authorization === `Bearer ${this.#token}`;
-    if (!isToken || (!isKnown && answers.unknown_service === '401'))
-      return this.#fail(exchange, 401, 'unauthorized_token');
-    if (!isKnown) return this.#fail(exchange, 400, 'invalid_parameter');
-    if (this.#remaining() === 0) return this.#refuse(exchange, 'hourly_limit');
-    if (this.#running >= limits.concurrent_exports) return this.#refuse(exchange, 'concurrent_limit');
+  #limited(seen: SeenRequest) {
+    const { limits } = this.#scenario;
+    if (this.#remaining() === 0 || this.#running >= limits.concurrent_exports)
+      return this.#fail(seen, 429, 'too_many_api_requests');
     this.#hour.count++;
     this.#running++;
-    res.once('close', () => this.#running--);
-    const request = this.#readExport(seen.body);
-    if (typeof request === 'string') return this.#fail(exchange, 400, request);
-    const { from, to, properties } = request;
-    const fault = this.#faultOf({ from, to });
-    seen.fault = fault?.kind;
-    if (fault !== undefined && (await this.#failInstead(exchange, fault))) return;
-    if (days.today !== undefined && from >= this.#today())
-      return this.#fail(exchange, days.today, TODAY[days.today] ?? 'unknown_error');
-    const last = this.#lastOf(from, to);
-    if (this.#options.bodyOf !== undefined) {
-      const body = this.#options.bodyOf(from, last) ?? [Buffer.from(csv([], properties, '\n', 'event_name'))];
-      return this.#send(exchange, Buffer.concat(await Readable.from(body).toArray()), fault);
-    }
-    if (this.#isTooBig(request, last)) return this.#fail(exchange, 500, 'query_error');
-    const rows = this.#select(request, last);
-    if (rows.length === 0 && days.empty !== 'header') return this.#answerEmpty(exchange);
-    const { format, columns } = this.#scenario;
-    const text = csv(rows, properties, format.final_newline ? '\n' : '', columns.event_name);
-    return this.#send(exchange, Buffer.from(text), fault);
+    const release = () => void this.#running--;
+    return this.#export(seen).then((steps) => [...steps, { end: release }]);
   }
 
-  #isTooBig({ from, events }: ExportRequest, last: Day): boolean {
-    const { days, longest_days } = this.#scenario.too_big;
-    if (events.condition !== 'all') return false;
-    return daysBetween(from, last) >= longest_days || days.some((day) => day >= from && day <= last);
+  /** Serves one export: what it asks for, fault, data, in that order. */
+  async #export(seen: SeenRequest): Promise<readonly Step[]> {
+    const request = this.#readExport(seen.body);
+    if (typeof request === 'string') return this.#fail(seen, 400, request);
+    const { days, fault: faultOf, isTooBig, format, columns } = this.#scenario;
+    const { from, to, properties } = request;
+    const fault = await faultOf(request, ++this.#sinceRule);
+    seen.fault = fault?.kind;
+    if (fault?.kind === 'refuse') return [{ reset: true }];
+    if (fault?.kind === 'status') return this.#refuse(seen, fault);
+    if (days.today !== undefined && from >= this.#today())
+      return this.#fail(seen, days.today, TODAY[days.today] ?? 'unknown_error');
+    const rows = this.#select(request, this.#lastOf(from, to));
+    if (isTooBig(request, rows.length)) return this.#fail(seen, 500, 'query_error');
+    if (rows.length === 0 && days.empty !== 'header' && fault === undefined) return this.#answerEmpty(seen);
+    const text = csv(rows, properties, format.final_newline ? '\n' : '', columns.event_name);
+    return this.#send(seen, text, fault);
   }
 
   /** The last day of which all rows are in the range; before `from` if there is none. */
@@ -324,47 +276,51 @@ export class TestService {
     return isIncluded ? to : addDays(to, -1);
   }
 
-  #select({ from, to, events }: ExportRequest, last: Day): Cells[] {
+  #select({ from, to, events }: RequestedExport, last: Day): Cells[] {
     const { compares, single_days } = this.#scenario.days;
     const rows = this.truth({ from, to: last });
     if (compares === 'instants' && last < to && !(from === to && single_days === 'empty'))
       rows.push(...this.truth(to).filter(isAtMidnight));
-    const { order } = this.#scenario.rows;
     const selected = rows.filter((cells) =>
       allows(events, cells.get('event_name') ?? cells.get('df_event_name') ?? ''),
     );
-    return order === 'shuffled' ? shuffled(selected, this.#requests.length) : selected;
+    return this.#scenario.format.shuffles_rows ? shuffled(selected, this.#requests.length) : selected;
   }
 
-  #answerEmpty(exchange: Exchange): void {
+  #answerEmpty(seen: SeenRequest): Step[] {
     const { empty } = this.#scenario.days;
-    exchange.seen.outcome = `empty:${empty}`;
     const type = empty === 'zero_bytes' ? this.#scenario.format.content_type : 'application/json';
     const body = empty === 'list' ? '[]' : '';
     const status = empty === '204' ? 204 : empty === '404' ? 404 : 200;
-    this.#answer(exchange, status, body, { 'Content-Type': type });
+    return this.#whole(seen, status, body, { 'Content-Type': type });
   }
 
-  async #send(exchange: Exchange, text: Buffer, fault: Fault | undefined): Promise<void> {
-    const { res, seen, closed } = exchange;
+  #send(seen: SeenRequest, text: string, fault: Exclude<Fault, { kind: 'status' | 'refuse' }> | undefined): Step[] {
     const { format } = this.#scenario;
-    seen.outcome = fault ? `fault:${fault.kind}` : 'ok';
-    if (fault?.kind === 'json_200') return this.#answer(exchange, 200, FAILED, { 'Content-Type': 'application/json' });
-    const body = generated(text, fault);
+    let body: Buffer = Buffer.from(fault?.kind === 'body' ? fault.change(text) : text);
+    if (fault?.kind === 'cut') body = upTo(body, fault);
     const isGzip = format.gzip || fault?.kind === 'gzip';
     const hasLength = !isGzip && (format.framing === 'length' || fault?.kind === 'wrong_length');
-    this.#head(exchange, 200, {
+    const start = this.#head(seen, 200, {
       'Content-Type': format.content_type,
       ...(isGzip && { 'Content-Encoding': 'gzip' }),
-      ...(hasLength && { 'Content-Length': String(body.length + (fault?.kind === 'wrong_length' ? fault.by : 0)) }),
+      ...(hasLength
+        ? { 'Content-Length': String(body.length + (fault?.kind === 'wrong_length' ? MISSING_BYTES : 0)) }
+        : { 'Transfer-Encoding': CHUNKED['Transfer-Encoding'] }),
     });
+    const framed = (bytes: Buffer): Step => ({ send: hasLength ? bytes : chunks(bytes, 65_536) });
+    if (fault?.kind === 'reset') return [start, framed(upTo(body, fault)), { reset: true }];
+    if (fault?.kind === 'drop') return [start, framed(upTo(body, fault)), { close: true }];
+    if (fault?.kind === 'stall') return [start, framed(upTo(body, fault)), { hold: true }];
     const sent = isGzip ? gzipSync(body, { level: 1 }) : body;
-    await sendBody(res, closed, fault?.kind === 'gzip' ? sent.subarray(0, -16) : sent, fault);
+    const steps = [start, framed(fault?.kind === 'gzip' ? sent.subarray(0, -16) : sent)];
+    if (fault?.kind === 'wrong_length') return [...steps, { close: true }];
+    return hasLength ? steps : [...steps, { send: LAST_CHUNK }];
   }
 
-  #readExport(body: unknown): ExportRequest | string {
+  #readExport(body: unknown): RequestedExport | string {
     if (!isObject(body)) return 'invalid_parameter';
-    const { days, answers } = this.#scenario;
+    const { days } = this.#scenario;
     const today = this.#today();
     const events = nameFilter(body.events, body.events_condition_type);
     const properties = nameFilter(body.properties, body.properties_condition_type ?? 'all');
@@ -372,41 +328,11 @@ export class TestService {
     const to = body.to_date ?? today;
     if (events === undefined || properties === undefined || !isDate(from) || !isDate(to) || to < from)
       return 'invalid_parameter';
-    if (answers.known_events_only && [...events.names].some((name) => !name.startsWith('df_')))
-      return 'invalid_parameter';
     if (to > today && days.future !== 'empty')
       return days.future === 'error' ? 'invalid_parameter' : 'exceed_date_range_limit';
     if (from < addDays(today, -days.history_days)) return 'exceed_date_range_limit';
     if (from === to && days.single_days === 'error') return 'invalid_parameter';
     return { from, to, events, properties };
-  }
-
-  /** Answers with a fault in place of data; false if the fault is one of the body. */
-  async #failInstead(exchange: Exchange, fault: Fault): Promise<boolean> {
-    const { res, seen } = exchange;
-    if (fault.kind === 'status') {
-      const { status, body, content_type = 'text/html', retry_after_s } = fault;
-      seen.outcome = `HTTP ${status}`;
-      const retryAfter = retry_after_s === undefined ? {} : { 'Retry-After': String(retry_after_s) };
-      if (body === undefined && status === 500) this.#fail(exchange, 500, 'unknown_error', retryAfter);
-      else
-        this.#answer(exchange, status, body ?? `<html><h1>${status}</h1></html>`, {
-          'Content-Type': content_type,
-          ...retryAfter,
-        });
-    } else if (fault.kind === 'rate_limit') {
-      const { remaining = 0, reset_in_s = 60 } = fault;
-      seen.outcome = 'rate_limit';
-      const resetAt = reset_in_s === null ? undefined : this.#options.clock.now() + reset_in_s * 1_000;
-      this.#fail(exchange, 429, 'too_many_api_requests', this.#limitHeaders({ remaining, resetAt }));
-    } else if (fault.kind === 'refuse') res.socket?.resetAndDestroy();
-    else return false;
-    return true;
-  }
-
-  #refuse(exchange: Exchange, outcome: string): void {
-    exchange.seen.outcome = outcome;
-    this.#fail(exchange, 429, 'too_many_api_requests');
   }
 
   #today(): Day {
@@ -420,56 +346,43 @@ export class TestService {
     return Math.max(0, this.#scenario.limits.exports_per_hour - this.#hour.count);
   }
 
-  #limitHeaders(refusal?: { remaining: number; resetAt: number | undefined }) {
-    const { headers, reset } = this.#scenario.limits;
-    const { remaining = this.#remaining() } = refusal ?? {};
-    const resetAt = refusal === undefined ? this.#hour.began + HOUR_MS : refusal.resetAt;
-    const isUpper = headers === 'X-Rate-Limit';
-    const name = (part: string) => (isUpper ? `X-Rate-Limit-${part}` : `x-ratelimit-${part.toLowerCase()}`);
-    const at =
-      resetAt === undefined || reset === 'absent'
-        ? undefined
-        : reset === 's'
-          ? Math.ceil(resetAt / 1_000)
-          : Math.round(resetAt);
+  #fail(seen: SeenRequest, status: number, message: string): Step[] {
+    return this.#refuse(seen, { status, message });
+  }
+
+  #refuse(seen: SeenRequest, { status, message, body = `<h1>${status}</h1>`, headers }: Omit<Refusal, 'kind'>): Step[] {
+    if (message === undefined) return this.#whole(seen, status, body, { 'Content-Type': 'text/html', ...headers });
+    const failure = JSON.stringify({ result: 'fail', message });
+    return this.#whole(seen, status, failure, { 'Content-Type': 'application/json', ...headers });
+  }
+
+  #whole(
+    seen: SeenRequest,
+    status: number,
+    body: string,
+    headers: Readonly<Record<string, string | undefined>>,
+  ): Step[] {
+    const length = status === 204 ? {} : { 'Content-Length': String(Buffer.byteLength(body)) };
+    return [this.#head(seen, status, { ...length, ...headers }), { send: body }];
+  }
+
+  #head(seen: SeenRequest, status: number, headers: Readonly<Record<string, string | undefined>>): Step {
+    seen.status = status;
     return {
-      [name('Limit')]: isUpper ? '1H' : '1h',
-      [name('Remaining')]: String(remaining),
-      ...(at !== undefined && { [name('Reset')]: String(at) }),
+      send: head(status, {
+        Date: new Date(this.#options.clock.now()).toUTCString(),
+        'x-ratelimit-limit': '1h',
+        'x-ratelimit-remaining': this.#remaining(),
+        ...(this.#scenario.limits.names_reset && { 'x-ratelimit-reset': this.#hour.began + HOUR_MS }),
+        ...headers,
+      }),
     };
   }
-
-  #fail(exchange: Exchange, status: number, message: string, headers: Record<string, string> = {}): void {
-    exchange.seen.outcome ??= message;
-    this.#answer(exchange, status, JSON.stringify({ result: 'fail', message }), {
-      'Content-Type': 'application/json',
-      ...headers,
-    });
-  }
-
-  #answer(exchange: Exchange, status: number, body: string, headers: Record<string, string>): void {
-    const bytes = Buffer.from(body);
-    this.#head(exchange, status, { ...(status !== 204 && { 'Content-Length': String(bytes.length) }), ...headers });
-    exchange.res.end(bytes);
-  }
-
-  #head({ res, seen }: Exchange, status: number, headers: Record<string, string>): void {
-    seen.status = status;
-    res.sendDate = false;
-    const date = new Date(this.#options.clock.now()).toUTCString();
-    const limits = seen.path === EXPORT_PATH ? this.#limitHeaders() : {};
-    res.writeHead(status, { Date: date, ...limits, ...headers });
-  }
 }
 
+/** Bytes by which a wrong length is off. */
+const MISSING_BYTES = 50;
 const TODAY: Readonly<Record<number, string>> = { 400: 'exceed_date_range_limit', 404: 'not_found' };
-
-interface ExportRequest {
-  readonly from: Day;
-  readonly to: Day;
-  readonly events: NameFilter;
-  readonly properties: NameFilter;
-}
 
 const isDate = (value: unknown): value is Day => typeof value === 'string' && isDay(value);
 
