@@ -2,8 +2,8 @@ import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherSettings, type KnownReceipt, type Receipt } from './checked-day.ts';
-import { type ImplausibleDay, implausibleDay } from './doubtful-days.ts';
-import type { DayResult, DownloadedDay } from './download/day-export.ts';
+import { implausibleDay } from './doubtful-days.ts';
+import type { DayResult, DownloadedDay, FailedDay } from './download/day-export.ts';
 import { hashedColumnsOf } from './export-settings.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
@@ -12,32 +12,26 @@ import type { Plan } from './which-days.ts';
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
 const MAX_FAILED = 3;
 
-type OutcomeDeps = Pick<ExtractDeps, 'clock' | 'logger' | 'service'>;
-
 /** What the days of one plan come to: warnings, a failure and the next state of a place or stream. */
 export class DaysOutcome {
   /** Receipts before the run, and of the days that it loaded. */
   readonly receipts: Map<Day, KnownReceipt>;
   /** Days that an earlier run wanted, or that the caller named, and that the service no longer exports. */
   readonly gaps: Day[] = [];
-  /** Days that the caller named, and that were not over when they were loaded. */
-  readonly openDays: Day[] = [];
-  readonly implausibleDays: ImplausibleDay[] = [];
+  readonly implausibleDays: Day[] = [];
   readonly #plan: Plan;
-  readonly #deps: OutcomeDeps;
-  #hasLoaded = false;
-  /** Days that are over and have no rows. */
-  readonly #emptyDays: Day[] = [];
-  /** Days answered without data while nothing proves that the service exports days; the clause of the first answer. */
-  readonly #unprovenDays: Day[] = [];
-  #unprovenClause: string | undefined;
+  readonly #deps: ExtractDeps;
+  /** Receipts of the days that the run loaded. */
+  readonly #loaded: Receipt[] = [];
+  /** Days answered without data, and how, while nothing proves that the service exports days. */
+  readonly #unprovenDays: { readonly day: Day; readonly clause: string }[] = [];
   /** Days that are no longer exported and that nobody wanted before. */
   readonly #unwantedDays: Day[] = [];
   readonly #failures: UserError[] = [];
   /** Why a day that is not over was not loaded. */
   #openError: UserError | undefined;
 
-  constructor(plan: Plan, deps: OutcomeDeps) {
+  constructor(plan: Plan, deps: ExtractDeps) {
     this.#plan = plan;
     this.#deps = deps;
     this.receipts = new Map(plan.receipts);
@@ -45,13 +39,54 @@ export class DaysOutcome {
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
   add(result: DayResult): CheckedDay | undefined {
-    if (result.kind === 'downloaded') return this.#downloaded(result);
-    if (result.kind === 'gone') this.#gone(result.day);
-    else this.#failed(result);
+    if (result.kind === 'downloaded') return this.#addDownloaded(result);
+    if (result.kind === 'gone') this.#addGone(result.day);
+    else this.#addFailed(result);
     return undefined;
   }
 
-  #failed({ day, error, isOver }: Extract<DayResult, { kind: 'failed' }>): void {
+  #addDownloaded({ day, checkedDay, emptyAnswer }: DownloadedDay): CheckedDay | undefined {
+    const { rows, to_date, is_over, requested_at } = checkedDay.receipt;
+    const { logger, service } = this.#deps;
+    if (emptyAnswer !== undefined) {
+      const { clause } = emptyAnswer;
+      if (!service.exportsDays) {
+        this.#unprovenDays.push({ day, clause });
+        return undefined;
+      }
+      logger.warn('day.empty_answer', `${day}: ${clause}, twice. It counts as a day without rows.`, { day });
+    }
+    if (day === this.#plan.lookedBackTo) this.#warnOfLateRows(checkedDay.receipt, this.receipts.get(day));
+    this.#loaded.push(checkedDay.receipt);
+    this.receipts.set(day, { rows, to_date, is_over, requested_at });
+    const implausible = implausibleDay(day, this.receipts);
+    if (implausible !== undefined) {
+      this.implausibleDays.push(day);
+      const message =
+        `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(implausible.usual)} as a rule. The provider may be ` +
+        'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
+      logger.warn('day.implausible', message, { day, rows, usual: implausible.usual });
+    }
+    return checkedDay;
+  }
+
+  /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
+  #warnOfLateRows({ day, rows, to_date }: Receipt, before: KnownReceipt | undefined): void {
+    if (before?.to_date !== to_date || hasOtherSettings(before, this.#plan.fingerprints) || rows <= before.rows) return;
+    const message =
+      `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
+      'at, so later events may be missing: set lookback_days to a larger number.';
+    this.#deps.logger.warn('day.late_rows', message, { day, rows: rows - before.rows });
+  }
+
+  #addGone(day: Day): void {
+    const { mode, state } = this.#plan;
+    const isGap = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
+    if (isGap || mode === 'named') this.gaps.push(day);
+    else this.#unwantedDays.push(day);
+  }
+
+  #addFailed({ day, error, isOver }: FailedDay): void {
     const { logger, service } = this.#deps;
     if (!isOver) {
       const message = `${day} is not over and was not loaded, the next run reads it: ${error.message}`;
@@ -65,54 +100,16 @@ export class DaysOutcome {
     if (counted.length >= MAX_FAILED) throw this.failure;
   }
 
-  #downloaded({ checkedDay, emptyAnswer }: DownloadedDay): CheckedDay | undefined {
-    const { day, rows, to_date, is_over, requested_at } = checkedDay.receipt;
-    const { logger, service } = this.#deps;
-    if (emptyAnswer !== undefined) {
-      if (!service.exportsDays) {
-        this.#unprovenDays.push(day);
-        this.#unprovenClause ??= emptyAnswer.clause;
-        return undefined;
-      }
-      const message = `${day}: ${emptyAnswer.clause}, twice. It counts as a day without rows.`;
-      logger.warn('day.empty_answer', message, { day });
-    }
-    const { mode, lookedBackTo } = this.#plan;
-    this.#hasLoaded = true;
-    if (day === lookedBackTo) this.#warnOfLateRows(checkedDay.receipt, this.receipts.get(day));
-    this.receipts.set(day, { rows, to_date, is_over, requested_at });
-    if (mode === 'named' && !is_over) this.openDays.push(day);
-    if (is_over && rows === 0) this.#emptyDays.push(day);
-    const implausible = implausibleDay(day, this.receipts);
-    if (implausible === undefined) return checkedDay;
-    this.implausibleDays.push(implausible);
-    const message =
-      `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(implausible.usual)} as a rule. The provider may be ` +
-      'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
-    logger.warn('day.implausible', message, { day, rows, usual: implausible.usual });
-    return checkedDay;
-  }
-
-  /** Warns if the oldest day that was looked back at gained rows: days before it may have gained some, too. */
-  #warnOfLateRows({ day, rows, to_date }: Receipt, before: KnownReceipt | undefined): void {
-    if (before?.to_date !== to_date || hasOtherSettings(before, this.#plan.fingerprints) || rows <= before.rows) return;
-    const message =
-      `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
-      'at, so later events may be missing: set lookback_days to a larger number.';
-    this.#deps.logger.warn('day.late_rows', message, { day, rows: rows - before.rows });
-  }
-
-  #gone(day: Day): void {
-    const { mode, state } = this.#plan;
-    const isGap = mode === 'sync' && wasWanted(day, state) && this.receipts.get(day)?.is_over !== true;
-    if (isGap || mode === 'named') this.gaps.push(day);
-    else this.#unwantedDays.push(day);
+  /** Days that the caller named, and that were not over when they were loaded. */
+  get openDays(): readonly Day[] {
+    const isNamed = this.#plan.mode === 'named';
+    return this.#loaded.filter(({ is_over }) => isNamed && !is_over).map(({ day }) => day);
   }
 
   /** What is to be stored with the days that were loaded so far. */
   commitInfo(): CommitInfo {
     const { settings, fingerprints, appends, mode, state, start } = this.#plan;
-    const [lastUnwanted] = this.#unwantedDays.slice(-1);
+    const lastUnwanted = this.#unwantedDays.at(-1);
     // A history that has no start yet begins after the days that nobody wanted before.
     const isShortened = lastUnwanted !== undefined && state?.start_date === undefined;
     const { includesEnd, hasFinalNewline } = this.#deps.service;
@@ -140,10 +137,11 @@ export class DaysOutcome {
     return this.#failures[0];
   }
 
-  #unprovenError(): UserError | undefined {
-    if (this.#unprovenClause === undefined) return undefined;
+  get #unprovenError(): UserError | undefined {
+    const [first] = this.#unprovenDays;
+    if (first === undefined) return undefined;
     return transientError(
-      `${formatDays(this.#unprovenDays)}: ${this.#unprovenClause} before the service exported any day as CSV. ` +
+      `${formatDays(this.#unprovenDays.map(({ day }) => day))}: ${first.clause} before the service exported any day as CSV. ` +
         'So it is not known whether there are no events: nothing was stored of them, run again later.',
     );
   }
@@ -159,21 +157,23 @@ export class DaysOutcome {
   finish(): void {
     const { logger, service } = this.#deps;
     const { unseenColumns } = service;
-    if (unseenColumns.size > 0 && this.#hasLoaded) {
+    const hasLoaded = this.#loaded.length > 0;
+    if (unseenColumns.size > 0 && hasLoaded) {
       const columns = [...unseenColumns].join(', ');
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
-    if (this.#emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(this.#emptyDays)}.`);
+    const emptyDays = this.#loaded.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
+    if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
     if (this.#unwantedDays.length > 0) {
       const message = `The service no longer exports ${formatDays(this.#unwantedDays)}: reading goes on after that.`;
       logger.warn('plan.shortened', message);
     }
     if (this.gaps.length > 0 && !this.#failsAtGap) {
-      const when = this.#hasLoaded ? '' : ' with the next day that is loaded';
+      const when = hasLoaded ? '' : ' with the next day that is loaded';
       logger.warn('day.gap', `The service no longer exports ${formatDays(this.gaps)}: recorded as a gap${when}.`);
     }
-    const error = this.failure ?? this.#unprovenError() ?? (this.#hasLoaded ? undefined : this.#openError);
+    const error = this.failure ?? this.#unprovenError ?? (hasLoaded ? undefined : this.#openError);
     this.logFailures(error);
     if (error !== undefined) throw error;
   }

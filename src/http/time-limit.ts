@@ -18,6 +18,8 @@ export class TimeLimitReached extends Error {
  */
 export class WaitLimit {
   readonly signal: AbortSignal;
+  /** Aborts for another reason than the time. */
+  readonly outer: AbortSignal;
   readonly #clock: Clock;
   readonly #ms: number;
   readonly #controller = new AbortController();
@@ -27,6 +29,7 @@ export class WaitLimit {
   constructor(clock: Clock, ms: number, outer: AbortSignal) {
     this.#clock = clock;
     this.#ms = ms;
+    this.outer = outer;
     this.signal = this.#controller.signal;
     this.release = onAbort(outer, () => this.#controller.abort(outer.reason));
   }

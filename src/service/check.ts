@@ -54,19 +54,12 @@ export async function checkService(
       // Yesterday in UTC has begun everywhere, and is not too old for any service.
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
-      const filtered = {
-        ...noFilter,
-        from: day,
-        to: day,
-        events: [MISSING_EVENT],
-        eventsCondition: 'include',
-      } as const;
-      let { refusal, quotaReport } = await ask(filtered, timedSignal);
+      const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
+      let { refusal, quotaReport } = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
       if (mayBeDueToEvent(refusal)) {
         logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
         // If this is refused too, neither the event nor the range of one day was the reason.
-        const unfiltered = { ...noFilter, from: addDays(day, -1), to: day };
-        ({ refusal, quotaReport } = await ask(unfiltered, timedSignal));
+        ({ refusal, quotaReport } = await ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal));
       }
       return verdictOn(refusal, { host, serviceId: service.serviceId, quotaReport, now: clock.now() });
     });

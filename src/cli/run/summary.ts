@@ -32,7 +32,7 @@ export function summaryOf(
     profiles: counts.profiles ?? null,
     gaps: counts.gaps,
     open_days: counts.openDays,
-    implausible_days: counts.implausibleDays.map(({ day }) => day),
+    implausible_days: counts.implausibleDays,
   };
 }
 

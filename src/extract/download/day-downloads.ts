@@ -6,7 +6,7 @@ import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { KnownReceipts } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../which-days.ts';
-import { type DayDeps, type DayResult, downloadDay } from './day-export.ts';
+import { type DayDeps, DayExport, type DayResult } from './day-export.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOFS = 7;
@@ -108,7 +108,7 @@ export class DayDownloads {
   #download(day: Day): Promise<DayResult> {
     const started = this.#started.get(day);
     if (started !== undefined) return started;
-    const result = downloadDay(day, this.#deps);
+    const result = new DayExport(day, this.#deps).download();
     this.#started.set(day, result);
     // A failure is thrown when it is the turn of its day.
     result.catch(() => {});

@@ -17,21 +17,24 @@ import { type CheckedFile, type ExportDay, type ExportResult, newSpoolFile, remo
 import type { Plan } from '../which-days.ts';
 import { adviceWithoutDay, fetchParts } from './parts.ts';
 
-/** What became of one day of a plan. */
-export type DayResult = { readonly day: Day } & (
-  | {
-      readonly kind: 'downloaded';
-      readonly checkedDay: CheckedDay;
-      /** The answer without data that came twice: a day without rows, if the service exports other days. */
-      readonly emptyAnswer?: ExportRefusal;
-    }
-  /** The service no longer exports it. */
-  | { readonly kind: 'gone' }
-  /** It was not loaded; other days may be. The next run reads a day that is not over. */
-  | { readonly kind: 'failed'; readonly error: UserError; readonly isOver: boolean }
-);
+/** What became of one day of a plan. `gone`: the service no longer exports it. */
+export type DayResult = DownloadedDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
 
-export type DownloadedDay = Extract<DayResult, { readonly kind: 'downloaded' }>;
+export interface DownloadedDay {
+  readonly kind: 'downloaded';
+  readonly day: Day;
+  readonly checkedDay: CheckedDay;
+  /** The answer without data that came twice: a day without rows, if the service exports other days. */
+  readonly emptyAnswer?: ExportRefusal;
+}
+
+/** A day that was not loaded; other days may be. The next run reads one that is not over. */
+export interface FailedDay {
+  readonly kind: 'failed';
+  readonly day: Day;
+  readonly error: UserError;
+  readonly isOver: boolean;
+}
 
 /** What the downloads of one run share. */
 export interface DayDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerprints' | 'receipts'> {
@@ -40,14 +43,8 @@ export interface DayDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerpri
   readonly endProofDay: Day | undefined;
 }
 
-/** Downloads one day and checks it. */
-export async function downloadDay(day: Day, deps: DayDeps): Promise<DayResult> {
-  const { goneThrough } = deps.service;
-  if (goneThrough !== undefined && day <= goneThrough) return { kind: 'gone', day };
-  return new DayExport(day, deps).download();
-}
-
-class DayExport {
+/** One day that is exported and checked. */
+export class DayExport {
   readonly #day: Day;
   readonly #deps: DayDeps;
   /** Instant before the first request (ms since 1970). */
@@ -68,7 +65,10 @@ class DayExport {
 
   /** Throws a failure that ends the run. */
   async download(): Promise<DayResult> {
-    const provesEnd = this.#day === this.#deps.endProofDay;
+    const day = this.#day;
+    const { goneThrough } = this.#deps.service;
+    if (goneThrough !== undefined && day <= goneThrough) return { kind: 'gone', day };
+    const provesEnd = day === this.#deps.endProofDay;
     const result = await this.#meaningOf(await (provesEnd ? this.#proveEndDay() : this.#export()));
     return result.kind === 'downloaded' ? this.#confirmFewerRows(result) : result;
   }

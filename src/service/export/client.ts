@@ -71,10 +71,10 @@ export class ExportClient implements ExportService {
       const waitLimit = new WaitLimit(clock, STALL_MS, signal);
       let answer: HttpAnswer | ExportRefusal | undefined;
       try {
-        answer = await this.#send(request, waitLimit, signal);
+        answer = await this.#send(request, waitLimit);
         if (!(answer instanceof HttpAnswer))
           return await use({ ...answer, quotaReport: NO_QUOTA_REPORT, serverTime: undefined });
-        const outcome = await this.#outcome(answer, waitLimit, signal);
+        const outcome = await this.#outcome(answer, waitLimit);
         const { status, headers } = answer;
         const quotaReport = readQuotaReport(headers, clock.now());
         recordAnswer({ status, isLimited: outcome.kind === 'wait', quotaReport });
@@ -89,7 +89,7 @@ export class ExportClient implements ExportService {
   }
 
   /** Sends a request; gives the answer, or why none came. */
-  async #send(request: ExportRequest, waitLimit: WaitLimit, signal: AbortSignal): Promise<HttpAnswer | ExportRefusal> {
+  async #send(request: ExportRequest, waitLimit: WaitLimit): Promise<HttpAnswer | ExportRefusal> {
     const { serviceId, exportToken } = this.#options;
     const headers = { Authorization: `Bearer ${exportToken.reveal()}`, 'Accept-Encoding': 'gzip' };
     const [path, body] = operationOf(request);
@@ -97,7 +97,7 @@ export class ExportClient implements ExportService {
       const outgoing = serviceRequest(path, serviceId, headers, body);
       return await waitLimit.waitFor(this.#transport.send(outgoing, waitLimit.signal));
     } catch (error) {
-      signal.throwIfAborted();
+      waitLimit.outer.throwIfAborted();
       if (error instanceof UserError) throw error;
       if (error instanceof TimeLimitReached) return this.#refusalFor(error);
       const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
@@ -106,13 +106,13 @@ export class ExportClient implements ExportService {
   }
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
-  async #outcome(answer: HttpAnswer, waitLimit: WaitLimit, signal: AbortSignal): Promise<ExportBody | ExportRefusal> {
+  async #outcome(answer: HttpAnswer, waitLimit: WaitLimit): Promise<ExportBody | ExportRefusal> {
     let bytes: AsyncIterable<Uint8Array> = answer.bytes(waitLimit);
     let refusalBody: Buffer;
     try {
       if (answer.status === 200) {
         const body = await peekBody(bytes);
-        if (body.content === 'other') return { kind: 'data', bytes: this.#data(body.bytes, signal) };
+        if (body.content === 'other') return { kind: 'data', bytes: this.#data(body.bytes, waitLimit.outer) };
         bytes = body.bytes;
       }
       // What came before a failure may name its reason.
