@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';
 import { IdList } from '../erasure/id-list.ts';
 import { readList } from '../erasure/list-file.ts';
-import { type PeopleSearch, placeName } from '../erasure/listed-people.ts';
+import { placeName, type SearchSettings } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import type { Place, StatefulTarget } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
@@ -58,7 +58,7 @@ export async function withPeopleSearch<T>(
   values: Pick<PeopleValues, 'byColumn' | 'mapping' | 'in'> & { readonly suppressed?: boolean },
   config: CommandConfig,
   context: Context,
-  work: (search: PeopleSearch) => Promise<T>,
+  work: (search: SearchSettings) => Promise<T>,
 ): Promise<T> {
   const { byColumn, mapping, suppressed } = values;
   const { hashKey } = requireKeys(config, 'hash_key');

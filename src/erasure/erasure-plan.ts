@@ -3,7 +3,7 @@ import { configError, EXIT, type UserError } from '../base/errors.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
-import { type IdList, type ListedId, refusedSentence } from './id-list.ts';
+import { IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { placeName } from './listed-people.ts';
 import { type Purge, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
@@ -20,7 +20,8 @@ interface ErasureSettings extends LedgerSettings, RequestLimits {
 export interface ErasureOptions {
   readonly settings: ErasureSettings;
   readonly io: Omit<Runtime, 'env'>;
-  readonly list: IdList;
+  /** Undefined: the people of the suppression list alone. */
+  readonly list: IdList | undefined;
   /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
   readonly consent: 'configured' | { readonly confirm: string } | undefined;
   /** Undefined: no request is sent. */
@@ -28,7 +29,7 @@ export interface ErasureOptions {
   /** Undefined: no place is purged. */
   readonly purgeSettings?: PurgeSettings | undefined;
   /** True to request also those whom the ledger knows as deleted. */
-  readonly mayRequestAgain?: boolean;
+  readonly again?: boolean;
 }
 
 /**
@@ -36,18 +37,18 @@ export interface ErasureOptions {
  * execution impossible.
  */
 export async function planErasure(options: ErasureOptions) {
-  const { settings, io, list, consent, deleter, purgeSettings, mayRequestAgain = false } = options;
+  const { settings, io, list = new IdList(), consent, deleter, purgeSettings, again = false } = options;
   const beganAt = io.clock.now();
   const { counts } = list;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined, ids });
-  const isSuppressedOnly = purgeSettings?.isSuppressedOnly === true;
-  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || isSuppressedOnly);
+  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || options.list === undefined);
   const purge = hasPurge ? await planPurge(purgeSettings, listedIds, settings, ledger) : undefined;
-  const isDone = (listed: ListedId): boolean => !mayRequestAgain && isDoneBefore(listed, ledger);
-  const idsToRequest = deleter === undefined ? [] : listedIds.filter((listed) => !isDone(listed));
-  const idsDoneBefore = deleter === undefined ? [] : listedIds.filter(isDone);
+  const isDone = (listed: ListedId): boolean => !again && isDoneBefore(listed, ledger);
+  const requestableIds = deleter === undefined ? [] : listedIds;
+  const idsToRequest = requestableIds.filter((listed) => !isDone(listed));
+  const idsDoneBefore = requestableIds.filter(isDone);
   return {
     /** When it was begun (ms since 1970). */
     beganAt,
@@ -65,7 +66,7 @@ export async function planErasure(options: ErasureOptions) {
     /** What the officer confirms. */
     hash: consentHash(options, purge),
     warnings: [
-      counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
+      counts.received > 0 || options.list === undefined ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(counts) ?? [],
       list.warnings(),
       memorySentences(idsDoneBefore, ledger, settings),
@@ -113,24 +114,19 @@ function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, 
 
 /** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
 function consentHash(options: ErasureOptions, purge: Purge | undefined): string {
-  const { settings, list, deleter, purgeSettings, mayRequestAgain = false } = options;
+  const { settings, list, deleter, purgeSettings, again = false } = options;
   const pairs = [...(purge?.listedPeople.mapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [list.digest, deleter === undefined, mayRequestAgain],
+    [list?.digest ?? null, deleter === undefined, again],
     purgeSettings && [
       purgeSettings.places.map(placeName).sort(),
       purgeSettings.profileService !== undefined,
       purgeSettings.column ?? null,
       pairs,
     ],
-    purgeSettings && [
-      purgeSettings.isSuppressedOnly,
-      purgeSettings.isNewSuppressionList,
-      purgeSettings.maxPeople ?? null,
-      purgeSettings.mayRemoveShared,
-    ],
+    purgeSettings && [purgeSettings.newList, purgeSettings.maxPeople ?? null, purgeSettings.allowShared],
   ]);
 }
 

@@ -6,7 +6,7 @@ import type { Runtime } from '../base/runtime.ts';
 import {
   columnsNamed,
   joinUnifiedIds,
-  type PeopleFound,
+  type PeopleInPlace,
   type PeopleQuery,
   personOf,
   type UnifiedIdsById,
@@ -29,7 +29,7 @@ export function placeName({ target, address }: Pick<Place, 'target' | 'address'>
 }
 
 /** The places, and the ways in which people are looked for. */
-export interface PeopleSearch {
+export interface SearchSettings {
   readonly places: readonly Place<StatefulTarget>[];
   /** The export of profiles; undefined if it is not asked. */
   readonly profileService: ExportService | undefined;
@@ -64,7 +64,7 @@ const NO_WAY =
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
-export async function findListedPeople(listedIds: readonly ListedId[], search: PeopleSearch): Promise<ListedPeople> {
+export async function findListedPeople(listedIds: readonly ListedId[], search: SearchSettings): Promise<ListedPeople> {
   const { column, profileService, hashKey, io } = search;
   const ids = new Set(listedIds.map(({ id }) => id));
 
@@ -73,21 +73,19 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const usesProfiles = mapping === undefined && ids.size > 0;
-  let searchesProfiles = usesProfiles && profileService === undefined;
+  const asksService = usesProfiles && profileService !== undefined;
   const query = { ids: [...ids], column, hashKey };
-  let lookups = await searchRows({ ...query, searchesProfiles }, search);
+  let lookups = await searchRows({ ...query, searchesProfiles: usesProfiles && !asksService }, search);
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
-  let profiles: ProfilesOfIds | undefined;
-  let whyNot: string | undefined;
-  if (usesProfiles && profileService !== undefined) {
-    const unifiedIdsInRows = lookups.flatMap((lookup) => [...lookup.unifiedIdsById.values()].flat());
-    const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
-    ({ profiles, whyNot } = await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io));
-    searchesProfiles = profiles === undefined;
-    if (searchesProfiles) lookups = await searchRows({ ...query, searchesProfiles }, search);
-  }
-  const hasColumn = ({ state }: PeopleFound) => columnsNamed(state.events, column).length > 0;
+  const unifiedIdsInRows = lookups.flatMap(({ unifiedIdsById }) => [...unifiedIdsById.values()].flat());
+  const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
+  const { profiles, whyNot } = asksService
+    ? await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io)
+    : {};
+  const searchesProfiles = usesProfiles && profiles === undefined;
+  if (asksService && searchesProfiles) lookups = await searchRows({ ...query, searchesProfiles }, search);
+  const hasColumn = ({ state }: PeopleInPlace) => columnsNamed(state.events, column).length > 0;
   const usesColumn = lookups.some(hasColumn);
   const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.user_profiles !== undefined);
   if (searchesProfiles && !usesColumn && !hasProfiles) {
@@ -129,8 +127,8 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: P
 }
 
 /** What rows of each place say of the ids, by the column and by the profiles. */
-async function searchRows(query: PeopleQuery, { places, io }: PeopleSearch) {
-  const lookups: (PeopleFound & { readonly name: string })[] = [];
+async function searchRows(query: PeopleQuery, { places, io }: SearchSettings) {
+  const lookups: (PeopleInPlace & { readonly name: string })[] = [];
   if (query.ids.length === 0 || (query.column === undefined && !query.searchesProfiles)) return lookups;
   for (const place of places) {
     const name = placeName(place);

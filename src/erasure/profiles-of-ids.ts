@@ -5,7 +5,7 @@ import type { Runtime } from '../base/runtime.ts';
 import { isPlaceholder, sentenceOf } from '../base/visible-text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowReader } from '../cells/csv/row-reader.ts';
-import { type PeopleFound, personOf } from '../engine/people/people.ts';
+import { type PeopleInPlace, personOf } from '../engine/people/people.ts';
 import { foldedSpelling } from '../engine/people/spelling.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
 import type { ExportService, ProfileRequest } from '../service/export/protocol.ts';
@@ -14,7 +14,7 @@ import type { ExportService, ProfileRequest } from '../service/export/protocol.t
  * What the profiles of the service say of the ids of a list. `peopleWithOtherIds`: those whom rows name, and whose
  * profile has an external id that is not on the list.
  */
-export type ProfilesOfIds = Pick<PeopleFound, 'unifiedIdsById' | 'similarIds' | 'peopleWithOtherIds'>;
+export type ProfilesOfIds = Pick<PeopleInPlace, 'unifiedIdsById' | 'similarIds' | 'peopleWithOtherIds'>;
 
 interface ProfileQuery {
   /** The external ids of the list. */

@@ -1,6 +1,6 @@
 import { configError, defectText, EXIT, systemError, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
-import { type KeyCheckByUnifiedId, type PeopleFound, personOf } from '../engine/people/people.ts';
+import { type KeyCheckByUnifiedId, type PeopleInPlace, personOf } from '../engine/people/people.ts';
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
@@ -9,7 +9,7 @@ import type { ListedId } from './id-list.ts';
 import type { KeyedFile } from './key-file.ts';
 import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { findListedPeople, type ListedPeople, type PeopleSearch, placeName } from './listed-people.ts';
+import { findListedPeople, type ListedPeople, placeName, type SearchSettings } from './listed-people.ts';
 import {
   olderListWarnings,
   readSuppressedPeople,
@@ -18,22 +18,21 @@ import {
   suppressPeople,
 } from './suppression.ts';
 
-export interface PurgeSettings extends PeopleSearch {
+export interface PurgeSettings extends SearchSettings {
   /** Where the people are kept, so that they stay away. */
   readonly suppressionFile: KeyedFile;
-  /** True to purge the people of the suppression list alone, in place of a list of ids. */
-  readonly isSuppressedOnly: boolean;
   /** True to have the places remember the suppression list as it is, also if they knew more people on it. */
-  readonly isNewSuppressionList: boolean;
+  readonly newList: boolean;
   /** Undefined for three for each id, ten at least. */
   readonly maxPeople: number | undefined;
-  readonly mayRemoveShared: boolean;
+  /** True to remove also the people who have other ids, too. */
+  readonly allowShared: boolean;
 }
 
 /** One place: who was found there last, and what became of them. */
 export interface PlacePurge extends Place<StatefulTarget>, PurgePreview {
   readonly name: string;
-  people: PeopleFound;
+  people: PeopleInPlace;
   /** Present once all rows that can be read are removed. */
   result?: PurgeResult;
   /** Why the people are, or may be, still there. */
@@ -44,7 +43,7 @@ export interface PlacePurge extends Place<StatefulTarget>, PurgePreview {
 export interface Purge {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
-  /** Empty if `isSuppressedOnly`. */
+  /** Empty for a purge of the people of the suppression list alone. */
   readonly listedIds: readonly ListedId[];
   readonly listedPeople: ListedPeople;
   readonly places: PlacePurge[];
@@ -67,10 +66,11 @@ export async function planPurge(
   service: ServiceAddress,
   ledger: Ledger,
 ): Promise<Purge> {
-  const { suppressionFile, isSuppressedOnly, isNewSuppressionList, io } = settings;
+  const { suppressionFile, newList, io } = settings;
+  const isSuppressedOnly = listedIds.length === 0;
   await requireWritableSuppressionList(suppressionFile);
   const listedPeople = await findListedPeople(listedIds, settings);
-  const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
+  const query = { ...listedPeople.query, suppressedPeople: readSuppressedPeople(suppressionFile) };
   const places: PlacePurge[] = [];
   for (const [i, place] of settings.places.entries()) {
     const name = placeName(place);
@@ -88,16 +88,16 @@ export async function planPurge(
   const suppressedCount = readSuppressedPeople(suppressionFile).hmacs.length;
   const warnings = [...listedPeople.warnings];
   const knownLength = ledger.history.suppressionLength;
-  if (!isNewSuppressionList) warnings.push(...olderListWarnings('The ledger', knownLength, suppressedCount));
+  if (!newList) warnings.push(...olderListWarnings('The ledger', knownLength, suppressedCount));
   for (const { name, people, foreignNames } of places) {
     warnings.push(...people.warnings);
     const { suppressionLength } = people.state;
-    if (isNewSuppressionList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
+    if (newList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
     else refuseOlderList(name, suppressionLength, suppressedCount);
     if (foreignNames.length === 0) continue;
     warnings.push(`${name} also has ${shortened(foreignNames)}, not made here: they stay, and may name the people.`);
   }
-  if (isSuppressedOnly && !isNewSuppressionList && suppressedCount === 0) {
+  if (isSuppressedOnly && !newList && suppressedCount === 0) {
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
   }
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
@@ -145,14 +145,15 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
 /** Removes the people from a place, which then tells who was found and what became of them. */
 async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   const { settings, ledger, listedPeople } = purge;
-  const { io, suppressionFile, isNewSuppressionList } = settings;
+  const { io, suppressionFile, newList } = settings;
   const { target, name, foreignNames } = place;
-  // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list.
-  const onFound = async (people: PeopleFound): Promise<number> => {
+  // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
+  // these two shows in neither order: the rows are still there, and the same command finds, notes and lists them again.
+  const onFound = async (people: PeopleInPlace): Promise<number> => {
     place.people = people;
     const problem = peopleLimitProblem(purge);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    if (!isNewSuppressionList) {
+    if (!newList) {
       const { hmacs } = readSuppressedPeople(suppressionFile);
       refuseOlderList(name, people.state.suppressionLength, hmacs.length);
     }
@@ -160,7 +161,7 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
     return await suppressPeople(people.keyCheckByUnifiedId, suppressionFile, io);
   };
   try {
-    const query = { ...listedPeople.query, suppressed: readSuppressedPeople(suppressionFile) };
+    const query = { ...listedPeople.query, suppressedPeople: readSuppressedPeople(suppressionFile) };
     place.result = await (await target.people(place)).purge(query, onFound);
     const { rowsRemoved: rows, suppressionLength, unreached } = place.result;
     const stays = foreignNames.slice(0, MAX_NAMED);
@@ -181,7 +182,7 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
 /** The limit that the people exceed, as a sentence; undefined for none. */
 export function peopleLimitProblem(purge: Purge): string | undefined {
   const { settings, listedIds, listedPeople, places } = purge;
-  const { maxPeople, mayRemoveShared, hashKey } = settings;
+  const { maxPeople, allowShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
   const personCount = new Set([...keyChecksOfPeople(purge).keys()].map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
@@ -193,7 +194,7 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
   }
   const lookups = [listedPeople, ...places.map(({ people }) => people)];
   const withOtherIds = new Set(lookups.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
-  if (withOtherIds.size === 0 || mayRemoveShared) return undefined;
+  if (withOtherIds.size === 0 || allowShared) return undefined;
   return (
     `${formatCount(withOtherIds.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
     'the ID changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'
@@ -214,9 +215,9 @@ const shortened = (names: readonly string[]): string =>
   `${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlacePurge, { settings, listedIds, ledger: { key } }: Purge) {
+function purgeLines({ name: place, people }: PlacePurge, { listedIds, ledger: { key } }: Purge) {
   const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
   const linesOfIds = listedIds.map(({ id }) => line(key.idHash(id), people.rowCountById.get(id) ?? 0));
   const { rowCount: otherRows } = people.suppressedOthers;
-  return otherRows > 0 || settings.isSuppressedOnly ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
+  return otherRows > 0 || listedIds.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
 }

@@ -1,11 +1,11 @@
 import { configError } from '../base/errors.ts';
 import { type IdList, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { findListedPeople, type PeopleSearch, placeName } from './listed-people.ts';
+import { findListedPeople, placeName, type SearchSettings } from './listed-people.ts';
 
 interface PersonOptions {
   readonly list: IdList;
-  readonly search: PeopleSearch;
+  readonly search: SearchSettings;
   /** Undefined: nothing is kept. */
   readonly ledgerSettings: LedgerSettings | undefined;
   write(line: string): Promise<void>;

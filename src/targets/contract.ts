@@ -5,7 +5,7 @@
 import type { Writable } from 'node:stream';
 import type { Day } from '../base/days.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { PeopleFound, PeopleQuery } from '../engine/people/people.ts';
+import type { PeopleInPlace, PeopleQuery } from '../engine/people/people.ts';
 import type { VerifyResult } from '../engine/rows/check-rows.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
@@ -145,7 +145,7 @@ export interface PruneResult {
  */
 export interface PeopleOperations {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
-  find(query: PeopleQuery): Promise<PeopleFound>;
+  find(query: PeopleQuery): Promise<PeopleInPlace>;
   /**
    * The rows that a purge would remove, as JSON objects with the members `table` and `row`. A row is an object without
    * the columns that are null. All are of one version of the place, whatever is written meanwhile. Read-only.
@@ -167,7 +167,7 @@ export interface PeopleOperations {
 }
 
 export interface PurgePreview {
-  readonly people: PeopleFound;
+  readonly people: PeopleInPlace;
   /** Tables and files in the place that are not this program's: they stay, and may name the people. */
   readonly foreignNames: readonly string[];
 }
@@ -176,7 +176,7 @@ export interface PurgePreview {
  * Called with those who are found, under the lock, before anything is changed. The ledger and the suppression list get
  * their lines here. It returns the length of the list, which the place remembers.
  */
-export type OnFound = (people: PeopleFound) => Promise<number>;
+export type OnFound = (people: PeopleInPlace) => Promise<number>;
 
 export interface PurgeResult {
   /** What `onFound` returned last. */

@@ -2,11 +2,10 @@ import { configError, EXIT } from '../../base/errors.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
-import { IdList } from '../../erasure/id-list.ts';
 import { openLedger, verifyLedger } from '../../erasure/ledger/chain.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
-import type { PeopleSearch } from '../../erasure/listed-people.ts';
+import type { SearchSettings } from '../../erasure/listed-people.ts';
 import type { PurgeSettings } from '../../erasure/purge.ts';
 import { suppressionFileOf } from '../../erasure/suppression.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
@@ -125,8 +124,8 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
     const consent = confirm === undefined ? undefined : { confirm };
     const work = async () => {
-      const list = suppressed ? new IdList() : await readIdList(values, signal, config.requestedAtField);
-      return runErasure({ settings, io: context, list, consent, deleter, purgeSettings, mayRequestAgain: again });
+      const list = suppressed ? undefined : await readIdList(values, signal, config.requestedAtField);
+      return runErasure({ settings, io: context, list, consent, deleter, purgeSettings, again });
     };
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
@@ -137,9 +136,13 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
   });
 }
 
-function purgeSettingsOf(values: ForgetValues, search: PeopleSearch, config: CommandConfig): PurgeSettings | undefined {
+function purgeSettingsOf(
+  values: ForgetValues,
+  search: SearchSettings,
+  config: CommandConfig,
+): PurgeSettings | undefined {
   if (search.places.length === 0) return undefined;
-  const { suppressed, newList, maxPeople, allowShared } = values;
+  const { newList, maxPeople, allowShared } = values;
   const suppressionFile = suppressionFileOf(requireKeys(config, 'suppression_key'));
   if (suppressionFile === undefined) {
     throw configError(
@@ -147,14 +150,7 @@ function purgeSettingsOf(values: ForgetValues, search: PeopleSearch, config: Com
         '(DFINERY_LEDGER_DIR), or suppression_file with its key.',
     );
   }
-  return {
-    ...search,
-    suppressionFile,
-    isSuppressedOnly: suppressed,
-    isNewSuppressionList: newList,
-    maxPeople,
-    mayRemoveShared: allowShared,
-  };
+  return { ...search, suppressionFile, newList, maxPeople, allowShared };
 }
 
 const NO_PLACES = 'The erasure has no places: rows that were loaded stay where they are.';
@@ -203,15 +199,8 @@ async function verify(
 async function prove(values: ForgetValues, context: Context): Promise<CommandResult> {
   const { proof: id, proofFile, column, head, output } = values;
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
-  if (config.ledgerDir === undefined)
-    throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const list = await readIdList({ id, file: proofFile, column }, context.signal);
-  const proof = await proveErasure(list.listedIds(), {
-    folder: config.ledgerDir,
-    key: config.ledgerKey,
-    service: config,
-    head,
-  });
+  const proof = await proveErasure(list.listedIds(), config, head);
   const exit = exitOfProof(proof);
   const isList = id === undefined;
   if (output === undefined) return { result: proof, lines: proofLines(proof, isList), exit };

@@ -5,8 +5,8 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { IdColumn, type IdMatch, type TableRows } from './id-column.ts';
-import { isHash, joinUnifiedIds, type PeopleFound, type PeopleQuery, personOf, type UnifiedIdsById } from './people.ts';
+import { IdColumn, type TableRows } from './id-column.ts';
+import { isHash, joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personOf } from './people.ts';
 
 export interface SearchedPlace {
   readonly engine: Engine;
@@ -23,10 +23,8 @@ export type RowConditions = ByTable<string>;
 /** A table that has rows, with the columns of its ids. */
 interface SearchedTable extends TableRows {
   /** It has no cells if the table is not searched for external ids. */
-  readonly external: IdColumn;
-  readonly unified: IdColumn;
-  /** The cells that hold a listed id. */
-  readonly externalMatch: IdMatch;
+  readonly externalColumn: IdColumn;
+  readonly unifiedColumn: IdColumn;
 }
 
 /**
@@ -34,18 +32,18 @@ interface SearchedTable extends TableRows {
  * for a column whose hashes need another key.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
-  const { ids, column, hashKey, suppressed } = query;
+  const { ids, column, hashKey, suppressedPeople } = query;
+  const tables = searchedTables(place, query);
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that other ways found.
-  const tables = await matchListedIds(place, query);
-  const unifiedIdsInRows = await unifiedIdsOfRows(tables);
+  const unifiedIdsInRows = joinUnifiedIds(await unifiedIdsOfRows(tables, ids));
   const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
 
   // 2. The keys. Only what is plain, or may be, needs the key of the unified ids.
   const hasPlainIds = column === UNIFIED_ID || [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
-  const warnings = tables.flatMap(({ external, unified }) => [
-    ...external.keys.warningsOfOtherKeys({ needsKey: true, place: place.name }),
-    ...unified.keys.warningsOfOtherKeys({ needsKey: hasPlainIds, place: place.name }),
+  const warnings = tables.flatMap(({ externalColumn, unifiedColumn }) => [
+    ...externalColumn.keys.warningsOfOtherKeys({ needsKey: true, place: place.name }),
+    ...unifiedColumn.keys.warningsOfOtherKeys({ needsKey: hasPlainIds, place: place.name }),
   ]);
 
   // 3. The condition of all rows that hold an id, one of these unified ids, or one of the suppression list.
@@ -55,16 +53,17 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const conditions = { events: 'false', user_profiles: 'false' };
   const leavingRows: LeavingRows[] = [];
   for (const table of tables) {
-    const { externalMatch, unified } = table;
-    const suppressedTexts = (await unified.suppressedTexts(suppressed)).map((text) => ({ id: null, text }));
-    const unifiedMatch = await unified.match([...textsOfIds, ...suppressedTexts]);
-    conditions[table.name] = anyOfSql([externalMatch.condition, unifiedMatch.condition]);
-    for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, conditions[table.name])) {
+    const { externalColumn, unifiedColumn } = table;
+    const suppressedTexts = await unifiedColumn.suppressedTexts(suppressedPeople);
+    await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts.map((text) => ({ id: null, text }))]);
+    const condition = anyOfSql([externalColumn.condition, unifiedColumn.condition]);
+    conditions[table.name] = condition;
+    for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, condition)) {
       leavingRows.push({
-        ids: new Set([...externalMatch.idsOf(externalTexts), ...unifiedMatch.idsOf(unifiedTexts)]),
+        ids: new Set([...externalColumn.idsOf(externalTexts), ...unifiedColumn.idsOf(unifiedTexts)]),
         people: unifiedTexts.map((text) => personOf(text, hashKey)),
-        keyChecks: unifiedTexts.map((text) => [text, unified.keys.keyCheckOf(text)]),
-        hasOtherId: externalTexts.some((text) => externalMatch.idsOf([text]).length === 0),
+        keyChecks: unifiedTexts.map((text) => [text, unifiedColumn.keys.keyCheckOf(text)]),
+        hasOtherId: externalTexts.some((text) => externalColumn.idsOf([text]).length === 0),
         rowCount,
       });
     }
@@ -76,42 +75,45 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 5. Of ids without a row: how another id there differs.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIds = new Map<string, string>();
-  for (const { external } of tables) {
-    for (const [id, text] of await external.similarIds(missingIds)) similarIds.set(id, text);
+  for (const { externalColumn } of tables) {
+    for (const [id, text] of await externalColumn.similarIds(missingIds)) similarIds.set(id, text);
   }
-  const people: PeopleFound = {
-    ...counts,
-    unifiedIdsById: unifiedIdsInRows,
-    similarIds,
-    state: place.state,
-    warnings: [...new Set(warnings)],
-  };
-  return { people, conditions };
+  const { state } = place;
+  const people = { ...counts, unifiedIdsById: unifiedIdsInRows, similarIds, state, warnings: [...new Set(warnings)] };
+  return { people: people satisfies PeopleInPlace, conditions };
 }
 
-/** Looks the listed ids up in each table that has rows. */
-async function matchListedIds(place: SearchedPlace, query: PeopleQuery): Promise<SearchedTable[]> {
-  const { ids, column, searchesProfiles, hashKey } = query;
+/** The tables that have rows. */
+function searchedTables(place: SearchedPlace, { column, searchesProfiles, hashKey }: PeopleQuery): SearchedTable[] {
   const externalColumns = { events: column, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
-  const textsOfListedIds = ids.map((id) => ({ id, text: id }));
-  const tables: SearchedTable[] = [];
-  for (const { name } of TABLES) {
+  return TABLES.flatMap(({ name }) => {
     const [relation, state] = [place.relations[name], place.state[name]];
-    if (relation === undefined || state === undefined) continue;
+    if (relation === undefined || state === undefined) return [];
     const table = { engine: place.engine, name, relation, state };
-    const external = new IdColumn(table, 'external', externalColumns[name], hashKey);
-    const unified = new IdColumn(table, 'unified', UNIFIED_ID, hashKey);
-    if (unified.cells.length === 0) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
-    tables.push({ ...table, external, unified, externalMatch: await external.match(textsOfListedIds) });
+    const externalColumn = new IdColumn(table, 'external', externalColumns[name], hashKey);
+    const unifiedColumn = new IdColumn(table, 'unified', UNIFIED_ID, hashKey);
+    if (unifiedColumn.cells.length === 0) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
+    return [{ ...table, externalColumn, unifiedColumn }];
+  });
+}
+
+/** Looks the ids up in each table. Returns the unified ids of the rows that hold one, by that id. */
+async function unifiedIdsOfRows(tables: readonly SearchedTable[], ids: readonly string[]) {
+  const pairs: [id: string, unifiedIds: readonly string[]][] = [];
+  for (const table of tables) {
+    const { externalColumn } = table;
+    await externalColumn.lookUp(ids.map((id) => ({ id, text: id })));
+    for (const { externalTexts, unifiedTexts } of await groupRows(table, externalColumn.condition)) {
+      for (const id of externalColumn.idsOf(externalTexts)) pairs.push([id, unifiedTexts]);
+    }
   }
-  return tables;
+  return pairs;
 }
 
 /** The rows that meet a condition, by the texts of their cells. Placeholders are left out: they name nobody. */
-async function groupRows(table: SearchedTable, condition: string) {
-  const { engine, relation, external, unified } = table;
+async function groupRows({ engine, relation, externalColumn, unifiedColumn }: SearchedTable, condition: string) {
   const groups = await engine.rows(`
-    SELECT ${external.textsSql} AS external_texts, ${unified.textsSql} AS unified_texts, count(*) AS row_count
+    SELECT ${externalColumn.textsSql} AS external_texts, ${unifiedColumn.textsSql} AS unified_texts, count(*) AS row_count
     FROM ${relation}
     WHERE ${condition}
     GROUP BY ALL`);
@@ -122,18 +124,6 @@ async function groupRows(table: SearchedTable, condition: string) {
     unifiedTexts: withoutPlaceholders(unified_texts),
     rowCount: Number(row_count),
   }));
-}
-
-/** The unified ids of the rows that hold an external id, by that id. */
-async function unifiedIdsOfRows(tables: readonly SearchedTable[]): Promise<UnifiedIdsById> {
-  const pairs: [id: string, unifiedIds: readonly string[]][] = [];
-  for (const table of tables) {
-    const { condition, idsOf } = table.externalMatch;
-    for (const { externalTexts, unifiedTexts } of await groupRows(table, condition)) {
-      for (const id of idsOf(externalTexts)) pairs.push([id, unifiedTexts]);
-    }
-  }
-  return joinUnifiedIds(pairs);
 }
 
 /** Rows that leave, and whose cells have the same texts. */

@@ -1,4 +1,3 @@
-import { groupBy } from '../../base/group.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { anyOfSql, identifier, listSql, literal } from '../../base/sql.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
@@ -21,14 +20,6 @@ export interface TableRows {
   readonly state: TableState;
 }
 
-/** The cells of a column that hold some texts. */
-export interface IdMatch {
-  /** SQL, TRUE for a row with such a cell, else FALSE. Valid until the next match of this column. */
-  readonly condition: string;
-  /** The ids of texts of cells; none for a text that nobody looked for. */
-  idsOf(texts: readonly string[]): string[];
-}
-
 /**
  * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
  * and of `_rescued`. If the table lacks it, there are none. The text of a cell is the canonical text of its value. Rows hold
@@ -39,13 +30,17 @@ export class IdColumn {
   readonly cells: readonly string[];
   /** SQL of the list of these texts. */
   readonly textsSql: string;
+  /** SQL, TRUE for a row with a cell that holds a text of the latest look-up, else FALSE. */
+  readonly condition: string;
   readonly keys: ColumnKeys;
   readonly #engine: Engine;
   readonly #codecs: readonly ColumnCodec[];
   /** A relation (text) of all cells of all rows. */
   readonly #cellsOfRows: string;
-  /** Temporary table (id, text) of the texts of the latest match. */
+  /** Temporary table (id, text) of the texts of the latest look-up. */
   readonly #idTexts: string;
+  /** What it holds of ids, by text. */
+  #idsByText: ReadonlyMap<string, readonly string[]> = new Map();
 
   /** `source`: its name in the export; undefined for a column without cells. */
   constructor(
@@ -67,13 +62,15 @@ export class IdColumn {
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
     this.#cellsOfRows = `(SELECT unnest(${this.textsSql}) AS text FROM ${relation})`;
     this.#idTexts = `temp.main._dfinery_${table}_${kind}_ids`;
+    const textsOfIds = `(SELECT text FROM ${this.#idTexts})`;
+    this.condition = anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN ${textsOfIds}, false)`));
   }
 
   /**
    * Looks for texts: as they are, by value in the column's type, and by hash. `id`: whose text it is; null for the
    * suppression list.
    */
-  async match(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<IdMatch> {
+  async lookUp(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<void> {
     const { hashKey, hasPlainRows } = this.keys;
     const plainForms = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
     const forms = hashKey === undefined ? plainForms : [...plainForms, ...plainForms.map(hmacSql)];
@@ -93,23 +90,28 @@ export class IdColumn {
       FROM texts
       WHERE text <> ''`;
     await this.#engine.run(sql, { ...hashKey?.hmacPads(), texts: JSON.stringify(texts) });
-    const rows = await this.#engine.rows(`FROM ${this.#idTexts} WHERE id IS NOT NULL`);
-    const idsByText = groupBy(rows, ({ text }) => String(text));
-    return {
-      condition: anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN (SELECT text FROM ${this.#idTexts}), false)`)),
-      idsOf: (texts) => texts.flatMap((text) => (idsByText.get(text) ?? []).map(({ id }) => String(id))),
-    };
+    const rows = await this.#engine.rows(`
+      SELECT text, list(id) AS ids
+      FROM ${this.#idTexts}
+      WHERE id IS NOT NULL
+      GROUP BY text`);
+    this.#idsByText = new Map(rows.map(({ text, ids }) => [String(text), ids as readonly string[]]));
+  }
+
+  /** The ids whose texts these are; none for a text that nobody looked up. */
+  idsOf(cellTexts: readonly string[]): string[] {
+    return cellTexts.flatMap((text) => this.#idsByText.get(text) ?? []);
   }
 
   /** The texts of cells that are on the suppression list. */
-  async suppressedTexts(suppressed: SuppressedPeople | undefined): Promise<string[]> {
-    if (suppressed === undefined || suppressed.hmacs.length === 0) return [];
+  async suppressedTexts(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
+    if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
+    const { key, hmacs } = suppressedPeople;
     const sql = `
       SELECT DISTINCT text
       FROM ${this.#cellsOfRows}
       WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
-    const values = { ...suppressed.key?.hmacPads(), hmacs: JSON.stringify(suppressed.hmacs) };
-    const rows = await this.#engine.rows(sql, values);
+    const rows = await this.#engine.rows(sql, { ...key.hmacPads(), hmacs: JSON.stringify(hmacs) });
     return rows.map(({ text }) => String(text));
   }
 

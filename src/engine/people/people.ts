@@ -31,7 +31,7 @@ export interface PeopleQuery {
   readonly knownUnifiedIds?: UnifiedIdsById | undefined;
   /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
-  readonly suppressed?: SuppressedPeople | undefined;
+  readonly suppressedPeople?: SuppressedPeople | undefined;
 }
 
 /** The people of a suppression list: an HMAC of each `df_unified_id`, or of its hash, under a key. */
@@ -41,7 +41,7 @@ export interface SuppressedPeople {
 }
 
 /** Who was found in a place. Every count but `suppressedOthers` is of the people of the ids alone. */
-export interface PeopleFound {
+export interface PeopleInPlace {
   /** Of the people's unified ids, without placeholders. */
   readonly keyCheckByUnifiedId: KeyCheckByUnifiedId;
   /** Number of people. With the key, one who is there both plain and hashed counts once. */

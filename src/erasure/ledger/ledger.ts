@@ -56,9 +56,8 @@ export class Ledger {
   /** Behind the last line that this run has read or written. */
   #end = EMPTY_CHAIN;
   readonly #pending: LedgerLine[] = [];
-  /** Ends with the last write that was asked for; never rejects. */
+  /** Ends with the last write that was asked for. Once a write has failed, it and every later one reject. */
   #writes: Promise<void> = Promise.resolve();
-  #failure: UserError | undefined;
 
   private constructor(settings: LedgerSettings, clock: Clock, key: LedgerKey, ids: readonly string[]) {
     this.#folder = settings.ledgerDir;
@@ -116,7 +115,6 @@ export class Ledger {
 
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
-    if (this.#failure) throw this.#failure;
     this.history.hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
     if (this.#folder === undefined) return;
     const folder = this.#folder;
@@ -127,18 +125,18 @@ export class Ledger {
     // Lines that came while another write was under way are written together by the first of these calls.
     this.#writes = this.#writes.then(() => this.#writePending(folder));
     await this.#writes;
-    if (this.#failure) throw this.#failure;
   }
 
   async #writePending(folder: string): Promise<void> {
     const lines = this.#pending.splice(0);
-    if (lines.length === 0 || this.#failure) return;
+    if (lines.length === 0) return;
     try {
       await whileLocked(folder, this.#clock, (checkHeld) => this.#append(folder, lines, checkHeld));
     } catch (error) {
       const failure = ledgerError(error, folder);
+      if (failure instanceof UserError) throw failure;
       const message = 'The ledger could not be written, so that nothing more was done. Run again.';
-      this.#failure = failure instanceof UserError ? failure : transientError(message, { cause: error });
+      throw transientError(message, { cause: error });
     }
   }
 

@@ -1,31 +1,26 @@
-import { EXIT, type ExitCode } from '../../base/errors.ts';
-import type { Secret } from '../../base/secrets.ts';
-import { ledgerPathIn, openLedger, type ServiceAddress, verifyLedger } from './chain.ts';
+import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
+import { ledgerPathIn, openLedger, verifyLedger } from './chain.ts';
 import { ID_STATES, IdHistory, LedgerHistory } from './history.ts';
-
-interface ProofQuery {
-  /** The folder of the ledger. */
-  readonly folder: string;
-  readonly key: Secret | undefined;
-  readonly service: ServiceAddress;
-  /** The code of a line that must be there. */
-  readonly head?: string | undefined;
-}
+import type { LedgerSettings } from './ledger.ts';
 
 /**
  * What the ledger says of these external ids at one service (schemas/proof.json). It says when the service confirmed or
- * rejected their deletion, and how many rows left which place. A broken ledger proves nothing.
+ * rejected their deletion, and how many rows left which place. A broken ledger proves nothing. `expectedHead`: the code
+ * of a line that must be there.
  */
 export async function proveErasure(
   ids: readonly { readonly id: string; readonly row: number }[],
-  { folder, key, service, head: expectedHead }: ProofQuery,
+  settings: LedgerSettings,
+  expectedHead?: string,
 ) {
-  const ledger = openLedger(ledgerPathIn(folder), key);
+  const { baseUrl: base_url, serviceId: service_id, ledgerDir, ledgerKey } = settings;
+  if (ledgerDir === undefined)
+    throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
+  const ledger = openLedger(ledgerPathIn(ledgerDir), ledgerKey);
   const externalIds = ids.map(({ id }) => id);
-  const history = new LedgerHistory(service, ledger.key, externalIds);
+  const history = new LedgerHistory(settings, ledger.key, externalIds);
   const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.add(line, number));
   const histories = ok ? externalIds.map((id) => history.of(id) ?? new IdHistory()) : [];
-  const { baseUrl: base_url, serviceId: service_id } = service;
   return {
     v: 1,
     kind: 'proof',

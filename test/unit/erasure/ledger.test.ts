@@ -196,7 +196,8 @@ describe('a proof', () => {
   const prove = (ids: readonly string[], head?: string) =>
     proveErasure(
       ids.map((id, i) => ({ id, row: i + 2 })),
-      { folder, key: undefined, service: SERVICE, head },
+      { ...SERVICE, ledgerDir: folder, ledgerKey: undefined },
+      head,
     );
 
   const purgeOf = (ledger: Ledger, name: string, rows: number) =>

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { ColumnType } from '../../../src/cells/types/column-types.ts';
-import type { PeopleFound, PeopleQuery } from '../../../src/engine/people/people.ts';
+import type { PeopleInPlace, PeopleQuery } from '../../../src/engine/people/people.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
@@ -27,7 +27,7 @@ const find = async (column: string, ...ids: string[]) => {
 };
 const purge = async (query: PeopleQuery) => {
   let rowsFound = 0;
-  const onFound = async ({ rowCount, suppressedOthers }: PeopleFound) => {
+  const onFound = async ({ rowCount, suppressedOthers }: PeopleInPlace) => {
     rowsFound = rowCount + suppressedOthers.rowCount;
     return 0;
   };
@@ -131,8 +131,8 @@ describe('people in a place', () => {
       { id: 'e3', df_unified_id: 'u3', member: 'c' },
     ]);
     const key = new HashKey(new Secret('a suppression key of 32 characters'));
-    const suppressed = { key, hmacs: ['u1', 'u2', 'u9'].map((text) => key.hashOf(text)) };
-    const query = { column: 'member', ids: ['a'], suppressed };
+    const suppressedPeople = { key, hmacs: ['u1', 'u2', 'u9'].map((text) => key.hashOf(text)) };
+    const query = { column: 'member', ids: ['a'], suppressedPeople };
     expect(await look(query)).toMatchObject({
       personCount: 1,
       rowCount: 1,
