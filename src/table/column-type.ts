@@ -1,18 +1,17 @@
-// From cells to a type: the scan of an export says which forms the cells of a column have. `planColumn` makes a type of
-// them, and gives their forms in a column of this type. `cellTypeOf` says as what they are read.
+// From cells to a type: the scan of an export says which forms the cells of a column have. `typeAfter` makes a type of
+// them. `cellTypeOf` says as what they are read.
 
 import { configError } from '../base/errors.ts';
 import { nfc } from '../base/text.ts';
 import { EVENT_NAME, EVENT_NAME_ALTERNATIVE } from '../cells/csv/header.ts';
 import { type ColumnType, canWiden, typeOf, widenedType } from '../cells/types/column-types.ts';
-import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
+import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
-import type { PlannedColumn } from './column-changes.ts';
-import type { ColumnRules, ScannedColumn } from './new-columns.ts';
+import type { ColumnRules } from './new-columns.ts';
 import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 
 /** What decides the type of a column beside its new cells. */
-interface TypeRules {
+export interface TypeRules {
   /** The column before the batch; its type is null if it was no column of the table. */
   readonly storedColumn: StoredColumn;
   /** The type that the settings name; null if they name none. */
@@ -26,51 +25,27 @@ interface TypeRules {
   readonly zone: Zone | undefined;
 }
 
-/** Plans a column, and gives the forms of its cells by day. Days are read as if they were committed one by one. */
-export function planColumn(
-  rules: TypeRules,
-  columnByDay: readonly (ScannedColumn | undefined)[],
-): { readonly column: PlannedColumn; readonly formsByDay: readonly ColumnForms[] } {
-  const { storedColumn, configuredType, isFrozen, zone } = rules;
-  const { type: storedType, forms: storedForms } = storedColumn;
-  // No cell changes it.
-  const fixedType = configuredType ?? declaredType(rules) ?? (isFrozen ? storedType : null);
-  // The type once cells of these forms have come; null if the table does not have the column.
-  const typeAfter = (forms: CellForms): ColumnType | null => {
-    if (!mayHaveColumn(rules, fixedType, forms)) return null;
-    if (fixedType !== null) return fixedType;
-    const allForms = storedForms | forms;
-    return storedType === null ? (typeOf(allForms, zone) ?? null) : widenedType(storedType, allForms, zone);
-  };
-  let forms: CellForms = 0;
-  const formsByDay = columnByDay.map((scannedColumn) => {
-    const dayForms = scannedColumn?.forms ?? 0;
-    forms |= dayForms;
-    return formsOfDay(dayForms, typeAfter(forms), fixedType !== null);
-  });
-  const [firstCell] = columnByDay.flatMap((scannedColumn) => scannedColumn?.firstCells ?? []);
-  const firstShape = storedColumn.firstShape ?? firstCell?.shape ?? null;
-  const column = { ...storedColumn, type: typeAfter(forms), forms: storedForms | forms, firstShape, storedType };
-  return { column, formsByDay };
-}
-
-/** True if the table has the column already, or takes it for a value among cells of these forms. */
-function mayHaveColumn(
-  { storedColumn, configuredType, isPinned, isFrozen }: TypeRules,
-  fixedType: ColumnType | null,
-  forms: CellForms,
-): boolean {
-  if (storedColumn.type !== null || isPinned) return true;
-  const hasValue = (fixedType === 'string' ? forms : forms & ~NULL_TEXT) !== 0;
-  return hasValue && (!isFrozen || configuredType !== null);
-}
-
-/** The type of a declared group, unless stored values may not fit into it. */
-function declaredType({ storedColumn, declared, zone }: TypeRules): ColumnType | null {
+/** The type that no cell changes; null if the cells decide. */
+export function fixedTypeOf({ storedColumn, configuredType, declared, isFrozen, zone }: TypeRules): ColumnType | null {
   const { type, forms, group } = storedColumn;
-  if (group === 'custom' || group === 'custom_item') return null;
+  if (configuredType !== null) return configuredType;
+  if (group === 'custom' || group === 'custom_item') return isFrozen ? type : null;
   if (type === null || declared === undefined) return declared ?? type;
+  // Stored values must fit into the type that the service declares.
   return canWiden(type, declared, forms, zone) ? declared : type;
+}
+
+/** The type once new cells of these forms have come; null if the table does not have the column. */
+export function typeAfter(rules: TypeRules, newForms: CellForms): ColumnType | null {
+  const { storedColumn, configuredType, isPinned, isFrozen, zone } = rules;
+  const { type, forms: storedForms } = storedColumn;
+  const fixedType = fixedTypeOf(rules);
+  const hasNewValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
+  const takesColumn = isPinned || (hasNewValue && (!isFrozen || configuredType !== null));
+  if (type === null && !takesColumn) return null;
+  if (fixedType !== null) return fixedType;
+  const forms = storedForms | newForms;
+  return type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone);
 }
 
 /**
@@ -98,22 +73,6 @@ export function configuredTypeOf(
       `keep its type, ${advice}.`,
     { where: { column: source } },
   );
-}
-
-/** The forms that the cells of a column have in a day, or in some files. */
-export interface ColumnForms {
-  readonly forms: CellForms;
-  /** True if the cell `null` is a text, and not an absent value. */
-  readonly isNullText: boolean;
-}
-
-/** The forms of the cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
-function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnForms {
-  // A column that is always a string has each cell as it was written.
-  const isVerbatim = type === 'string' && isFixed && forms !== 0;
-  // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
-  const isNullText = type === 'string' || (type === null && (forms & STRING) !== 0);
-  return { forms: isVerbatim ? forms | STRING : forms, isNullText };
 }
 
 /**

@@ -2,8 +2,8 @@ import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
-import { isWidened, recordChanges } from './column-changes.ts';
-import type { TableState } from './place-state.ts';
+import { isWidened, type PlannedColumn } from './column-plan.ts';
+import type { ColumnChange, TableState } from './place-state.ts';
 import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRows, withUnchanged } from './receipts.ts';
 
 /** The rows of a planned batch once they are stored. */
@@ -48,11 +48,11 @@ export const NOTHING_STORED: Commit = {
 
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
-  { table, tableBefore, columns, changes, days, unchangedDays, commitInfo }: PlannedBatch,
+  { table, tableBefore, columns, days, unchangedDays, commitInfo }: PlannedBatch,
   { widenedDays, rowsByDay, rescuedCells }: StoredRows,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
-  const writtenReceipts = days.map(({ download: { receipt } }): StoredReceipt => {
+  const writtenReceipts = days.map(({ receipt }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
   const keptReceipts = withRows(withUnchanged(tableBefore.receipts, unchangedDays), rowsByDay, changedAt);
@@ -60,10 +60,10 @@ export function finishBatch(
   const receipts = receiptsOf([...otherReceipts, ...writtenReceipts]);
   const state: TableState = {
     timezone: tableBefore.timezone,
-    columns: columns.map(({ storedType: _storedType, ...column }) => column),
+    columns: columns.map(({ typeBefore, formsByDay, change, ...column }) => column),
     receipts,
     exportState: stateAfter(table.isSnapshot ? undefined : tableBefore.exportState, receipts, commitInfo),
-    changes: [...tableBefore.changes, ...recordChanges(changes, tableBefore.changes, changedAt)],
+    changes: [...tableBefore.changes, ...newChanges(columns, tableBefore.changes, changedAt)],
   };
   const commit = {
     daysWritten: writtenReceipts.map(({ day }) => day),
@@ -71,11 +71,24 @@ export function finishBatch(
     rowsNew: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
     daysUnchanged: unchangedDays.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
-    columnsAdded: changes.filter(({ change }) => change === 'added').map(({ column }) => column.name),
+    columnsAdded: columns.filter(({ change }) => change?.change === 'added').map(({ name }) => name),
     columnsWidened: columns
       .filter(isWidened)
-      .map(({ name, storedType, type }) => ({ name, from: storedType, to: type })),
+      .map(({ name, typeBefore, type }) => ({ name, from: typeBefore, to: type })),
     rescuedCells,
   };
   return { state, commit };
+}
+
+/** The changes of a batch to record. A missing column is recorded once a name: `recorded` are those of earlier batches. */
+function newChanges(
+  columns: readonly PlannedColumn[],
+  recorded: readonly ColumnChange[],
+  changedAt: string,
+): ColumnChange[] {
+  const missingBefore = new Set(recorded.flatMap(({ change, sourceName }) => (change === 'missing' ? sourceName : [])));
+  return columns
+    .flatMap(({ change }) => change ?? [])
+    .filter(({ change, sourceName }) => change !== 'missing' || !missingBefore.has(sourceName))
+    .map((change) => ({ changedAt, ...change }));
 }

@@ -26,9 +26,7 @@ export type ScannedColumn = Pick<
 >;
 
 /** The columns of some files by key, in the order of first occurrence. */
-export type ScannedColumns = ReadonlyMap<string, ScannedColumn>;
-
-export function scannedColumns(files: readonly SpoolFile[]): ScannedColumns {
+export function scannedColumns(files: readonly SpoolFile[]): ReadonlyMap<string, ScannedColumn> {
   const columns = new Map<string, ScannedColumn>();
   for (const file of files) {
     for (const column of file.columns) {
@@ -43,7 +41,7 @@ export function scannedColumns(files: readonly SpoolFile[]): ScannedColumns {
 /** Columns of a pinned schema and of a batch that the table lacks, with their names. */
 export function newColumns(
   storedColumns: readonly StoredColumn[],
-  batchColumns: ScannedColumns,
+  batchColumns: ReadonlyMap<string, ScannedColumn>,
   { pinned, columnName = (source) => source }: ColumnRules,
 ): StoredColumn[] {
   const storedKeys = new Set(storedColumns.map(columnKey));

@@ -1,5 +1,6 @@
 import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
+import type { Logger } from '../base/log.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { DaysOutcome } from '../extract/days-outcome.ts';
@@ -9,7 +10,6 @@ import type { Extraction } from '../extract/extract.ts';
 import type { ExtractDeps } from '../extract/extract-deps.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
 import type { Plan } from '../extract/which-days.ts';
-import { logRescued } from '../table/column-changes.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
 import { USER_PROFILES } from '../table/tables.ts';
 import type { Sink, StreamSink } from './contract.ts';
@@ -89,7 +89,8 @@ export class Load {
       return;
     }
     const store = async (snapshot: CheckedDay, commitInfo: CommitInfo) => {
-      const { daysWritten, rowsWritten: rows } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
+      const { daysWritten, rowsWritten: rows, rescuedCells } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
+      logRescued(logger, rescuedCells);
       if (daysWritten.length === 0) return;
       this.#loaded = { ...this.#loaded, profiles: rows };
       logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
@@ -122,6 +123,7 @@ export class Load {
   async #commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, sink: Sink): Promise<void> {
     const { logger } = this.#deps;
     const commit = await sink.commit(batch, commitInfo);
+    logRescued(logger, commit.rescuedCells);
     const cursor = sink.state?.events.exportState?.from_date;
     this.#loaded = { ...addCommit(this.#loaded, batch, commit), cursor };
     for (const { receipt } of daysInPlace(batch, commit)) {
@@ -141,6 +143,14 @@ export class Load {
       if (sink.isAllOrNothing) this.#loaded = NOTHING_LOADED;
       throw error;
     }
+  }
+}
+
+/** Logs the cells that did not fit. `rescuedCells`: their number, by their key in `_rescued`. */
+function logRescued(logger: Logger, rescuedCells: ReadonlyMap<string, number>): void {
+  for (const [column, cells] of rescuedCells) {
+    const message = `column ${column}: ${plainCount(cells, 'cell')} not of its type, kept as text in _rescued`;
+    logger.warn('cells.rescued', message, { column, cells });
   }
 }
 

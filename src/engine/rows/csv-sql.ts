@@ -3,7 +3,8 @@ import { canCast, codecOf, fits, fitsSql, trustedValueSql, widenSql } from '../.
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
-import { type ColumnForms, cellTypeOf } from '../../table/column-type.ts';
+import type { ColumnForms } from '../../table/column-plan.ts';
+import { cellTypeOf } from '../../table/column-type.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 

@@ -1,11 +1,11 @@
 import { identifier, literal } from '../../base/sql.ts';
 import { compareUtf8 } from '../../base/text.ts';
 import { columnKey } from '../../cells/csv/header.ts';
-import { zoneOf } from '../../cells/types/zone.ts';
+import type { Zone } from '../../cells/types/zone.ts';
 import type { Receipt, SpoolFile } from '../../extract/checked-day.ts';
-import type { PlannedDay, PlannedDays } from '../../table/batch-plan.ts';
+import type { PlannedBatch } from '../../table/batch-plan.ts';
 import type { OwnColumn } from '../../table/column-names.ts';
-import type { ColumnForms } from '../../table/column-type.ts';
+import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { dateSql } from '../column-sql.ts';
 import { type CellSql, cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql } from './csv-sql.ts';
@@ -21,43 +21,33 @@ export interface RowsQuery {
   readonly columns: readonly StoredColumn[];
 }
 
-/** A file, and the day that it is of. */
+/** A file, and the receipt of its day. */
 export interface FileOfDay {
   readonly file: SpoolFile;
-  readonly day: PlannedDay;
-}
-
-/** A column of files with one header. */
-interface FileColumn {
-  readonly key: string;
-  readonly source: string;
-  readonly index: number;
-  /** Number of its filled cells in all files. */
-  readonly filledCells: number;
+  readonly receipt: Receipt;
 }
 
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
-export function filesQuery({ columns, timezone, table }: PlannedDays, files: readonly FileOfDay[]): RowsQuery {
+export function filesQuery(
+  { table, columns }: Pick<PlannedBatch, 'table' | 'columns'>,
+  files: readonly FileOfDay[],
+  zone: Zone | undefined,
+): RowsQuery {
   const spoolFiles = files.map(({ file }) => file);
-  const fileColumns = spoolFiles[0].columns.map(({ key, source }, index): FileColumn => {
-    const filledCells = spoolFiles.reduce((sum, file) => sum + file.columns[index].filledCells, 0);
-    return { key, source, index, filledCells };
-  });
+  const header = spoolFiles[0].columns;
   const idKey = columnKey({ source: table.idColumn, occurrence: 1 });
-  const idColumn = fileColumns.find(({ key }) => key === idKey);
-  const everyRowHasId = idColumn?.filledCells === sumRows(spoolFiles);
-  const zone = zoneOf(timezone);
+  const idIndex = header.findIndex(({ key }) => key === idKey);
+  const everyRowHasId = idIndex >= 0 && spoolFiles.every(({ columns, rows }) => columns[idIndex].filledCells === rows);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
-  const cells = fileColumns.map((fileColumn): CellSql & { readonly column?: StoredColumn } => {
-    const { key, index, filledCells } = fileColumn;
+  const cells = header.map(({ key }, index): CellSql & { readonly column?: StoredColumn } => {
     const column = columnsByKey.get(key);
-    if (filledCells === 0 || column === undefined) return { readerType: 'VARCHAR' };
+    if (column === undefined) return { readerType: 'VARCHAR' };
     // Hashes, and the key, are made of texts.
-    const wantsText = !everyRowHasId || fileColumn === idColumn;
-    return { column, ...cellSql(column, formsOfFiles(files, column), readerColumn(index), { zone, wantsText }) };
+    const wantsText = !everyRowHasId || index === idIndex;
+    return { column, ...cellSql(column, formsOfFiles(column, files), readerColumn(index), { zone, wantsText }) };
   });
   const ownSql: Readonly<Record<OwnColumn['name'], string>> = {
-    _key: keySql(fileColumns, idColumn, everyRowHasId),
+    _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
     event_date: byFileSql(files, ({ day }) => dateSql(day)),
     _rescued: rescuedSql(cells),
     _loaded_at: byFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
@@ -75,11 +65,13 @@ export function filesQuery({ columns, timezone, table }: PlannedDays, files: rea
 }
 
 /** The forms of the cells of a column in all these files. */
-function formsOfFiles(files: readonly FileOfDay[], { position }: StoredColumn): ColumnForms {
-  const formsByFile = files.map(({ day }) => day.columnForms[position]).filter(({ forms }) => forms !== 0);
+export function formsOfFiles({ formsByDay }: PlannedColumn, files: readonly FileOfDay[]): ColumnForms {
+  const cellForms = files
+    .flatMap(({ receipt: { day } }) => formsByDay.get(day) ?? [])
+    .filter(({ forms }) => forms !== 0);
   return {
-    forms: formsByFile.reduce((union, { forms }) => union | forms, 0),
-    isNullText: formsByFile.some(({ isNullText }) => isNullText),
+    forms: cellForms.reduce((union, { forms }) => union | forms, 0),
+    isNullText: cellForms.some(({ isNullText }) => isNullText),
   };
 }
 
@@ -89,20 +81,20 @@ export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((su
  * SQL of the key of a row: its id, else `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
  * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
  */
-function keySql(columns: readonly FileColumn[], idColumn: FileColumn | undefined, everyRowHasId: boolean): string {
-  if (idColumn !== undefined && everyRowHasId) return readerColumn(idColumn.index);
-  const ordered = [...columns].sort((a, b) => compareUtf8(a.source, b.source));
-  const parts = ordered.map(({ source, index }) => {
-    const name = literal(`${Buffer.byteLength(source)}:${source}`);
-    return `${name} || strlen(${readerColumn(index)}) || ':' || ${readerColumn(index)}`;
-  });
+function keySql(header: SpoolFile['columns'], idIndex: number): string {
+  const cells = header.map(({ source }, index) => ({ source, text: readerColumn(index) }));
+  const parts = cells
+    .sort((a, b) => compareUtf8(a.source, b.source))
+    .map(
+      ({ source, text }) => `${literal(`${Buffer.byteLength(source)}:${source}`)} || strlen(${text}) || ':' || ${text}`,
+    );
   const hashSql = `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
-  return idColumn === undefined ? hashSql : `coalesce(${readerColumn(idColumn.index)}, ${hashSql})`;
+  return idIndex < 0 ? hashSql : `coalesce(${readerColumn(idIndex)}, ${hashSql})`;
 }
 
 /** SQL of what is the same for all rows of a day, in rows of files. */
 function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
-  const values = files.map(({ file, day }) => [literal(file.path), sqlOf(day.download.receipt)]);
+  const values = files.map(({ file, receipt }) => [literal(file.path), sqlOf(receipt)]);
   if (values.length === 1) return values[0][1];
   return `CASE ${PATH_COLUMN} ${values.map(([path, value]) => `WHEN ${path} THEN ${value}`).join(' ')} END`;
 }

@@ -20,8 +20,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import { planDays } from '../../table/batch-plan.ts';
-import { logWidened } from '../../table/column-changes.ts';
+import { logWidened, planColumns } from '../../table/column-plan.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
 import type { ColumnRules } from '../../table/new-columns.ts';
 import { FIRST_COLUMNS, type StoredColumn, type TypedColumn, typedColumns } from '../../table/tables.ts';
@@ -122,13 +121,13 @@ async function intoFileStream(stream: Writable, write: (stream: Writable) => Pro
 /** The days and the columns of a stream. Without a pinned schema all files are kept until the columns are known. */
 async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
   const { rules } = options;
-  if (rules.pinned !== undefined) return { days, columns: planDays(undefined, [], rules).columns };
+  if (rules.pinned !== undefined) return { days, columns: planColumns(undefined, [], rules) };
   const waitingDays: CheckedDay[] = [];
   let columns: readonly StoredColumn[] | undefined;
   for await (const day of days) {
-    const planned = planDays(columns, [day], rules);
-    logWidened(options.logger, planned.changes);
-    columns = planned.columns;
+    const plannedColumns = planColumns(columns, [day], rules);
+    logWidened(options.logger, plannedColumns);
+    columns = plannedColumns;
     const files: SpoolFile[] = [];
     for (const [i, file] of day.files.entries()) {
       const path = join(folder, `${waitingDays.length}-${i}.csv`);

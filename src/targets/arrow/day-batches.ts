@@ -3,16 +3,17 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { addDays, type Day } from '../../base/days.ts';
 import { literal, pathLiteral } from '../../base/sql.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey } from '../../engine/rows/row-counts.ts';
-import { selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { checkStored, selectRowsSql, typedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
-import { planDays } from '../../table/batch-plan.ts';
 import { OWN_COLUMNS } from '../../table/column-names.ts';
+import { planColumns } from '../../table/column-plan.ts';
 import type { ColumnRules } from '../../table/new-columns.ts';
-import { type StoredColumn, typedColumns } from '../../table/tables.ts';
+import { EVENTS, type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { messagesOf } from './ipc-stream.ts';
 
 /** A day, and what a stream gets of it. */
@@ -79,12 +80,13 @@ export async function* batchesOfDays(
 /** Writes a day with rows. `isAfterShared`: the day before may have some of them, which are left out. */
 async function writeDay(
   download: CheckedDay,
-  { engine, folder, columns, rules }: StreamContext,
+  { engine, folder, columns: streamColumns, rules }: StreamContext,
   isAfterShared: boolean,
 ): Promise<DayBatches> {
   const { receipt } = download;
-  const batch = planDays(columns, [download], rules);
-  const rowBytes = typedColumns(batch.columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
+  const columns = planColumns(streamColumns, [download], rules);
+  const zone = zoneOf(rules.timezone);
+  const rowBytes = typedColumns(columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
   const batchRows = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
   const write = (query: string, path: string) =>
     engine.run(
@@ -95,12 +97,13 @@ async function writeDay(
   await engine.keepOrder();
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
   const allPath = join(folder, `${receipt.day}.parquet`);
-  await withTypedRows(engine, batch, async (rows) => {
+  for await (const rows of typedRows(engine, { table: EVENTS, columns, days: [download] }, zone)) {
+    const query = selectRowsSql(rows, columns, OWN_COLUMNS, zone);
     // What will read the file is loaded while it is written.
-    const [rowsWritten] = await Promise.all([write(selectRowsSql(rows, batch, OWN_COLUMNS), allPath), loadDecoder()]);
-    return rowsWritten;
-  });
-  const rowId = sharedRowIdSql(batch.columns);
+    const [rowsWritten] = await Promise.all([write(query, allPath), loadDecoder()]);
+    checkStored(rows, rowsWritten);
+  }
+  const rowId = sharedRowIdSql(columns);
   const path = isAfterShared ? join(folder, `${receipt.day}-unsent.parquet`) : allPath;
   if (isAfterShared) {
     await write(`SELECT * FROM ${fileSql(allPath)} WHERE ${rowId} NOT IN (FROM ${PREVIOUS_ROW_IDS})`, path);

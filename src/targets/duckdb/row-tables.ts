@@ -4,7 +4,7 @@ import { codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { dateSql } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { isWidened, type PlannedColumn } from '../../table/column-changes.ts';
+import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { createEventViews } from './event-views.ts';
@@ -57,9 +57,9 @@ export async function alterTable(
   for (const column of typedColumns(plan)) {
     const name = identifier(column.name);
     const type = typeSql(column, timezone);
-    if (column.storedType === null) await engine.run(`ALTER TABLE ${table} ADD COLUMN ${name} ${type}`);
+    if (column.typeBefore === null) await engine.run(`ALTER TABLE ${table} ADD COLUMN ${name} ${type}`);
     if (!isWidened(column)) continue;
-    const value = widenSql(name, column.storedType, column.type, zoneOf(timezone));
+    const value = widenSql(name, column.typeBefore, column.type, zoneOf(timezone));
     await engine.run(`ALTER TABLE ${table} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
   await commentColumns(engine, table, plan, isAltered);
@@ -67,7 +67,7 @@ export async function alterTable(
 }
 
 /** True for a column that a batch adds or re-types. */
-export const isAltered = ({ storedType, type }: PlannedColumn): boolean => type !== storedType;
+export const isAltered = ({ typeBefore, type }: PlannedColumn): boolean => type !== typeBefore;
 
 async function commentColumns<C extends StoredColumn>(
   engine: Engine,

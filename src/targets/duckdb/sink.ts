@@ -10,9 +10,10 @@ import { isDeepStrictEqual } from 'node:util';
 import { addDays, type Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import { dateSql, dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
-import { withTypedRows } from '../../engine/rows/typed-rows.ts';
+import { checkStored, typedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/engine-errors.ts';
 import { withFile } from '../../engine/session/open-engine.ts';
@@ -21,7 +22,7 @@ import type { CommitInfo } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
-import { isWidened, logRescued, logWidened, type PlannedColumn } from '../../table/column-changes.ts';
+import { isWidened, logWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED, type StoredRows } from '../../table/commit.ts';
 import { scannedColumns } from '../../table/new-columns.ts';
 import { newState, newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
@@ -102,8 +103,7 @@ class DuckDbSink implements Sink {
       if (planned === undefined) return NOTHING_STORED;
       const { state, commit } = await this.#store(engine, stored, planned);
       this.#state = state;
-      logWidened(logger, planned.changes);
-      logRescued(logger, commit.rescuedCells);
+      logWidened(logger, planned.columns);
       return commit;
     });
   }
@@ -147,13 +147,15 @@ class DuckDbSink implements Sink {
 
 /** Stores the rows of a batch, inside the transaction of its commit. `state`: undefined for a file that is new. */
 async function storeRows(engine: Engine, state: PlaceState | undefined, planned: PlannedBatch): Promise<StoredRows> {
-  const { table, columns } = planned;
+  const { table, tableBefore, columns } = planned;
   const widenedDays = state?.[table.name] && (await daysToWiden(engine, planned));
   await prepareTable(engine, state, planned);
-  const days = planned.days.map(({ download }) => download.receipt.day);
+  const days = planned.days.map(({ receipt }) => receipt.day);
   let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
-  await withTypedRows(engine, planned, ({ sql }) => engine.run(`INSERT INTO ${table.name} BY NAME ${sql}`));
-  const sharingDays = planned.days.flatMap(({ download: { receipt } }) => (mayShareRows(receipt) ? [receipt.day] : []));
+  for await (const rows of typedRows(engine, planned, zoneOf(tableBefore.timezone))) {
+    checkStored(rows, await engine.run(`INSERT INTO ${table.name} BY NAME ${rows.sql}`));
+  }
+  const sharingDays = planned.days.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const rowsAfter = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), dayOfRowSql(table, days));

@@ -1,12 +1,13 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { anyOfSql, identifier } from '../../base/sql.ts';
 import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
-import { downloadedRows, selectRowsSql, withTypedRows } from '../../engine/rows/typed-rows.ts';
-import { mayShareRows } from '../../extract/checked-day.ts';
-import type { PlannedBatch, PlannedDay } from '../../table/batch-plan.ts';
-import { isWidened, type PlannedColumn } from '../../table/column-changes.ts';
+import { checkStored, fileRows, selectRowsSql, typedRows } from '../../engine/rows/typed-rows.ts';
+import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
+import type { PlannedBatch } from '../../table/batch-plan.ts';
+import { isWidened } from '../../table/column-plan.ts';
 import { finishBatch } from '../../table/commit.ts';
 import { type TableState, withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
@@ -34,12 +35,12 @@ export class BatchFiles {
   async write() {
     const { table, days } = this.#planned;
     const files: FileChange[] = [];
-    for (const plannedDay of days) {
-      const { receipt } = plannedDay.download;
-      const written = await this.#writeDay(plannedDay);
+    for (const download of days) {
+      const { receipt } = download;
+      const written = await this.#writeDay(download);
       // Such a day is alone in its batch: a neighbour is a stored file.
       const sharesRows = mayShareRows(receipt);
-      const file = sharesRows && written !== undefined ? await this.#withoutRowsOfNext(written, plannedDay) : written;
+      const file = sharesRows && written !== undefined ? await this.#withoutRowsOfNext(written, download) : written;
       const previousChange = sharesRows && file !== undefined ? await this.#previousWithout(file) : undefined;
       // First the day before: a row leaves it before a reader finds the row under this day.
       if (previousChange !== undefined) files.push(previousChange);
@@ -51,21 +52,23 @@ export class BatchFiles {
   }
 
   /** Writes the file of one day; undefined if it has no row. */
-  async #writeDay(plannedDay: PlannedDay): Promise<NewFile | undefined> {
+  async #writeDay(download: CheckedDay): Promise<NewFile | undefined> {
     const { engine, localFiles } = this.#place;
     const { hasAllColumns, columnsOf } = localFiles.layout;
-    const { columns, table, timezone } = this.#planned;
-    const receipt = this.#receiptOf(plannedDay, downloadedRows([plannedDay]));
+    const { columns, table, tableBefore } = this.#planned;
+    const { timezone } = tableBefore;
+    const zone = zoneOf(timezone);
+    const receipt = this.#receiptOf(download, fileRows([download]));
     const snapshot = table.isSnapshot ? this.#tableAfter(receipt) : undefined;
     let file: NewFile | undefined;
-    await withTypedRows(engine, { ...this.#planned, days: [plannedDay] }, async (typed) => {
-      const filled = new Set(typed.columns.map(({ name }) => name));
-      const isInFile = ({ name, group }: PlannedColumn) => hasAllColumns || group === 'system' || filled.has(name);
+    for await (const rows of typedRows(engine, { ...this.#planned, days: [download] }, zone)) {
+      const filled = new Set(rows.columns.map(({ name }) => name));
+      const fileColumns = columns.filter(({ name, group }) => hasAllColumns || group === 'system' || filled.has(name));
       const ownColumns = [...columnsOf({ columns: [], timezone })].map(([name, type]) => ({ name, type }));
-      const query = selectRowsSql(typed, { ...this.#planned, columns: columns.filter(isInFile) }, ownColumns);
+      const query = selectRowsSql(rows, fileColumns, ownColumns, zone);
       file = await localFiles.write(table.name, { query, receipt, snapshot });
-      return file.rows;
-    });
+      checkStored(rows, file.rows);
+    }
     return file;
   }
 
@@ -76,14 +79,14 @@ export class BatchFiles {
   }
 
   /** The file of a day without the rows that the next day has, too; undefined if no row is left. */
-  async #withoutRowsOfNext(file: NewFile, plannedDay: PlannedDay): Promise<NewFile | undefined> {
+  async #withoutRowsOfNext(file: NewFile, download: CheckedDay): Promise<NewFile | undefined> {
     const next = this.#storedFiles.get(addDays(file.day, 1));
     if (next === undefined) return file;
     const sharedSql = this.#isAlsoInSql(await this.#place.localFiles.fetchColumns(next, this.#idColumns));
     const rowsLost = await this.#place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
     if (rowsLost === 0) return file;
     if (rowsLost === file.rows) return undefined;
-    const receipt = this.#receiptOf(plannedDay, file.rows - rowsLost);
+    const receipt = this.#receiptOf(download, file.rows - rowsLost);
     const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
     return this.#place.localFiles.write(EVENTS.name, { query, receipt });
   }
@@ -114,13 +117,13 @@ export class BatchFiles {
     return `coalesce(${id} IN (SELECT ${id} FROM ${readParquetSql([path])}), false)`;
   }
 
-  #receiptOf({ download: { receipt } }: PlannedDay, rows_stored: number): StoredReceipt {
+  #receiptOf({ receipt }: CheckedDay, rows_stored: number): StoredReceipt {
     return { ...receipt, rows_stored, changed_at: this.#changedAt };
   }
 
   /** The cells of the batch's days in `_rescued`, by the source name of their column. */
   async #countRescued(files: readonly FileChange[]): Promise<ReadonlyMap<string, number>> {
-    const days = new Set(this.#planned.days.map(({ download }) => download.receipt.day));
+    const days = new Set(this.#planned.days.map(({ receipt }) => receipt.day));
     const paths = files.flatMap(({ day, file }) => (days.has(day) && file !== undefined ? [file.localPath] : []));
     if (paths.length === 0) return new Map();
     return countRescuedByKey(this.#place.engine, readParquetSql(paths));

@@ -1,7 +1,7 @@
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
-import { logRescued, logWidened } from '../../table/column-changes.ts';
+import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
 import type { ColumnRules } from '../../table/new-columns.ts';
 import { newState, newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
@@ -48,12 +48,10 @@ class FilesSink implements Sink {
   }
 
   async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
-    const { logger } = this.#options;
-    const { commit, changes } = await withUserErrors(this.#options, () => {
+    const { commit, columns } = await withUserErrors(this.#options, () => {
       return this.#place.commit(() => this.#changeOf(batch, commitInfo, table));
     });
-    logWidened(logger, changes);
-    logRescued(logger, commit.rescuedCells);
+    logWidened(this.#options.logger, columns);
     return commit;
   }
 
@@ -95,12 +93,12 @@ class FilesSink implements Sink {
       logger,
       countRows: (days) => place.countRows(days),
     });
-    if (planned === undefined) return { change: undefined, report: { commit: NOTHING_STORED, changes: [] } };
+    if (planned === undefined) return { change: undefined, report: { commit: NOTHING_STORED, columns: [] } };
     const changedAt = nextChangedAt(before.receipts, clock.now());
     const batchFiles = new BatchFiles(place, planned, changedAt);
     const { files, ...rows } = await place.engine.transaction(() => batchFiles.write());
     const { state: tableState, commit } = finishBatch(planned, rows, changedAt);
     const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableState }, files };
-    return { change, report: { commit, changes: planned.changes } };
+    return { change, report: { commit, columns: planned.columns } };
   }
 }

@@ -1,0 +1,165 @@
+import type { Day } from '../base/days.ts';
+import type { Logger } from '../base/log.ts';
+import { columnKey } from '../cells/csv/header.ts';
+import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
+import { type CellForms, STRING } from '../cells/types/forms.ts';
+import { type Zone, zoneOf } from '../cells/types/zone.ts';
+import type { CheckedDay } from '../extract/checked-day.ts';
+import { configuredTypeOf, fixedTypeOf, type TypeRules, typeAfter } from './column-type.ts';
+import { type ColumnRules, newColumns, type ScannedColumn, scannedColumns } from './new-columns.ts';
+import type { ColumnChange } from './place-state.ts';
+import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
+
+/** A column of the table after a batch. */
+export interface PlannedColumn extends StoredColumn {
+  /** Its type before the batch; null if it was no column of the table. */
+  readonly typeBefore: ColumnType | null;
+  /** The forms of its cells in each day of the batch. */
+  readonly formsByDay: ReadonlyMap<Day, ColumnForms>;
+  /** That the batch adds or widens it, or that a day of the batch lacks it. */
+  readonly change: Omit<ColumnChange, 'changedAt'> | undefined;
+}
+
+/** The forms that the cells of a column have in a day, or in some files. */
+export interface ColumnForms {
+  readonly forms: CellForms;
+  /** True if the cell `null` is a text, and not an absent value. */
+  readonly isNullText: boolean;
+}
+
+type WidenedColumn = PlannedColumn & { readonly typeBefore: ColumnType; readonly type: ColumnType };
+
+/** True if the batch gives a column of the table another type. */
+export const isWidened = (column: PlannedColumn): column is WidenedColumn =>
+  column.typeBefore !== null && column.type !== null && column.type !== column.typeBefore;
+
+/** The plan of a column in a batch that writes no day: no setting of it counts then. */
+export const unchangedColumn = (column: StoredColumn): PlannedColumn => ({
+  ...column,
+  typeBefore: column.type,
+  formsByDay: new Map(),
+  change: undefined,
+});
+
+/** The columns of the files of a day by key; none for an answer without a header. */
+interface ScannedDay {
+  readonly day: Day;
+  readonly columns: ReadonlyMap<string, ScannedColumn>;
+}
+
+/**
+ * Plans all columns of a table after these days, by position. `columnsBefore`: those of the table; undefined if nothing
+ * was committed to it.
+ */
+export function planColumns(
+  columnsBefore: readonly StoredColumn[] | undefined,
+  downloads: readonly CheckedDay[],
+  rules: ColumnRules,
+  table: Table = EVENTS,
+): PlannedColumn[] {
+  const tableRules = rulesOf(table, rules);
+  const { timezone, pinned, schemaMode } = tableRules;
+  const zone = zoneOf(timezone);
+  const isFirstCommit = columnsBefore === undefined;
+  const storedColumns = columnsBefore ?? table.firstColumns;
+  const batchColumns = scannedColumns(downloads.flatMap(({ files }) => files));
+  const days = downloads.map(({ receipt: { day }, files }) => ({ day, columns: scannedColumns(files) }));
+  const tableColumns = [...storedColumns, ...newColumns(storedColumns, batchColumns, tableRules)];
+  // Without a pinned schema the first commit gives `freeze` its columns.
+  const isFrozen = schemaMode === 'freeze' && !(isFirstCommit && pinned === undefined);
+  return tableColumns.map((storedColumn) => {
+    const { source, occurrence } = storedColumn;
+    const typeRules = {
+      storedColumn,
+      configuredType: configuredTypeOf(storedColumn, tableColumns, tableRules),
+      declared: batchColumns.get(columnKey(storedColumn))?.declared,
+      isPinned: occurrence === 1 && pinned?.has(source) === true,
+      isFrozen,
+      zone,
+    };
+    const column = planColumn(typeRules, days);
+    return { ...column, change: changeOf(column, days, isFirstCommit, zone) };
+  });
+}
+
+/** The first columns of a snapshot, its ids, keep their types. A pinned schema is one of events. */
+function rulesOf({ isSnapshot, firstColumns }: Table, rules: ColumnRules): ColumnRules {
+  if (!isSnapshot) return rules;
+  const idTypes = typedColumns(firstColumns).map(({ source, type }) => [source, type] as const);
+  return { ...rules, columnTypes: new Map([...rules.columnTypes, ...idTypes]), pinned: undefined };
+}
+
+/** Plans a column. Days are read as if they were committed one by one. */
+function planColumn(rules: TypeRules, days: readonly ScannedDay[]): Omit<PlannedColumn, 'change'> {
+  const { storedColumn } = rules;
+  const key = columnKey(storedColumn);
+  const isFixed = fixedTypeOf(rules) !== null;
+  let forms: CellForms = 0;
+  const formsByDay = new Map<Day, ColumnForms>();
+  for (const { day, columns } of days) {
+    const dayForms = columns.get(key)?.forms ?? 0;
+    forms |= dayForms;
+    formsByDay.set(day, formsOfDay(dayForms, typeAfter(rules, forms), isFixed));
+  }
+  const [firstCell] = days.flatMap(({ columns }) => columns.get(key)?.firstCells ?? []);
+  return {
+    ...storedColumn,
+    type: typeAfter(rules, forms),
+    forms: storedColumn.forms | forms,
+    firstShape: storedColumn.firstShape ?? firstCell?.shape ?? null,
+    typeBefore: storedColumn.type,
+    formsByDay,
+  };
+}
+
+/** The forms of the cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
+function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnForms {
+  // A column that is always a string has each cell as it was written.
+  const isVerbatim = type === 'string' && isFixed && forms !== 0;
+  // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
+  const isNullText = type === 'string' || (type === null && (forms & STRING) !== 0);
+  return { forms: isVerbatim ? forms | STRING : forms, isNullText };
+}
+
+/** What a batch changes of a column, with the first day that does. */
+function changeOf(
+  column: Omit<PlannedColumn, 'change'>,
+  days: readonly ScannedDay[],
+  isFirstCommit: boolean,
+  zone: Zone | undefined,
+): PlannedColumn['change'] {
+  const { source: sourceName, typeBefore, type } = column;
+  const key = columnKey(column);
+  const { day: firstDay } = days.find(({ columns }) => columns.has(key)) ?? days[0] ?? {};
+  if (type === null || firstDay === undefined) return undefined;
+  if (isFirstCommit || typeBefore === null) {
+    return { sourceName, change: 'added', fromType: null, toType: type, day: firstDay, shape: column.firstShape };
+  }
+  if (type !== typeBefore) {
+    const codec = codecOf(typeBefore, zone);
+    const misfits = days.flatMap(({ day, columns }) => {
+      const cells = columns.get(key)?.firstCells ?? [];
+      return cells.filter(({ forms }) => !fits(codec, forms)).map(({ shape }) => ({ day, shape }));
+    });
+    const [firstMisfit = { day: firstDay, shape: null }] = misfits;
+    return { sourceName, change: 'widened', fromType: typeBefore, toType: type, ...firstMisfit };
+  }
+  const dayWithout = days.find(({ columns }) => columns.size > 0 && !columns.has(key));
+  if (dayWithout === undefined) return undefined;
+  return { sourceName, change: 'missing', fromType: typeBefore, toType: null, day: dayWithout.day, shape: null };
+}
+
+/** Logs which columns change their type. */
+export function logWidened(logger: Logger, columns: readonly PlannedColumn[]): void {
+  for (const { source: column, change } of columns) {
+    if (change?.change !== 'widened') continue;
+    const { fromType: from, toType: to, shape } = change;
+    const because = shape === null ? '' : `: first such cell has the shape ${shape}`;
+    logger.info('schema.changed', `column ${column} changes from ${from} to ${to}${because}`, {
+      column,
+      from,
+      to,
+      shape,
+    });
+  }
+}
