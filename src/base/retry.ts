@@ -67,18 +67,3 @@ export function* doublingPauses({ waitMs, firstPauseMs, maxPauseMs }: DoublingWa
     next *= 2;
   }
 }
-
-/** Runs `work` up to `attempts` times, without pauses, while it throws errors for which `isWorthRetry` is true. */
-export async function retryAtOnce<T>(
-  attempts: number,
-  isWorthRetry: (error: unknown) => boolean,
-  work: () => Promise<T>,
-): Promise<T> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await work();
-    } catch (error) {
-      if (attempt >= attempts || !isWorthRetry(error)) throw error;
-    }
-  }
-}

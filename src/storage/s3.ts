@@ -8,7 +8,6 @@ import { pipeline } from 'node:stream/promises';
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { Env } from '../base/env.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
-import { retryAtOnce } from '../base/retry.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from './s3-client.ts';
@@ -84,7 +83,7 @@ class S3Storage implements Storage {
     const create = () => this.#put(path, text, { IfNoneMatch: '*' });
     return this.#guard(async () => {
       try {
-        await retryAtOnce(S3_ATTEMPTS, (error) => s3StatusOf(error) === S3_STATUS.undecided, create);
+        await retryAtOnce((error) => s3StatusOf(error) === S3_STATUS.undecided, create);
         return true;
       } catch (error) {
         // An object with this very text is our own: an earlier attempt created it, and its answer was lost.
@@ -173,7 +172,7 @@ class S3Storage implements Storage {
   #retryRead<T>(work: () => Promise<T>): Promise<T> {
     const { abortSignal } = this.#access.sendOptions;
     const isWorthRetry = (error: unknown) => !abortSignal?.aborted && isBrokenBody(error);
-    return this.#guard(() => retryAtOnce(S3_ATTEMPTS, isWorthRetry, work));
+    return this.#guard(() => retryAtOnce(isWorthRetry, work));
   }
 
   #goneError(path: string) {
@@ -188,5 +187,16 @@ class S3Storage implements Storage {
 
   #failure(error: unknown): UserError {
     return storeFailure(error, this.address, this.#access.sendOptions.abortSignal);
+  }
+}
+
+/** Settles as `work` does at its last attempt. Another one follows at once on an error that is worth it. */
+async function retryAtOnce<T>(isWorthRetry: (error: unknown) => boolean, work: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      if (attempt === S3_ATTEMPTS || !isWorthRetry(error)) throw error;
+    }
   }
 }

@@ -11,6 +11,8 @@ const HASH_BYTES = 64;
  * change are a range of the source. It is copied only if another row does need one.
  */
 export class RowWriter {
+  /** Length of the longest row written, with its line end (bytes). */
+  longestRowBytes = 0;
   readonly #columns: readonly (KeptColumn | undefined)[];
   readonly #key: HashKey | undefined;
   readonly #text = new CellText();
@@ -38,22 +40,11 @@ export class RowWriter {
     this.#isPlain = this.#hashedColumns === 0 && this.#width === columns.length;
   }
 
-  /** Writes a row, of a header without hashes; returns its written length. */
-  write(row: CsvRow, isHeader: boolean): number {
-    const { bytes, start, contentEnd } = row;
-    this.#source = bytes;
-    if (!this.#isPlain || row.hasBareCr) return this.#edit(row, isHeader);
-    if (start !== this.#sourceEnd) {
-      this.#flush();
-      this.#sourceStart = start;
-    }
-    this.#sourceEnd = contentEnd;
-    if (bytes[contentEnd] === LF) this.#sourceEnd++;
-    else {
-      this.#flush();
-      this.#out[this.#written++] = LF;
-    }
-    return contentEnd - start + 1;
+  /** Writes a row; of a header no name is hashed. */
+  write(row: CsvRow, isHeader = false): void {
+    this.#source = row.bytes;
+    const length = this.#isPlain && !row.hasBareCr ? this.#keep(row) : this.#edit(row, isHeader);
+    if (length > this.longestRowBytes) this.longestRowBytes = length;
   }
 
   /** The bytes of all rows since the last call, valid until the source changes, or the next row is written. */
@@ -67,6 +58,21 @@ export class RowWriter {
     return bytes;
   }
 
+  /** Adds a row to the range of unchanged rows; returns its length. */
+  #keep({ bytes, start, contentEnd }: CsvRow): number {
+    if (start !== this.#sourceEnd) {
+      this.#flush();
+      this.#sourceStart = start;
+    }
+    this.#sourceEnd = contentEnd;
+    if (bytes[contentEnd] === LF) this.#sourceEnd++;
+    else {
+      this.#flush();
+      this.#out[this.#written++] = LF;
+    }
+    return contentEnd - start + 1;
+  }
+
   /** Copies the range of unchanged rows; afterwards there is room for one byte more. */
   #flush(): void {
     this.#reserve(this.#sourceEnd - this.#sourceStart + 1);
@@ -74,7 +80,7 @@ export class RowWriter {
     this.#sourceStart = this.#sourceEnd;
   }
 
-  /** Writes a row, cell by cell, with dropped or hashed cells, or with a CR that ends no line. */
+  /** Writes a row with dropped or hashed cells, or with a CR that ends no line; returns its length. */
   #edit(row: CsvRow, isHeader: boolean): number {
     const { filledCells, columnNumbers, start, contentEnd } = row;
     this.#flush();

@@ -7,14 +7,10 @@ import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
 import { RowReader } from '../csv/row-reader.ts';
 import { zoneOf } from '../types/zone.ts';
-import { type ColumnEdits, type EditedHeader, editHeader, NO_EDITS } from './column-edits.ts';
+import { type ColumnEdits, editHeader, NO_EDITS } from './column-edits.ts';
 import { ColumnCollector, type ColumnScan, type IdColumn } from './column-scan.ts';
+import { InvalidCells, type InvalidUtf8 } from './invalid-cells.ts';
 import { RowWriter } from './row-writer.ts';
-
-/** Number of foreign cells (`isForeign`) from which they may mean another encoding. */
-const MIN_FOREIGN_CELLS = 10;
-/** Foreign cells a row from which they mean it. */
-const FOREIGN_CELLS_A_ROW = 0.05;
 
 export interface ScannerOptions {
   /** IANA name of the zone of datetimes that carry none. */
@@ -39,12 +35,6 @@ export interface Suppression {
   has(id: Buffer): boolean;
 }
 
-/** The place of a replaced character; the header is row 1. */
-interface CellPosition {
-  readonly row: number;
-  readonly column: string;
-}
-
 /** The result of scanning every byte of an export. */
 export interface ScanResult {
   /** The kept columns, in the order of the header. */
@@ -59,8 +49,7 @@ export interface ScanResult {
   readonly hasDuplicateOrMissingIds: boolean;
   /** False if the last row had no line end: the body may have been cut there. */
   readonly hasFinalNewline: boolean;
-  /** Number of cells that were not valid UTF-8, and the place of the first of them. */
-  readonly invalidUtf8: { readonly cells: number; readonly first?: CellPosition };
+  readonly invalidUtf8: InvalidUtf8;
   /** Distinct event names, at most 1,000, sorted. */
   readonly eventNames: readonly string[];
   /** The names of `edits` that the header had. */
@@ -71,7 +60,8 @@ export interface ScanResult {
 interface ScanStages {
   /** Index of `df_unified_id` in the header; -1 if it is missing, and no suppression asks for it. */
   readonly personColumn: number;
-  readonly editedHeader: EditedHeader;
+  readonly editedNames: readonly string[];
+  readonly invalidCells: InvalidCells;
   /** Collects what the cells of the kept columns tell. */
   readonly collector: ColumnCollector;
   readonly writer: RowWriter;
@@ -89,11 +79,6 @@ export class Scanner {
   /** Undefined until the first line has come. */
   #stages: ScanStages | undefined;
   #suppressed = 0;
-  #invalidCells = 0;
-  /** Number of those of which most characters beyond ASCII were replaced. */
-  #foreignCells = 0;
-  #firstInvalid: CellPosition | undefined;
-  #longestRowBytes = 0;
 
   constructor(options: ScannerOptions) {
     this.#options = options;
@@ -112,50 +97,47 @@ export class Scanner {
     const tail = this.#readRows();
     // A body without a header was refused.
     if (this.#stages === undefined) throw new TypeError('an export without a header');
-    const { collector, editedHeader } = this.#stages;
+    const { collector, invalidCells, editedNames, writer } = this.#stages;
     const rows = this.#reader.rows - 1 - this.#suppressed;
-    if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
-      throw otherEncodingError();
+    invalidCells.checkEncoding(rows);
     const scan: ScanResult = {
       columns: collector.results(),
       rows,
       suppressed: this.#suppressed,
-      longestRowBytes: this.#longestRowBytes,
+      longestRowBytes: writer.longestRowBytes,
       hasDuplicateOrMissingIds: collector.hasDuplicateOrMissingIds(rows),
       hasFinalNewline: this.#reader.hasLineEnd,
-      invalidUtf8: { cells: this.#invalidCells, ...(this.#firstInvalid && { first: this.#firstInvalid }) },
+      invalidUtf8: invalidCells.result(),
       eventNames: collector.eventNames(),
-      editedNames: editedHeader.editedNames,
+      editedNames,
     };
     return { scan, tail };
   }
 
   /** Reads the rows that are whole; returns what is kept of them. */
   #readRows(): Uint8Array {
-    const reader = this.#reader;
-    while (reader.next()) {
-      const isHeader = this.#stages === undefined;
+    while (this.#reader.next()) {
       if (this.#stages === undefined) this.#stages = this.#readHeader();
-      else if (this.#isSuppressed(reader.row, this.#stages)) {
-        this.#suppressed++;
-        continue;
-      } else this.#observe(this.#stages);
-      const length = this.#stages.writer.write(reader.row, isHeader);
-      if (length > this.#longestRowBytes) this.#longestRowBytes = length;
+      else this.#readRow(this.#stages);
     }
     return this.#stages?.writer.take() ?? Buffer.alloc(0);
   }
 
-  /** Collects what the current row tells. */
-  #observe(stages: ScanStages): void {
-    const { row, repairs } = this.#reader;
-    if (repairs.length > 0) this.#countInvalid(stages);
+  #readRow({ personColumn, invalidCells, collector, writer }: ScanStages): void {
+    const reader = this.#reader;
+    const { row } = reader;
+    if (this.#isSuppressed(row, personColumn)) {
+      this.#suppressed++;
+      return;
+    }
+    if (reader.repairs.length > 0) invalidCells.count(reader);
     // A body with the header of another export holds several, and nothing tells whether their rows are the same.
-    if (!stages.collector.collectUnlessHeader(row))
-      throw this.#reader.malformedRow('header_again', 'an event', 'the header once more');
+    if (!collector.collectUnlessHeader(row))
+      throw reader.malformedRow('header_again', 'an event', 'the header once more');
+    writer.write(row);
   }
 
-  /** Reads the current row as the header. */
+  /** Reads the current row as the header, and writes it. */
   #readHeader(): ScanStages {
     const { requireColumns, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
     const names = this.#reader.row.texts();
@@ -169,12 +151,13 @@ export class Scanner {
     if (suppression !== undefined && personColumn < 0) {
       throw this.#reader.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
     }
-    const editedHeader = editHeader(names, edits);
-    if (editedHeader.columns.every((column) => column === undefined))
+    const { columns, editedNames } = editHeader(names, edits);
+    if (columns.every((column) => column === undefined))
       throw configError('columns_drop names every column there is: leave one.');
-    const writer = new RowWriter(editedHeader.columns, edits.key);
-    const collector = new ColumnCollector(names, editedHeader.columns, idColumn, zoneOf(timezone));
-    return { personColumn, editedHeader, collector, writer };
+    const writer = new RowWriter(columns, edits.key);
+    writer.write(this.#reader.row, true);
+    const collector = new ColumnCollector(names, columns, idColumn, zoneOf(timezone));
+    return { personColumn, editedNames, invalidCells: new InvalidCells(columns), collector, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
@@ -191,7 +174,7 @@ export class Scanner {
   }
 
   /** True for a row of a person on the suppression list. */
-  #isSuppressed(row: CsvRow, { personColumn }: ScanStages): boolean {
+  #isSuppressed(row: CsvRow, personColumn: number): boolean {
     const { suppression } = this.#options;
     if (suppression === undefined) return false;
     const k = row.cellOf(personColumn);
@@ -199,26 +182,4 @@ export class Scanner {
     this.#cell.read(row, k);
     return suppression.has(this.#cell.text);
   }
-
-  /** Counts the cells of the current row in which characters were replaced. */
-  #countInvalid({ editedHeader }: ScanStages): void {
-    const { row, rows, repairs } = this.#reader;
-    const { bytes, filledCells, columnNumbers, starts, ends } = row;
-    let next = 0;
-    for (let k = 0; k < filledCells; k++) {
-      const firstOfCell = next;
-      while (next < repairs.length && repairs[next] < ends[k]) next++;
-      const column = editedHeader.columns[columnNumbers[k]];
-      if (next === firstOfCell || column === undefined) continue;
-      this.#invalidCells++;
-      if (isForeign(bytes.toString('utf8', starts[k], ends[k]))) this.#foreignCells++;
-      this.#firstInvalid ??= { row: rows, column: column.name };
-    }
-  }
-}
-
-/** True if most characters beyond ASCII were replaced. A text that was only cut within one has whole ones too. */
-function isForeign(text: string): boolean {
-  const nonAscii = text.replace(/[\0-\x7f]/g, '');
-  return nonAscii.replaceAll('\ufffd', '').length * 2 < nonAscii.length;
 }

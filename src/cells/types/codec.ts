@@ -52,8 +52,8 @@ export interface ColumnCodec {
   readonly jsonSchema: JsonSchema;
   /** SQL of the value of a text; NULL if that is NULL, empty, absent or does not fit. */
   valueSql(expr: string): string;
-  /** Cheaper SQL that parses texts with values, all of which fit, some of which have other forms than `castForms`. */
-  parseSql?(expr: string, forms: CellForms): string;
+  /** Cheaper SQL of the values of texts that all fit, and of which some have other forms than `castForms`. */
+  uncheckedSql?(expr: string, forms: CellForms): string;
   /**
    * SQL of the canonical text of a value, without lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). It is the same
    * whatever narrower type the value had before: that of an integral double is the text of a long.

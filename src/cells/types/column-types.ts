@@ -101,11 +101,11 @@ export const fitsSql = (codec: ColumnCodec, expr: string): string =>
 /** True if `CAST` makes the values of cells of these forms: then `read_csv` itself reads them. */
 export const canCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean => (forms & ~castForms) === 0;
 
-/** Cheaper SQL of the value of a text, NULL if that is NULL; wrong unless all texts fit, and have these forms. */
-export function trustedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
+/** Cheaper SQL of the value of a text, NULL if that is NULL. It is wrong unless all texts have these forms, which fit. */
+export function uncheckedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
-  if (codec.parseSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdbType);
-  return codec.parseSql(text, forms);
+  if (codec.uncheckedSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdbType);
+  return codec.uncheckedSql(text, forms);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that holds all cells; undefined while all are absent. */

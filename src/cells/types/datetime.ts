@@ -29,7 +29,7 @@ const wallTimeSql = (expr: string): string =>
   `WHEN ${matchesSql(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`;
 
 /** SQL of the TIMESTAMP of a text of these forms: `CAST` reads dashes, `strptime` dots. */
-function trustedWallTimeSql(expr: string, forms: CellForms): string {
+function uncheckedWallTimeSql(expr: string, forms: CellForms): string {
   const cast = castSql(expr, 'TIMESTAMP');
   const dots = `strptime(${expr}, ${DOT_FORMAT})`;
   if ((forms & DATETIME_DOT) === 0) return cast;
@@ -88,7 +88,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
   duckdbType: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
   valueSql: wallTimeSql,
-  parseSql: trustedWallTimeSql,
+  uncheckedSql: uncheckedWallTimeSql,
   textSql: wallTextSql,
   writeJson(bytes, start, end, out, at) {
     cellTime.read(bytes, start, end);
@@ -113,8 +113,8 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
       `ELSE ${inYears(instantSql(wallTimeSql(expr), zone))} END`
     );
   },
-  parseSql(expr, forms) {
-    const instant = instantSql(trustedWallTimeSql(expr, forms), zone);
+  uncheckedSql(expr, forms) {
+    const instant = instantSql(uncheckedWallTimeSql(expr, forms), zone);
     if ((forms & DATETIME_OFFSET) === 0) return instant;
     const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;
     return `CASE WHEN ${hasOffset} THEN ${castSql(expr, 'TIMESTAMPTZ')} ELSE ${instant} END`;

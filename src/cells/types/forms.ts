@@ -1,5 +1,8 @@
-// The forms of cells. Every place stores the bits with its columns: a new one is added at the end, none is renumbered.
-// Bits 2 and 11 are free; bits 13 to 15 are `listOf` bits 3 to 5.
+// A form is how the text of a cell is written: as an integer, as a date, as a list of strings. A type names the forms
+// that fit it (`ColumnCodec.forms`), so the forms of its cells decide the type of a column.
+//
+// Every place stores the bits with its columns: a new one is added at the end, none is renumbered. Bits 2 and 11 are
+// free; bits 13 to 15 are `listOf` bits 3 to 5.
 
 /** The forms of a cell, or of all cells of a column, as a set of bits. Sets join by union, so that no order matters. */
 export type CellForms = number;

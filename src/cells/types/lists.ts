@@ -145,7 +145,7 @@ const listCodec = (
   duckdbType: `${item.duckdbType}[]`,
   jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
   valueSql: (expr) => valueSql(expr, item),
-  parseSql: (expr) => fromJsonSql(expr, item),
+  uncheckedSql: (expr) => fromJsonSql(expr, item),
   textSql,
   writeJson: writeList,
 });

@@ -1,5 +1,5 @@
 import { anyOfSql, literal, pathLiteral } from '../../base/sql.ts';
-import { canCast, codecOf, fits, fitsSql, trustedValueSql, widenSql } from '../../cells/types/column-types.ts';
+import { canCast, codecOf, fits, fitsSql, uncheckedValueSql, widenSql } from '../../cells/types/column-types.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
@@ -44,7 +44,7 @@ export function cellSql(
   if (!wantsText && !keepsNull && canCast(codec, forms)) {
     return { readerType: codec.duckdbType, value: widen(expr) };
   }
-  const value = widen(trustedValueSql(codec, expr, forms));
+  const value = widen(uncheckedValueSql(codec, expr, forms));
   const valueOrNull = `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END`;
   return { readerType: 'VARCHAR', value: keepsNull ? valueOrNull : value };
 }

@@ -8,7 +8,7 @@ import {
   type ColumnType,
   canCast,
   codecOf,
-  trustedValueSql,
+  uncheckedValueSql,
 } from '../../../src/cells/types/column-types.ts';
 import { STRING } from '../../../src/cells/types/forms.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
@@ -66,7 +66,7 @@ describe('the fast path for a clean column', () => {
         await fc.assert(
           fc.asyncProperty(columns(type, zone), async ({ cells, forms }) => {
             await duck.load(cells);
-            const sql = sqlText(type, trustedValueSql(codec, 'c', forms), zone !== undefined);
+            const sql = sqlText(type, uncheckedValueSql(codec, 'c', forms), zone !== undefined);
             const values = (await duck.column(sql)).map((text) => canonical(type, text));
             const expected = cells.map((cell) => canonical(type, exactJson(jsonOf(type, cell, zone))));
             expect(values.map((value, i) => ({ cell: cells[i], value }))).toEqual(

@@ -1,5 +1,4 @@
 import pLimit from 'p-limit';
-import { retryAtOnce } from '../../../../base/retry.ts';
 import { listAll } from '../../../../storage/storage.ts';
 import type { Table } from '../../../../table/tables.ts';
 import { damagedError } from '../../stored-state.ts';
@@ -89,8 +88,7 @@ export interface TableNow {
  */
 export function readSnapshot(access: TableAccess, before: Snapshot): Promise<Snapshot | undefined> {
   // A purge may remove a listed file before it is read. Then its checkpoint has everything.
-  const read = () => readOnce(access, before);
-  return retryAtOnce(2, () => true, read);
+  return readOnce(access, before).catch(() => readOnce(access, before));
 }
 
 async function readOnce(access: TableAccess, before: Snapshot): Promise<Snapshot | undefined> {

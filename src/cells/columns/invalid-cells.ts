@@ -1,0 +1,57 @@
+import { otherEncodingError } from '../csv/malformed.ts';
+import type { RowReader } from '../csv/row-reader.ts';
+import type { EditedHeader } from './column-edits.ts';
+
+/** Number of foreign cells (`isForeign`) from which they may mean another encoding. */
+const MIN_FOREIGN_CELLS = 10;
+/** Foreign cells a row from which they mean it. */
+const FOREIGN_CELLS_A_ROW = 0.05;
+
+/** Number of cells that were not valid UTF-8, and the place of the first of them; the header is row 1. */
+export interface InvalidUtf8 {
+  readonly cells: number;
+  readonly first?: { readonly row: number; readonly column: string };
+}
+
+/** Counts the cells of kept columns in which U+FFFD replaces characters. */
+export class InvalidCells {
+  readonly #columns: EditedHeader['columns'];
+  #cells = 0;
+  #foreignCells = 0;
+  #first: InvalidUtf8['first'];
+
+  constructor(columns: EditedHeader['columns']) {
+    this.#columns = columns;
+  }
+
+  /** Counts those of the current row. */
+  count({ row, rows, repairs }: RowReader): void {
+    const { bytes, filledCells, columnNumbers, starts, ends } = row;
+    let next = 0;
+    for (let k = 0; k < filledCells; k++) {
+      const firstOfCell = next;
+      while (next < repairs.length && repairs[next] < ends[k]) next++;
+      const column = this.#columns[columnNumbers[k]];
+      if (next === firstOfCell || column === undefined) continue;
+      this.#cells++;
+      if (isForeign(bytes.toString('utf8', starts[k], ends[k]))) this.#foreignCells++;
+      this.#first ??= { row: rows, column: column.name };
+    }
+  }
+
+  /** Throws UnusableCsv if so many of the cells in these rows are foreign that the body has another encoding. */
+  checkEncoding(rows: number): void {
+    if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
+      throw otherEncodingError();
+  }
+
+  result(): InvalidUtf8 {
+    return { cells: this.#cells, ...(this.#first && { first: this.#first }) };
+  }
+}
+
+/** True if most characters beyond ASCII were replaced. A text that was only cut within one has whole ones too. */
+function isForeign(text: string): boolean {
+  const nonAscii = text.replace(/[\0-\x7f]/g, '');
+  return nonAscii.replaceAll('\ufffd', '').length * 2 < nonAscii.length;
+}
