@@ -15,8 +15,8 @@ export const columnOfSourceSql = (columns: readonly StoredColumn[], source: stri
 export const dateSql = (day: Day): string => `DATE ${literal(day)}`;
 
 /** SQL of the day of a row of a table. `days`: those of its receipts, of which a snapshot has one. */
-export const dayOfRowSql = ({ isSnapshot }: Table, [firstDay]: Iterable<Day>): string =>
-  isSnapshot ? dateSql(firstDay) : 'event_date';
+export const dayOfRowSql = ({ isSnapshot }: Table, [snapshotDay]: Iterable<Day>): string =>
+  isSnapshot ? dateSql(snapshotDay) : 'event_date';
 
 /** SQL of what is the same for a row that two neighbouring days have: its id, else its key. */
 export const sharedRowIdSql = (columns: readonly StoredColumn[]): string =>

@@ -13,7 +13,7 @@ export interface SearchedPlace {
   /** The place as messages name it. */
   readonly name: string;
   readonly state: PlaceState;
-  /** All rows of each table, with all columns; undefined if there are none. */
+  /** All rows of each table, with all columns; undefined if the place lacks the table. */
   readonly relations: ByTable<string | undefined>;
 }
 

@@ -1,4 +1,3 @@
-import type { Day } from '../../base/days.ts';
 import { plainCount } from '../../base/quantities.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
@@ -6,8 +5,7 @@ import { dayOfRowSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { countRowsByDay } from './row-counts.ts';
 
-// What `verify` finds in the rows of a place. `from` is SQL after FROM that gives all rows of a table; undefined if
-// there are none.
+// What `verify` finds in the rows of a place.
 
 export interface Difference {
   readonly check: 'files' | 'rows' | 'keys' | 'columns';
@@ -26,19 +24,19 @@ export interface VerifyResult {
 
 /**
  * Compares the rows of a table with its receipts. A day whose rows somebody removed has none by its receipt. Keys under
- * two days are only a warning.
+ * two days are only a warning. `from`: SQL after FROM that gives all rows.
  */
 export async function checkRows(
   engine: Engine,
   table: Table,
-  from: string | undefined,
+  from: string,
   { receipts }: TableState,
 ): Promise<VerifyResult> {
   const differences: Difference[] = [];
   const daySql = dayOfRowSql(table, receipts.keys());
-  const stored = from === undefined ? new Map<Day, number>() : await countRowsByDay(engine, from, daySql);
-  for (const day of new Set([...receipts.keys(), ...stored.keys()])) {
-    const [expected, rows = 0] = [receipts.get(day)?.rows_stored, stored.get(day)];
+  const rowsByDay = await countRowsByDay(engine, from, daySql);
+  for (const day of new Set([...receipts.keys(), ...rowsByDay.keys()])) {
+    const [expected, rows = 0] = [receipts.get(day)?.rows_stored, rowsByDay.get(day)];
     if (rows === expected) continue;
     const name = table.isSnapshot ? table.name : day;
     const message =
@@ -47,7 +45,6 @@ export async function checkRows(
         : `${name} should have ${plainCount(expected, 'row')}, and has ${rows}`;
     differences.push(difference('rows', message));
   }
-  if (from === undefined) return { differences, warnings: [] };
   // Keys that may occur twice are found by their hashes, which take less memory than texts.
   const keys = await engine.row(`
     WITH many AS MATERIALIZED (SELECT hash(_key) FROM ${from} GROUP BY ALL HAVING count(*) > 1),

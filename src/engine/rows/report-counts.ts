@@ -36,19 +36,15 @@ const REPORTED_NAMES = 8;
 const COUNTED_AT_ONCE = 200;
 
 /**
- * Counts for a report. `events` is SQL of all rows, with `_rescued`, as it may stand after FROM; undefined if there are
- * none. `zone` is that of the datetimes, where they are instants.
+ * Counts for a report. `events` is SQL of all rows, with `_rescued`, as it may stand after FROM. `zone` is that of the
+ * datetimes, where they are instants.
  */
 export async function countForReport(
   engine: Engine,
-  events: string | undefined,
+  events: string,
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
 ): Promise<ReportCounts> {
-  if (events === undefined) {
-    const nothing = columns.map((column) => ({ ...column, filled: 0, rescued: 0 }));
-    return { rows: 0, lastEventAt: null, events: [], columns: nothing };
-  }
   const eventName = columnValueSql(columns, EVENT_NAME, 'string', zone);
   const logId = columnValueSql(columns, LOG_ID, 'string', zone);
   const arrivedAt = columnValueSql(columns, SERVER_DATETIME, 'datetime', zone);

@@ -134,8 +134,8 @@ export class BatchFiles {
     const names = this.#planned.columns.filter(isWidened).map(({ name }) => name);
     const files = [...this.#storedFiles.values()].filter(({ columns }) => names.some((name) => columns.has(name)));
     const { table, tableBefore } = this.#planned;
-    const rows = files.length === 0 ? undefined : await this.#place.relationOf(table.name, files);
-    if (rows === undefined) return new Set();
+    if (files.length === 0) return new Set();
+    const rows = await this.#place.relationOf(table.name, tableBefore, files);
     const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
     const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
     return new Set((await countRowsByDay(this.#place.engine, `${rows} WHERE ${hasValueSql}`, daySql)).keys());

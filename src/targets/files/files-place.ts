@@ -9,12 +9,13 @@ import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
+import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { noTableError } from '../failures.ts';
 import { PARTITION_COLUMN } from './file-layout.ts';
 import type { FilesFormat, FilesOptions, Manifest, OpenMode } from './format.ts';
 import { LocalFiles } from './local-files.ts';
-import type { LiveFile, PlaceVersion, PlannedCommit } from './place-version.ts';
+import type { PlaceVersion, PlannedCommit } from './place-version.ts';
 import { countRowsOfFile, readParquetSql } from './read-parquet.ts';
 
 /** Number of files that are copied at the same time. */
@@ -98,22 +99,24 @@ export class FilesPlace {
 
   /**
    * A relation of all rows of a table, or of some files of it: all columns of its state, and `event_date` of events.
-   * Undefined if there is no file.
    */
-  async relationOf(table: Table['name'], files?: readonly LiveFile[]): Promise<string | undefined> {
-    const { version } = this;
-    const tableFiles = files ?? version.files.filter((file) => file.table === table);
-    const state = version.state[table];
-    if (tableFiles.length === 0 || state === undefined) return undefined;
-    const paths = await pLimit(COPY_CONCURRENCY).map(tableFiles, (file) => this.localFiles.fetch(file));
-    const names = new Set(tableFiles.flatMap(({ columns }) => [...columns.keys()]));
+  async relationOf(
+    table: Table['name'],
+    state: TableState,
+    files = this.version.files.filter((file) => file.table === table),
+  ): Promise<string> {
+    const paths = await pLimit(COPY_CONCURRENCY).map(files, (file) => this.localFiles.fetch(file));
+    const names = new Set(files.flatMap(({ columns }) => [...columns.keys()]));
     const values = [...this.localFiles.layout.columnsOf(state)].map(([name, type]) => {
       const value = names.has(name) ? identifier(name) : 'NULL';
       return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
     });
     // Not as a Hive partition: a folder above may be named like one, too.
     const day = `CAST(regexp_extract(${FILE_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
-    const from = readParquetSql(paths, `hive_partitioning = false, filename = ${literal(FILE_COLUMN)}`);
+    const from =
+      paths.length === 0
+        ? `(SELECT '' AS ${FILE_COLUMN} WHERE false)`
+        : readParquetSql(paths, `hive_partitioning = false, filename = ${literal(FILE_COLUMN)}`);
     return `(SELECT ${[...(table === 'events' ? [day] : []), ...values].join(', ')} FROM ${from})`;
   }
 

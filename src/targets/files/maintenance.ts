@@ -39,7 +39,7 @@ async function verify(place: FilesPlace, signal: AbortSignal): Promise<VerifyRes
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
-    const rows = await checkRows(engine, table, await place.relationOf(table.name), tableState);
+    const rows = await checkRows(engine, table, await place.relationOf(table.name, tableState), tableState);
     differences.push(...rows.differences);
     warnings.push(...rows.warnings);
   }
@@ -57,7 +57,7 @@ async function checkFile(place: FilesPlace, file: LiveFile): Promise<Difference[
 async function report(place: FilesPlace): Promise<TargetReport> {
   const { state } = place.version;
   const { columns, timezone } = state.events;
-  const events = await place.relationOf(EVENTS.name);
+  const events = await place.relationOf(EVENTS.name, state.events);
   const counted = await countForReport(place.engine, events, columns, zoneOf(timezone));
   return {
     state,

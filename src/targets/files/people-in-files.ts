@@ -114,8 +114,8 @@ async function lookUp(place: FilesPlace, query: PeopleQuery) {
   const { engine, address } = place;
   const { state } = place.version;
   const relations = {
-    events: await place.relationOf('events'),
-    user_profiles: await place.relationOf('user_profiles'),
+    events: await place.relationOf('events', state.events),
+    user_profiles: state.user_profiles && (await place.relationOf('user_profiles', state.user_profiles)),
   };
   const searchedPlace = { engine, name: address, state, relations };
   return { searchedPlace, ...(await findPeople(searchedPlace, query)) };
