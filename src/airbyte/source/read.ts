@@ -30,11 +30,11 @@ interface ReadDeps extends ExtractDeps {
 export const read: Verb = async (context) => {
   const config = openConfig(parseSourceConfig, context);
   const outputs = context.catalog.map((configured) => new StreamOutput(configured, context));
-  const heartbeat = new Heartbeat(context.clock, (waitEnd) => {
+  const heartbeat = new Heartbeat(context.clock, (waitingUntil) => {
     // Nobody waits for these writes: if one fails, the next write of a record does, too.
-    for (const output of outputs) if (output.isRunning) output.beat(waitEnd).catch(() => {});
+    for (const output of outputs) if (output.isRunning) output.beat(waitingUntil).catch(() => {});
   });
-  const service = openExportClient(config, context, { onWait: heartbeat.setWaitEnd });
+  const service = openExportClient(config, context, { onWait: heartbeat.setWaitingUntil });
   try {
     const extract = extractDeps(config, service, context, readSuppression(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };

@@ -8,7 +8,7 @@ import { LeapingClock } from '../../support/clock.ts';
 function fixture() {
   const clock = new LeapingClock(0);
   const signs: (number | undefined)[] = [];
-  const heartbeat = new Heartbeat(clock, (waitEnd) => signs.push(waitEnd));
+  const heartbeat = new Heartbeat(clock, (waitingUntil) => signs.push(waitingUntil));
   let end = (_value: string) => {};
   const work = new Promise<string>((resolve) => {
     end = resolve;
@@ -33,9 +33,9 @@ describe('the heartbeat while a day is waited for', () => {
   it('reports an exhausted limit at once, at every beat, and when it is over', async () => {
     const { clock, signs, heartbeat, work, end } = fixture();
     const waiting = heartbeat.beatWhile(work);
-    heartbeat.setWaitEnd(40);
+    heartbeat.setWaitingUntil(40);
     clock.pass(600_000);
-    heartbeat.setWaitEnd(undefined);
+    heartbeat.setWaitingUntil(undefined);
     end('day');
     await waiting;
     expect(signs).toEqual([40, 40, undefined]);
@@ -43,7 +43,7 @@ describe('the heartbeat while a day is waited for', () => {
 
   it('reports a wait that began while records were written afterwards, and nothing in between', async () => {
     const { signs, heartbeat, work, end } = fixture();
-    heartbeat.setWaitEnd(40);
+    heartbeat.setWaitingUntil(40);
     expect(signs).toEqual([]);
     const waiting = heartbeat.beatWhile(work);
     end('day');
