@@ -18,10 +18,9 @@ export interface Context extends System, Runtime {
   readonly redactor: Redactor;
 }
 
-export function contextOf(system: System, logLevel: LogLevel, logFormat: LogFormat, commandName = ''): Context {
+export function contextOf(system: System, log: LogSink, logLevel: LogLevel, commandName = ''): Context {
   const redactor = new Redactor();
-  const sink = terminalLog(system.terminal, logFormat, () => system.clock.now());
-  const logger = createLogger(sink, logLevel, redactor.mask);
+  const logger = createLogger(log, logLevel, redactor.mask);
   return { ...system, commandName, random: systemRandom, redactor, logger };
 }
 
@@ -40,6 +39,15 @@ export interface Terminal {
   readonly columns: number;
 }
 
+/** A terminal that shows nothing. */
+export const NO_TERMINAL: Terminal = {
+  result() {},
+  log() {},
+  status() {},
+  isInteractive: false,
+  columns: Number.POSITIVE_INFINITY,
+};
+
 /** Makes each text one printable line, whatever characters from outside it contains. */
 export const printableTerminal = (terminal: Terminal): Terminal => ({
   stdout: terminal.stdout,
@@ -55,9 +63,10 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
-function terminalLog(terminal: Pick<Terminal, 'log'>, format: LogFormat, now: () => number): LogSink {
+/** The log below the results of a terminal. */
+export function terminalLog({ terminal, clock }: Pick<System, 'terminal' | 'clock'>, format: LogFormat): LogSink {
   return ({ level, event, message, fields }) => {
-    const time = new Date(now()).toISOString();
+    const time = new Date(clock.now()).toISOString();
     const json = () => JSON.stringify({ time, level, event, message, ...fields });
     const line = format === 'json' ? json() : `${time.slice(11, 19)}Z ${MARKS[level]} ${message}`;
     terminal.log(line, level);

@@ -1,12 +1,10 @@
 import { systemClock } from '../base/clock.ts';
 import { systemEnv } from '../base/env.ts';
-import { createLogger } from '../base/log.ts';
-import { systemRandom } from '../base/runtime.ts';
-import { Redactor } from '../base/secrets.ts';
 import type { Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
+import { contextOf, NO_TERMINAL } from './context.ts';
 import { configuredPlace } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
@@ -118,16 +116,7 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
 /** The place and the configuration that the options of a call give, and what the call runs in. */
 function inputsOf<T extends Target>(commandName: string, options: LibraryOptions<object>, targets: readonly T[]) {
   const { log = () => {}, signal = new AbortController().signal } = options;
-  const redactor = new Redactor();
-  const context = {
-    commandName,
-    clock: systemClock,
-    env: systemEnv,
-    random: systemRandom,
-    signal,
-    redactor,
-    terminal: { result() {}, log() {}, status() {}, isInteractive: false, columns: Number.POSITIVE_INFINITY },
-    logger: createLogger(log, 'debug', redactor.mask),
-  };
+  const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
+  const context = contextOf(system, log, 'debug', commandName);
   return { ...configuredPlace(options, targets, context), context };
 }

@@ -6,7 +6,7 @@ import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { Command, CommandResult } from './command.ts';
 import { type CommandLine, newParser, parseCommandLine } from './command-line.ts';
-import { contextOf, printableTerminal, type System } from './context.ts';
+import { contextOf, printableTerminal, type System, terminalLog } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
 
@@ -49,7 +49,7 @@ async function runCommand(
 ): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
   const terminal = quiet === true ? { ...system.terminal, isInteractive: false, status() {} } : system.terminal;
-  const context = contextOf({ ...system, terminal }, logLevel, logFormat, name);
+  const context = contextOf({ ...system, terminal }, terminalLog(system, logFormat), logLevel, name);
   let outcome: CommandResult;
   try {
     if (command instanceof UserError) throw command;

@@ -5,7 +5,7 @@ import { Ledger } from '../../erasure/ledger/ledger.ts';
 import { networkProblem } from '../../http/failures.ts';
 import { withinTime } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
-import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
+import { readConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import { connectionStatus } from '../protocol/messages.ts';
 
 const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
@@ -15,7 +15,7 @@ const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
  * endpoint, not even an empty one. So the token is not checked: only a deletion can do that.
  */
 export const check: Verb = async (context) => {
-  const config = openConfig(parseDestinationConfig, context);
+  const config = readConfig(parseDestinationConfig, context);
   const ledger = await Ledger.open(config, { clock: context.clock, isPlan: true });
   await checkHost(config.baseUrl, context);
   const dryRunNote = config.dryRun ? 'dry_run is on: nothing will be deleted. ' : '';

@@ -6,7 +6,7 @@ import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
 import { IdList } from '../../erasure/id-list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
-import { openConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
+import { readConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import { requireDeletableStreams } from './deletable-streams.ts';
 import { inputMessages } from './input-messages.ts';
 import { StateQueue } from './state-queue.ts';
@@ -20,7 +20,7 @@ const CDC_DELETED_AT = '_ab_cdc_deleted_at';
  */
 export const write: Verb = async (context) => {
   const { catalog, clock, env, logger, random, signal, writer } = context;
-  const config = openConfig(parseDestinationConfig, context);
+  const config = readConfig(parseDestinationConfig, context);
   // A dry run begins with a warning: the platform shows the rows as synced.
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
   const streams = requireDeletableStreams(catalog, config);
@@ -28,7 +28,7 @@ export const write: Verb = async (context) => {
   const queue = new StateQueue(idList, writer);
   for await (const message of inputMessages(context, streams)) {
     if (message.type === 'STATE') queue.addState(message.stream, message.text);
-    else queue.addRow(message.stream, listRow(idList, message.data, message.line, config));
+    else queue.addRow(message.stream, addToList(idList, message.data, message.line, config));
   }
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
@@ -67,8 +67,8 @@ async function endRun(
   if (failure !== undefined) throw failure;
 }
 
-/** Lists the person of a row for deletion, or withdraws the request. */
-function listRow(idList: IdList, data: JsonObject, line: number, config: DestinationConfig) {
+/** Adds the person of a row to the list, or withdraws the request. Returns the id; undefined for a refused row. */
+function addToList(idList: IdList, data: JsonObject, line: number, config: DestinationConfig) {
   const { externalIdField, requestedAtField: timeField } = config;
   const id = ownValue(data, externalIdField);
   if ((ownValue(data, CDC_DELETED_AT) ?? null) !== null) return idList.withdraw(id);

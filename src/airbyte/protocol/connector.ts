@@ -17,7 +17,7 @@ export interface VerbContext extends Runtime {
   readonly writer: MessageWriter;
   /** Masks secrets; each secret is added as soon as it is known. */
   readonly redactor: Redactor;
-  /** The content of the configuration file; `openConfig` checks it. */
+  /** The content of the configuration file; `readConfig` checks it. */
   readonly rawConfig: unknown;
   /** The configured catalog; empty for a verb without one. */
   readonly catalog: readonly ConfiguredStream[];
@@ -39,7 +39,7 @@ type VerbFile = 'config' | 'catalog';
 export type Connector = Readonly<Record<string, { readonly files: readonly VerbFile[]; load(): Promise<Verb> }>>;
 
 /** Parses the configuration of a verb: masks its secrets from here on, and warns of unknown keys. */
-export function openConfig<C>(parse: (value: unknown, env: Env) => ParsedConfig<C>, context: VerbContext): C {
+export function readConfig<C>(parse: (value: unknown, env: Env) => ParsedConfig<C>, context: VerbContext): C {
   const { config, secrets, unknownKeyTexts } = parse(context.rawConfig, context.env);
   for (const secret of secrets) context.redactor.add(secret);
   if (unknownKeyTexts.length > 0) {

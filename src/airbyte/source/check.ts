@@ -1,11 +1,11 @@
 import { parseSourceConfig } from '../../config/source.ts';
 import { checkService } from '../../service/check.ts';
-import { openConfig, type Verb } from '../protocol/connector.ts';
+import { readConfig, type Verb } from '../protocol/connector.ts';
 import { connectionStatus } from '../protocol/messages.ts';
 
 /** The verb `check`: one export shows if the service can be used. It can with an exhausted quota, too. */
 export const check: Verb = async (context) => {
-  const config = openConfig(parseSourceConfig, context);
+  const config = readConfig(parseSourceConfig, context);
   const { kind, code, message } = await checkService(config, context);
   context.logger.debug('check.verdict', message, { kind, code });
   return connectionStatus(kind === 'usable' ? 'SUCCEEDED' : 'FAILED', context.redactor.mask(message));

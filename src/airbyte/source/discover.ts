@@ -10,7 +10,7 @@ import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../../service/export/profiles.ts';
-import { openConfig, type Verb } from '../protocol/connector.ts';
+import { readConfig, type Verb } from '../protocol/connector.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
 import { discoveredProperties, type Property } from '../records/properties.ts';
 import { EVENT_STREAMS, PROFILE_STREAM, STREAMS, type StreamName } from '../records/streams.ts';
@@ -21,7 +21,7 @@ const MAX_PROFILES_MS = 120_000;
 
 /** The verb `discover`: the streams with their schemas. Costs two exports, and one more with user profiles. */
 export const discover: Verb = async (context) => {
-  const config = openConfig(parseSourceConfig, context);
+  const config = readConfig(parseSourceConfig, context);
   const service = openExportClient(config, context, { maxWaitMs: MAX_WAIT_MS });
   try {
     const deps = extractDeps(config, service, context);

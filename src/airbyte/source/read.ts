@@ -10,7 +10,7 @@ import { removeFiles } from '../../extract/spool.ts';
 import { logNotes } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
-import { openConfig, type Verb } from '../protocol/connector.ts';
+import { readConfig, type Verb } from '../protocol/connector.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';
 import { writeRecords } from '../records/record-writer.ts';
 import { PROFILE_STREAM } from '../records/streams.ts';
@@ -28,7 +28,7 @@ interface ReadDeps extends ExtractDeps {
 
 /** The verb `read`: the profiles, then the days of all streams of events. */
 export const read: Verb = async (context) => {
-  const config = openConfig(parseSourceConfig, context);
+  const config = readConfig(parseSourceConfig, context);
   const outputs = context.catalog.map((configured) => new StreamOutput(configured, context));
   const heartbeat = new Heartbeat(context.clock, (waitingUntil) => {
     // Nobody waits for these writes: if one fails, the next write of a record does, too.

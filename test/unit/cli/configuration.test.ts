@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../../../src/cli/configuration.ts';
-import { contextOf } from '../../../src/cli/context.ts';
+import { contextOf, NO_TERMINAL } from '../../../src/cli/context.ts';
 import { refusalOf } from '../../support/failure.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
@@ -24,9 +24,8 @@ const REQUIRED = {
 
 const run = (env: Readonly<Record<string, string>>, line: string) => runHere(line.split(' '), { env });
 
-const terminal = { result() {}, log() {}, status() {}, isInteractive: false, columns: 80 };
 const contextFor = (env: Record<string, string> = {}) =>
-  contextOf({ terminal, clock: systemClock, env, signal: new AbortController().signal }, 'info', 'text');
+  contextOf({ terminal: NO_TERMINAL, clock: systemClock, env, signal: new AbortController().signal }, () => {}, 'info');
 
 function write(value: unknown, name = 'some/dfinery.json'): string {
   mkdirSync(join(folder, 'some'), { recursive: true });

@@ -10,7 +10,7 @@ import { addDays, dayAt } from '../../../src/base/days.ts';
 import { createLogger } from '../../../src/base/log.ts';
 import { Stopped } from '../../../src/base/process.ts';
 import { placeOptions, readConfiguration } from '../../../src/cli/configuration.ts';
-import { contextOf } from '../../../src/cli/context.ts';
+import { contextOf, NO_TERMINAL } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notify } from '../../../src/cli/run/notify.ts';
 import { duckdb } from '../../../src/targets/targets.ts';
@@ -19,8 +19,6 @@ import { startProxy } from '../../support/service/proxy.ts';
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
-
-const NO_TERMINAL = { result() {}, log() {}, status() {}, isInteractive: false, columns: 80 };
 
 /**
  * Notifies of a run a receiver that gives these answers in turn, and none for 0; what it got and what was warned of.
@@ -47,7 +45,7 @@ async function reported(
   );
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
   const env = { DFINERY_NOTIFY_URL: url, ...variables };
-  const context = contextOf({ terminal: NO_TERMINAL, clock, env, signal: stop.signal }, 'error', 'text');
+  const context = contextOf({ terminal: NO_TERMINAL, clock, env, signal: stop.signal }, () => {}, 'error');
   const config = { ...readConfiguration(undefined, context), historyDays };
   try {
     await notify(

@@ -1,16 +1,16 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError } from '../../../src/base/errors.ts';
-import { contextOf } from '../../../src/cli/context.ts';
+import { contextOf, NO_TERMINAL } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { recordedRun } from '../../../src/cli/run/run.ts';
 
-const terminal = { result() {}, log() {}, status() {}, isInteractive: false, columns: 80 };
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
   const full = new Error('the disk is full');
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
   const signal = new AbortController().signal;
-  const context = contextOf({ terminal, clock: systemClock, env: {}, signal }, 'info', 'text');
+  const system = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal };
+  const context = contextOf(system, () => {}, 'info');
   expect(await recordedRun(sink, async () => ({ summary: EMPTY_SUMMARY }), context)).toMatchObject({ error: full });
   const error = configError('The token is wrong.');
   expect(await recordedRun(sink, () => Promise.reject(error), context)).toMatchObject({ error });
@@ -18,9 +18,9 @@ it('a record that cannot be written fails a run that was good, and never hides w
 
 it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
   const logLines: string[] = [];
-  const logging = { ...terminal, log: (line: string) => logLines.push(line) };
   const signal = new AbortController().signal;
-  const context = contextOf({ terminal: logging, clock: systemClock, env: {}, signal }, 'info', 'text');
+  const system = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal };
+  const context = contextOf(system, ({ message }) => logLines.push(message), 'info');
   const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
   const { summary, error } = await recordedRun(sink, async () => ({ summary: EMPTY_SUMMARY }), context);
   expect([summary, error]).toEqual([EMPTY_SUMMARY, undefined]);
