@@ -13,7 +13,7 @@ import {
 } from '../engine/people/people.ts';
 import { differenceOf } from '../engine/people/spelling.ts';
 import { realOrGivenPath, schemeOf } from '../fs/local-path.ts';
-import type { ExportService } from '../service/export/protocol.ts';
+import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowsText } from './id-list.ts';
 import { readMapping } from './list-file.ts';

@@ -7,8 +7,8 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowReader } from '../cells/csv/row-reader.ts';
 import { type PeopleInPlace, personOf } from '../engine/people/people.ts';
 import { foldedSpelling } from '../engine/people/spelling.ts';
+import type { ExportService, ProfileRequest } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
-import type { ExportService, ProfileRequest } from '../service/export/protocol.ts';
 
 /**
  * What the profiles of the service say of the ids of a list. `peopleWithOtherIds`: those whom rows name, and whose

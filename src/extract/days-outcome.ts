@@ -2,11 +2,11 @@ import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherSettings, type KnownReceipt, type Receipt } from './checked-day.ts';
-import { implausibleDay } from './doubtful-days.ts';
 import type { DayResult, DownloadedDay, FailedDay } from './download/day-export.ts';
 import { hashedColumnsOf } from './export-settings.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
+import { usualRowsIfImplausible } from './plausibility.ts';
 import type { Plan } from './which-days.ts';
 
 /** Days that are over and cannot be loaded, after which a run gives up: the service is probably down. */
@@ -59,13 +59,13 @@ export class DaysOutcome {
     if (day === this.#plan.lookedBackTo) this.#warnOfLateRows(checkedDay.receipt, this.receipts.get(day));
     this.#loaded.push(checkedDay.receipt);
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
-    const implausible = implausibleDay(day, this.receipts);
-    if (implausible !== undefined) {
+    const usual = usualRowsIfImplausible(day, this.receipts);
+    if (usual !== undefined) {
       this.implausibleDays.push(day);
       const message =
-        `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(implausible.usual)} as a rule. The provider may be ` +
+        `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(usual)} as a rule. The provider may be ` +
         'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
-      logger.warn('day.implausible', message, { day, rows, usual: implausible.usual });
+      logger.warn('day.implausible', message, { day, rows, usual });
     }
     return checkedDay;
   }

@@ -3,7 +3,7 @@ import { sha256OfJson } from '../base/json.ts';
 import type { ColumnEdits } from '../cells/columns/column-edits.ts';
 import type { ScannerOptions, Suppression } from '../cells/columns/scanner.ts';
 import type { NameCondition, SourceConfig } from '../config/source.ts';
-import type { ExportFilters } from '../service/export/protocol.ts';
+import type { ExportFilters } from '../service/export/export-service.ts';
 
 /** The settings that decide which days are exported, what of them, and what happens to their columns. */
 export type ExportSettings = ExportFilters &

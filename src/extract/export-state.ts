@@ -5,8 +5,8 @@ import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 import { latestToday } from './calendar.ts';
 import type { KnownReceipt, KnownReceipts } from './checked-day.ts';
-import { doubtfulDays } from './doubtful-days.ts';
 import { type HashedColumns, NOTHING_HASHED, type RequestFingerprints } from './export-settings.ts';
+import { emptyOrImplausibleDays } from './plausibility.ts';
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
 export interface ExportState {
@@ -81,7 +81,7 @@ export function stateAfter(
     service: commitInfo.fingerprints.service,
     filters: commitInfo.fingerprints.filters,
     ...(hashed !== undefined && { hashed }),
-    read_again: doubtfulDays(receipts, commitInfo),
+    read_again: emptyOrImplausibleDays(receipts, commitInfo),
     // Those that are not in `otherKeys` come last: an equal state has an equal text.
     ...(includesEnd !== undefined && { to_date_inclusive: includesEnd }),
     ...(lacksFinalNewline && { final_newline: false }),

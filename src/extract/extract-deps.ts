@@ -2,7 +2,7 @@ import type { Runtime } from '../base/runtime.ts';
 import type { ScannerOptions, Suppression } from '../cells/columns/scanner.ts';
 import { defaultSpoolDir } from '../config/local.ts';
 import type { SourceConfig } from '../config/source.ts';
-import type { ExportService } from '../service/export/protocol.ts';
+import type { ExportService } from '../service/export/export-service.ts';
 import { scannerOptionsOf } from './export-settings.ts';
 import { ObservedService } from './observed-service.ts';
 

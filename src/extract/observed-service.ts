@@ -6,7 +6,7 @@ import { formatDuration } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
-import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/protocol.ts';
+import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/export-service.ts';
 import { includesEndOf } from './end-day.ts';
 import type { Plan } from './which-days.ts';
 

@@ -5,7 +5,7 @@ import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
 import type { DownloadResult } from '../service/export/download.ts';
-import type { EventRequest, ExportRefusal } from '../service/export/protocol.ts';
+import type { EventRequest, ExportRefusal } from '../service/export/export-service.ts';
 
 /** A file in the spool, while it is written. */
 interface SpoolOutput extends Required<CheckedOutput> {

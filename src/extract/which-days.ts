@@ -7,9 +7,9 @@ import { groupBy } from '../base/group.ts';
 import type { Logger } from '../base/log.ts';
 import { lastDayOver, latestToday, oldestExportedDay, todayIn } from './calendar.ts';
 import { hasOtherSettings, type KnownReceipt, type KnownReceipts } from './checked-day.ts';
-import { doubtfulDays } from './doubtful-days.ts';
 import { type ExportSettings, fingerprintsOf, type RequestFingerprints } from './export-settings.ts';
 import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
+import { emptyOrImplausibleDays } from './plausibility.ts';
 
 export interface PlanInput {
   readonly settings: ExportSettings;
@@ -158,7 +158,7 @@ function syncDays(basis: PlanBasis, range: DayRange): ChosenDays {
   const otherFilters = [...receipts.keys()].filter(
     (day) => day >= oldest && hasOtherSettings(receipts.get(day), fingerprints),
   );
-  const readAgain = union(doubtfulDays(receipts, { now, appends }), otherFilters).filter(
+  const readAgain = union(emptyOrImplausibleDays(receipts, { now, appends }), otherFilters).filter(
     (day) => day >= start && day <= last && mayBeReadAgain(day),
   );
   const notes = [...startWarnings(basis, range), ...readAgainNotes(readAgain, basis)];

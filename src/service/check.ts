@@ -9,9 +9,9 @@ import type { SourceConfig } from '../config/source.ts';
 import { NO_QUOTA_REPORT, type QuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
+import { type EventRequest, type ExportBody, type ExportRefusal, InterruptedBody } from './export/export-service.ts';
 import { readHeader } from './export/header.ts';
 import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
-import { type EventRequest, type ExportBody, type ExportRefusal, InterruptedBody } from './export/protocol.ts';
 import { afterAnswer, UNKNOWN_QUOTA } from './export/quota-rules.ts';
 
 /** What one minimal export shows of address, service and token. */

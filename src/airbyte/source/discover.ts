@@ -5,7 +5,7 @@ import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/csv/header.t
 import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
-import { discoverColumns } from '../../extract/discover.ts';
+import { discoverColumns } from '../../extract/discover-columns.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { openExportClient } from '../../service/export/client.ts';

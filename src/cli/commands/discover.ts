@@ -1,4 +1,4 @@
-import { discoverColumns } from '../../extract/discover.ts';
+import { discoverColumns } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import { defineCommand, duration } from '../command.ts';

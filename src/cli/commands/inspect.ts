@@ -7,7 +7,7 @@ import { missingColumns } from '../../cells/csv/header.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
-import { pinnedTypes } from '../../extract/discover.ts';
+import { pinnedTypes } from '../../extract/discover-columns.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { argument, defineCommand, required, text } from '../command.ts';

@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { readSuppression, refuseOlderList } from '../../erasure/suppression.ts';
-import { loadFileDay } from '../../extract/file-day.ts';
+import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
@@ -53,8 +53,8 @@ async function loadDay(
   const { events, suppressionLength } = sink.state ?? {};
   refuseOlderList('The place', suppressionLength, suppression?.length);
   const stored = events?.receipts.get(day);
-  const fileDay = { file, day, settings: config, state: events?.exportState, stored, suppression };
-  const { rowsWritten, daysChanged } = await loadFileDay(fileDay, { clock, signal }, (checkedDay, commitInfo) =>
+  const dayFile = { file, day, settings: config, state: events?.exportState, stored, suppression };
+  const { rowsWritten, daysChanged } = await loadDayFromFile(dayFile, { clock, signal }, (checkedDay, commitInfo) =>
     sink.commit([checkedDay], commitInfo),
   );
   const next_from_date = sink.state?.events.exportState?.from_date ?? null;

@@ -3,7 +3,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { readSuppression, refuseOlderList } from '../../erasure/suppression.ts';
-import { pinnedTypes } from '../../extract/discover.ts';
+import { pinnedTypes } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';

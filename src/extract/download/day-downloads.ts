@@ -6,7 +6,7 @@ import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { KnownReceipts } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../which-days.ts';
-import { type DayDeps, DayExport, type DayResult } from './day-export.ts';
+import { DayExport, type DayResult, type DownloadDeps } from './day-export.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOFS = 7;
@@ -20,7 +20,7 @@ const latestReceipts = (plans: readonly Plan[]): KnownReceipts =>
 /** Downloads the days of one or several plans, each once, several at a time, and delivers them in order. */
 export class DayDownloads {
   readonly #days: readonly Day[];
-  readonly #deps: DayDeps;
+  readonly #deps: DownloadDeps;
   readonly #stop: AbortController;
   /** The days that were started and not delivered. */
   readonly #started = new Map<Day, Promise<DayResult>>();

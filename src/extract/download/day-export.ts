@@ -7,7 +7,7 @@ import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
-import type { ExportRefusal } from '../../service/export/protocol.ts';
+import type { ExportRefusal } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
 import { proveEndDay, toDateOf } from '../end-day.ts';
@@ -15,7 +15,7 @@ import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { type CheckedFile, type ExportDay, type ExportResult, newSpoolFile, removeFiles } from '../spool.ts';
 import type { Plan } from '../which-days.ts';
-import { adviceWithoutDay, fetchParts } from './parts.ts';
+import { adviceToSkip, exportParts } from './parts.ts';
 
 /** What became of one day of a plan. `gone`: the service no longer exports it. */
 export type DayResult = DownloadedDay | { readonly kind: 'gone'; readonly day: Day } | FailedDay;
@@ -37,7 +37,7 @@ export interface FailedDay {
 }
 
 /** What the downloads of one run share. */
-export interface DayDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerprints' | 'receipts'> {
+export interface DownloadDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerprints' | 'receipts'> {
   readonly spool: RunFolder;
   /** The day that shows whether an export includes its end; undefined if that is known, or if no day is over. */
   readonly endProofDay: Day | undefined;
@@ -46,7 +46,7 @@ export interface DayDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerpri
 /** One day that is exported and checked. */
 export class DayExport {
   readonly #day: Day;
-  readonly #deps: DayDeps;
+  readonly #deps: DownloadDeps;
   /** Instant before the first request (ms since 1970). */
   readonly #began: number;
   readonly #isOver: boolean;
@@ -55,7 +55,7 @@ export class DayExport {
   /** Requests that were sent. */
   #exports = 0;
 
-  constructor(day: Day, deps: DayDeps) {
+  constructor(day: Day, deps: DownloadDeps) {
     this.#day = day;
     this.#deps = deps;
     this.#began = deps.clock.now();
@@ -69,7 +69,7 @@ export class DayExport {
     const { goneThrough } = this.#deps.service;
     if (goneThrough !== undefined && day <= goneThrough) return { kind: 'gone', day };
     const provesEnd = day === this.#deps.endProofDay;
-    const result = await this.#meaningOf(await (provesEnd ? this.#proveEndDay() : this.#export()));
+    const result = await this.#resultOf(await (provesEnd ? this.#proveEndDay() : this.#export()));
     return result.kind === 'downloaded' ? this.#confirmFewerRows(result) : result;
   }
 
@@ -115,7 +115,7 @@ export class DayExport {
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
-  async #meaningOf(answer: ExportResult): Promise<DayResult> {
+  async #resultOf(answer: ExportResult): Promise<DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return this.#downloaded([answer]);
     if (!this.#isOver) return this.#notLoaded(downloadError(day, answer));
@@ -145,7 +145,7 @@ export class DayExport {
   async #confirmEmpty(answer: ExportRefusal): Promise<DayResult> {
     const day = this.#day;
     const second = await this.#export();
-    if (second.kind !== 'empty') return this.#meaningOf(second);
+    if (second.kind !== 'empty') return this.#resultOf(second);
     const { rows } = this.#storedRows();
     const fail = (message: string) => this.#notLoaded(transientError(message, { where: { day } }));
     if (second.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${second.clause}.`);
@@ -161,7 +161,7 @@ export class DayExport {
     const message = `${day} is too large for one export: it is requested in parts by event name.`;
     this.#deps.logger.warn('day.parts', message, { day });
     const { settings, service } = this.#deps;
-    const parts = await fetchParts(day, filtersOf(settings), service.eventNames, this.#export);
+    const parts = await exportParts(day, filtersOf(settings), service.eventNames, this.#export);
     return parts instanceof UserError ? this.#notLoaded(parts) : this.#downloaded(parts);
   }
 
@@ -172,7 +172,7 @@ export class DayExport {
     const isEnough = (rows: number) => rows >= stored.rows || (rows > 0 && !stored.isSameRequest);
     const { rows } = first.checkedDay.receipt;
     if (isEnough(rows)) return first;
-    const second = await this.#meaningOf(await this.#export());
+    const second = await this.#resultOf(await this.#export());
     await removeFiles(first.checkedDay.files);
     if (second.kind !== 'downloaded') return second;
     const { rows: rowsAgain } = second.checkedDay.receipt;
@@ -223,6 +223,6 @@ export class DayExport {
 function unsupportedError(day: Day, { code, clause }: ExportRefusal): UserError {
   const sentence = sentenceOf(clause);
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
-  const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${adviceWithoutDay(day)}`;
+  const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${adviceToSkip(day)}`;
   return configError(`${day}: ${sentence} ${advice}`, { where: { day }, detail: code, platformMessage });
 }

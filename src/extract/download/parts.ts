@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { ExportFilters, ExportRefusal } from '../../service/export/protocol.ts';
+import type { ExportFilters, ExportRefusal } from '../../service/export/export-service.ts';
 import { isFilter } from '../export-settings.ts';
 import { type CheckedFile, discardFiles, type ExportDay } from '../spool.ts';
 
@@ -29,7 +29,7 @@ const KNOWN_NAMES: readonly string[] = [
  * Exports a day that is too large in parts, within the user's own filter: each known event name with `include`, the
  * rest with `exclude`. `eventNames`: those that this run has seen. Returns the failure if a part cannot be exported.
  */
-export async function fetchParts(
+export async function exportParts(
   day: Day,
   { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
@@ -70,10 +70,10 @@ function tooLargeError(day: Day, which: string, { clause }: ExportRefusal): User
   const problem = `The events ${which} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,
-    { where: { day }, platformMessage: `${problem} Run again later. ${adviceWithoutDay(day)}` },
+    { where: { day }, platformMessage: `${problem} Run again later. ${adviceToSkip(day)}` },
   );
 }
 
 /** The advice to who has a platform, where no file of a day can be loaded. */
-export const adviceWithoutDay = (day: Day): string =>
+export const adviceToSkip = (day: Day): string =>
   `To go on without the day, set start_date to ${addDays(day, 1)}, and clear the stream's state in the platform.`;

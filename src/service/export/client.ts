@@ -14,7 +14,6 @@ import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import { firstMatch, serviceRequest } from '../operation.ts';
 import { peekBody, readRefusalBody, redirectOrigin } from './content.ts';
-import { type AnswerTraits, EXPORT_OUTCOMES, KIND_OF_FAULT } from './outcomes.ts';
 import {
   type ExportAnswer,
   type ExportBody,
@@ -22,7 +21,8 @@ import {
   type ExportRequest,
   type ExportService,
   InterruptedBody,
-} from './protocol.ts';
+} from './export-service.ts';
+import { type AnswerTraits, EXPORT_OUTCOMES, KIND_OF_FAULT } from './outcomes.ts';
 import { ExportQuota, type ExportQuotaOptions } from './quota.ts';
 
 /** No byte for so long ends a request: an export may be computed for minutes before its first byte. */

@@ -7,7 +7,7 @@ import { sentenceOf } from '../../base/visible-text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
-import { type ExportRefusal, type ExportRequest, type ExportService, InterruptedBody } from './protocol.ts';
+import { type ExportRefusal, type ExportRequest, type ExportService, InterruptedBody } from './export-service.ts';
 
 export interface DownloadRequest<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
   readonly service: ExportService;

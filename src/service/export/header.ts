@@ -3,7 +3,7 @@ import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import { RowReader } from '../../cells/csv/row-reader.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
-import type { EventRequest, ExportService } from './protocol.ts';
+import type { EventRequest, ExportService } from './export-service.ts';
 
 /** Who configures a connection waits for its schema (ms). */
 const HEADER_TIMEOUT_MS = 60_000;

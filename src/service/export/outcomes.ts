@@ -1,7 +1,7 @@
 import type { BodyFault } from '../../http/failures.ts';
 import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../operation.ts';
 import type { BodyContent } from './content.ts';
-import type { ExportRefusal } from './protocol.ts';
+import type { ExportRefusal } from './export-service.ts';
 
 /** The traits of an answer by which it is classified. */
 export interface AnswerTraits {

@@ -2,8 +2,8 @@ import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { CheckedOutput } from './checked-body.ts';
 import { type DownloadRequest, type DownloadResult, downloadChecked } from './download.ts';
+import type { ProfileRequest } from './export-service.ts';
 import { NOT_FOUND } from './outcomes.ts';
-import type { ProfileRequest } from './protocol.ts';
 
 /** Asks for all attributes. */
 export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondition: 'all' };

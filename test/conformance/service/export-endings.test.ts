@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
-import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
+import type { ExportAnswer } from '../../../src/service/export/export-service.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import {
   ask,

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/deletion-client.ts';
-import type { EventRequest } from '../../../src/service/export/protocol.ts';
+import type { EventRequest } from '../../../src/service/export/export-service.ts';
 import { ManualClock } from '../../support/clock.ts';
 import {
   type FaultyServer,

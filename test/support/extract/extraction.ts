@@ -14,8 +14,13 @@ import type { ExtractDeps } from '../../../src/extract/extract-deps.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { type Plan, type PlanInput, planRun } from '../../../src/extract/which-days.ts';
 import { NO_QUOTA_REPORT, type QuotaReport } from '../../../src/http/quota-report.ts';
+import type {
+  EventRequest,
+  ExportAnswer,
+  ExportRequest,
+  ExportService,
+} from '../../../src/service/export/export-service.ts';
 import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';
-import type { EventRequest, ExportAnswer, ExportRequest, ExportService } from '../../../src/service/export/protocol.ts';
 import { LeapingClock } from '../clock.ts';
 
 export const HOUR = 3_600_000;

@@ -1,5 +1,5 @@
 import { UserError } from '../../../src/base/errors.ts';
-import type { ExportAnswer } from '../../../src/service/export/protocol.ts';
+import type { ExportAnswer } from '../../../src/service/export/export-service.ts';
 import {
   type FaultyServer,
   type FaultyServerOptions,

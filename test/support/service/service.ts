@@ -2,7 +2,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import type { LogEvent } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient, type ExportClientOptions } from '../../../src/service/export/client.ts';
-import type { EventRequest, ExportAnswer, ExportService } from '../../../src/service/export/protocol.ts';
+import type { EventRequest, ExportAnswer, ExportService } from '../../../src/service/export/export-service.ts';
 import type { ExportQuota } from '../../../src/service/export/quota.ts';
 import type { QuotaAnswer } from '../../../src/service/export/quota-rules.ts';
 

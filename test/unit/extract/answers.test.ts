@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
 import { Extraction } from '../../../src/extract/extract.ts';
-import type { EventRequest } from '../../../src/service/export/protocol.ts';
+import type { EventRequest } from '../../../src/service/export/export-service.ts';
 import { NOTHING_STORED } from '../../../src/table/commit.ts';
 import { Load } from '../../../src/targets/load.ts';
 import {

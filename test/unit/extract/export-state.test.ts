@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import type { KnownReceipt } from '../../../src/extract/checked-day.ts';
-import { implausibleDay } from '../../../src/extract/doubtful-days.ts';
 import { fingerprintsOf } from '../../../src/extract/export-settings.ts';
 import { type CommitInfo, type ExportState, parseState, stateAfter } from '../../../src/extract/export-state.ts';
+import { usualRowsIfImplausible } from '../../../src/extract/plausibility.ts';
 import { at, SETTINGS } from '../../support/extract/extraction.ts';
 
 const receipt = (more: Partial<KnownReceipt> = {}): KnownReceipt => ({
@@ -130,14 +130,14 @@ describe('an implausible day', () => {
     ['no rows where there always were some', [3, 2, 1, 4], 0, true],
     ['no rows where there sometimes were none', [300, 0, 100, 400], 0, false],
   ])('%s', (_, weeks, rows, isImplausible) => {
-    expect(implausibleDay(DAY, history(weeks, rows)) !== undefined).toBe(isImplausible);
+    expect(usualRowsIfImplausible(DAY, history(weeks, rows)) !== undefined).toBe(isImplausible);
   });
 
   it('is over, and its rows were not removed', () => {
     const days = history([1_000, 1_000], 1);
-    expect(implausibleDay(DAY, days)).toEqual({ day: DAY, rows: 1, usual: 1_000 });
+    expect(usualRowsIfImplausible(DAY, days)).toBe(1_000);
     for (const more of [{ is_over: false }, { pruned: true }]) {
-      expect(implausibleDay(DAY, new Map(days).set(DAY, receipt({ rows: 1, ...more })))).toBeUndefined();
+      expect(usualRowsIfImplausible(DAY, new Map(days).set(DAY, receipt({ rows: 1, ...more })))).toBeUndefined();
     }
   });
 });

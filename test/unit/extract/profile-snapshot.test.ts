@@ -3,7 +3,7 @@ import { HOUR_MS } from '../../../src/base/clock.ts';
 import type { UserError } from '../../../src/base/errors.ts';
 import { scannerOptionsOf } from '../../../src/extract/export-settings.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
-import type { ExportAnswer, ExportService } from '../../../src/service/export/protocol.ts';
+import type { ExportAnswer, ExportService } from '../../../src/service/export/export-service.ts';
 import { Load } from '../../../src/targets/load.ts';
 import { SETTINGS } from '../../support/extract/extraction.ts';
 import { Place } from '../../support/targets/place.ts';

@@ -140,12 +140,12 @@ async function compareFile(
   const metadata = await readMetadata(engine, local);
   if (metadata === undefined) return { kind: 'damaged' };
   const { columns, snapshot } = metadata;
-  const { day: fileDay, rows_stored: rows, changed_at: changedAt } = metadata.receipt;
+  const { day: dayFile, rows_stored: rows, changed_at: changedAt } = metadata.receipt;
   const isOlder = changedAt < (receipt?.changed_at ?? '');
   // From another day, or from the other table.
-  const isMoved = path !== filePath(fileDay, table) || (snapshot !== undefined) !== (table === USER_PROFILES.name);
+  const isMoved = path !== filePath(dayFile, table) || (snapshot !== undefined) !== (table === USER_PROFILES.name);
   if (isMoved || (!hasSameHash && isOlder)) return { kind: 'damaged' };
-  const file = { table, day: fileDay, path, rows, sha256, ...onDisk, columns };
+  const file = { table, day: dayFile, path, rows, sha256, ...onDisk, columns };
   return { kind: 'leftover', file, metadata };
 }
 

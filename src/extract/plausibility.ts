@@ -11,21 +11,14 @@ const MIN_MEDIAN = 100;
 /** A smaller part of the median is implausible. */
 const USUAL_PART = 1 / 5;
 /** Days after a day was over in which the rest of it may still come. */
-const DOUBTFUL_DAYS = 7;
-
-/** A day that is over and has far fewer rows than usual. */
-export interface ImplausibleDay {
-  readonly day: Day;
-  readonly rows: number;
-  /** Median of the same weekday in the four weeks before. */
-  readonly usual: number;
-}
+const READ_AGAIN_DAYS = 7;
 
 /**
- * Why a day of these receipts is implausible; undefined if it is not. A day without rows is implausible if the same
- * weekdays before it all had rows. Another day is if it has fewer than a fifth of their median, if that is 100 or more.
+ * The median of rows of the same weekday in the four weeks before, if a day of these receipts is implausible; undefined
+ * if it is not. A day that is over and has no rows is implausible if these weekdays all had rows. Another day is if it
+ * has fewer than a fifth of the median, if that is 100 or more.
  */
-export function implausibleDay(day: Day, receipts: KnownReceipts): ImplausibleDay | undefined {
+export function usualRowsIfImplausible(day: Day, receipts: KnownReceipts): number | undefined {
   const receipt = receipts.get(day);
   if (receipt === undefined || !receipt.is_over || receipt.pruned === true) return undefined;
   const earlierCounts: number[] = [];
@@ -38,7 +31,7 @@ export function implausibleDay(day: Day, receipts: KnownReceipts): ImplausibleDa
   const { rows } = receipt;
   const isEmpty = rows === 0 && earlierCounts.every((count) => count > 0);
   const isFarBelowUsual = rows > 0 && usual >= MIN_MEDIAN && rows < usual * USUAL_PART;
-  return isEmpty || isFarBelowUsual ? { day, rows, usual } : undefined;
+  return isEmpty || isFarBelowUsual ? usual : undefined;
 }
 
 function median(counts: readonly number[]): number {
@@ -51,16 +44,16 @@ function median(counts: readonly number[]): number {
  * The days that are over, and are empty or implausible, until seven days after they were over, in order. Under plain
  * append (`appends`) only those without rows.
  */
-export function doubtfulDays(
+export function emptyOrImplausibleDays(
   receipts: KnownReceipts,
   { now, appends = false }: { readonly now: number; readonly appends?: boolean },
 ): Day[] {
-  const isDoubtful = ([day, { rows, is_over, pruned }]: readonly [Day, KnownReceipt]) => {
-    if (!is_over || pruned === true || day <= addDays(lastDayOver(now), -DOUBTFUL_DAYS)) return false;
-    return rows === 0 || (!appends && implausibleDay(day, receipts) !== undefined);
+  const isReadAgain = ([day, { rows, is_over, pruned }]: readonly [Day, KnownReceipt]) => {
+    if (!is_over || pruned === true || day <= addDays(lastDayOver(now), -READ_AGAIN_DAYS)) return false;
+    return rows === 0 || (!appends && usualRowsIfImplausible(day, receipts) !== undefined);
   };
   return [...receipts]
-    .filter(isDoubtful)
+    .filter(isReadAgain)
     .map(([day]) => day)
     .sort();
 }

@@ -20,7 +20,7 @@ import { type CheckedFile, newSpoolFile } from './spool.ts';
 
 const READ_BYTES = 1 << 20;
 
-export interface FileDay {
+export interface DayFile {
   readonly file: string;
   readonly day: Day;
   readonly settings: ExportSettings & { readonly spoolDir: string };
@@ -35,22 +35,22 @@ export interface FileDay {
  * that a sync can still load. Throws one for a file that is not whole, not of the day, or has fewer rows than are
  * stored. Throws what `store` throws.
  */
-export async function loadFileDay<T>(
-  fileDay: FileDay,
+export async function loadDayFromFile<T>(
+  dayFile: DayFile,
   { clock, signal }: Pick<Runtime, 'clock' | 'signal'>,
   store: (checkedDay: CheckedDay, commitInfo: CommitInfo) => Promise<T>,
 ): Promise<T> {
-  const { file, day, settings, state, stored } = fileDay;
+  const { file, day, settings, state, stored } = dayFile;
   const now = clock.now();
   const fingerprints = fingerprintsOf(settings);
   checkState(state, fingerprints, { now, fullRefresh: false });
-  checkNeedsFile(fileDay, now);
-  const requestedAt = await requestedAtOf(fileDay, now);
+  checkNeedsFile(dayFile, now);
+  const requestedAt = await requestedAtOf(dayFile, now);
   const spool = await RunFolder.open(settings.spoolDir, clock);
   try {
-    const checkedDay = checkedDayOf([await copyChecked(fileDay, spool, signal)], {
+    const checkedDay = checkedDayOf([await copyChecked(dayFile, spool, signal)], {
       day,
-      to_date: toDateOf(day, includesEndOf(fileDay)),
+      to_date: toDateOf(day, includesEndOf(dayFile)),
       requestedAt,
       is_over: true,
       filters: fingerprints.filters,
@@ -62,7 +62,7 @@ export async function loadFileDay<T>(
     const before = stored?.pruned === true ? 0 : (stored?.rows_stored ?? 0);
     if (rows < before)
       throw fileError(
-        fileDay,
+        dayFile,
         `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${before}: the stored rows stay.`,
       );
     const commitInfo: CommitInfo = {
@@ -78,10 +78,10 @@ export async function loadFileDay<T>(
   }
 }
 
-const fileError = ({ file, day }: FileDay, message: string, cause?: unknown) =>
+const fileError = ({ file, day }: DayFile, message: string, cause?: unknown) =>
   configError(message, { cause, where: { file, day } });
 
-function checkNeedsFile({ day, stored, settings }: FileDay, now: number): void {
+function checkNeedsFile({ day, stored, settings }: DayFile, now: number): void {
   const isLoaded = stored?.is_over === true && stored.pruned !== true;
   if (day < oldestExportedDay(now, settings.historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
   const why = day > lastDayOver(now) ? 'is not over' : 'is loaded, and the service still exports it';
@@ -89,40 +89,40 @@ function checkNeedsFile({ day, stored, settings }: FileDay, now: number): void {
 }
 
 /** The last change of the file (ms since 1970). Throws if the day was not over by then. */
-async function requestedAtOf(fileDay: FileDay, now: number): Promise<number> {
-  const { file, day } = fileDay;
+async function requestedAtOf(dayFile: DayFile, now: number): Promise<number> {
+  const { file, day } = dayFile;
   const { mtimeMs } = await stat(file).catch((error: unknown) => {
-    throw fileError(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
+    throw fileError(dayFile, `${file} cannot be read: ${messageOf(error)}`, error);
   });
-  if (mtimeMs > now) throw fileError(fileDay, `${file} was changed in the future: set its time, or the clock, right.`);
+  if (mtimeMs > now) throw fileError(dayFile, `${file} was changed in the future: set its time, or the clock, right.`);
   if (day <= lastDayOver(mtimeMs)) return mtimeMs;
   const changedAt = new Date(mtimeMs).toISOString().slice(0, 16);
   throw fileError(
-    fileDay,
+    dayFile,
     `${file} was last changed at ${changedAt} UTC, when ${day} was not over: rows may be missing.`,
   );
 }
 
-async function copyChecked(fileDay: FileDay, spool: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
-  const { file, day, settings, state, suppression } = fileDay;
+async function copyChecked(dayFile: DayFile, spool: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
+  const { file, day, settings, state, suppression } = dayFile;
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
   const scannerOptions = scannerOptionsOf(settings, suppression);
   const copy = await checkBody(bytes, await newSpoolFile(spool), { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
-    if (error instanceof MalformedCsv) throw fileError(fileDay, `${file} is no whole export: ${error.clause}.`);
-    if (error instanceof UnusableCsv) throw fileError(fileDay, `${file} has ${error.mismatch}: convert it first.`);
+    if (error instanceof MalformedCsv) throw fileError(dayFile, `${file} is no whole export: ${error.clause}.`);
+    if (error instanceof UnusableCsv) throw fileError(dayFile, `${file} has ${error.mismatch}: convert it first.`);
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
-    throw fileError(fileDay, `${file} cannot be read: ${messageOf(error)}`, error);
+    throw fileError(dayFile, `${file} cannot be read: ${messageOf(error)}`, error);
   });
   const { hasFinalNewline, columns } = copy.scan;
   if (!hasFinalNewline && state?.final_newline !== false)
     throw fileError(
-      fileDay,
+      dayFile,
       `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`,
     );
   if (columns.some((column) => isAbout(day, column))) return copy;
   throw fileError(
-    fileDay,
+    dayFile,
     `${file} has no system column whose first and last time are of ${day}: is it of another day?`,
   );
 }

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
-import { discoverColumns } from '../../../src/extract/discover.ts';
-import type { EventRequest } from '../../../src/service/export/protocol.ts';
+import { discoverColumns } from '../../../src/extract/discover-columns.ts';
+import type { EventRequest } from '../../../src/service/export/export-service.ts';
 import { type Fault, Fixture, steadyRows } from '../../support/extract/extraction.ts';
 
 /** A service that exports no more than two days at once; its rows have a column `age` of numbers. */
