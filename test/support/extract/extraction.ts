@@ -13,223 +13,42 @@ import { type DayBatch, Extraction } from '../../../src/extract/extract.ts';
 import type { ExtractDeps } from '../../../src/extract/extract-deps.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { type Plan, type PlanInput, planRun } from '../../../src/extract/which-days.ts';
-import { NO_QUOTA_REPORT, type QuotaReport } from '../../../src/http/quota-report.ts';
-import type {
-  EventRequest,
-  ExportAnswer,
-  ExportRequest,
-  ExportService,
-} from '../../../src/service/export/export-service.ts';
-import { NOT_FOUND } from '../../../src/service/export/outcomes.ts';
+import type { ExportClient } from '../../../src/service/export/client.ts';
 import { LeapingClock } from '../clock.ts';
+import { CANARY, exportService } from '../service/service.ts';
+import { type ScenarioPatch, TestService, type TruthRow } from '../service/test-service.ts';
 
 export const HOUR = 3_600_000;
 export const at = (text: string): number => Date.parse(text);
 
-/** An event as the service has it; instants in ms, UTC. */
-export interface FakeRow {
+/** An event; its instants are ms, UTC. */
+interface EventRow {
   readonly id: string;
   readonly event: string;
-  readonly occurred: number;
-  readonly arrived: number;
+  /** When it arrived: its day, and its `df_server_datetime`. */
+  readonly at: number;
+  /** When it happened, if that was earlier. */
+  readonly happened?: number;
+  /** From when on the service shows it, if that is later. */
+  readonly shownFrom?: number;
 }
 
-export interface FakeServiceSettings {
-  readonly rows: readonly FakeRow[];
-  readonly inclusive: boolean;
-  /** What a single day, `from_date` = `to_date`, is answered with: as ranges are, with all its rows, with none, or with a 400. */
-  readonly singleDays: 'as_ranges' | 'whole' | 'empty' | 'refused';
-  /** Both ends of a range mean midnight, and rows of that very instant are in it. */
-  readonly daysAreInstants: boolean;
-  readonly selects: 'occurred' | 'arrived';
-  readonly zoneHours: number;
-  readonly future: 'empty' | 'error';
-  readonly historyDays: number;
-  /** More rows than this are too many for one export. */
-  readonly most: number;
-  readonly hasFinalNewline: boolean;
-  /** What a day without rows is answered with: a header alone, or one of the other forms. */
-  readonly noRows: 'header' | '204' | '404' | 'no byte' | 'an empty list';
-  /** Milliseconds after its end until a day's rows appear. */
-  readonly lagMs: number;
-  /** True to deliver rows in another order each time. */
-  readonly shuffles: boolean;
+/** Days of UTC, whatever the limits. */
+export interface ServiceSettings extends ScenarioPatch {
+  readonly rows?: readonly EventRow[];
   /** Milliseconds that the service's clock is ahead of ours. */
-  readonly clockAhead: number;
-  /** Replaces an answer; `undefined` leaves it. The number counts the requests, from 1. */
-  readonly fault: (request: EventRequest, count: number) => Fault | undefined;
-  /** An answer comes when this resolves. */
-  readonly until: (request: EventRequest) => Promise<void> | undefined;
+  readonly clockAhead?: number;
 }
 
-export type Fault =
-  | {
-      readonly refuse: 'retry' | 'retry_or_split' | 'wait' | 'config' | 'gone' | 'invalid';
-      /** By default the kind, and 400. */
-      readonly code?: string;
-      readonly status?: number;
-      readonly quotaReport?: Partial<QuotaReport>;
-    }
-  | { readonly body: (csv: string) => string | Uint8Array }
-  /** What the body throws behind its first bytes. */
-  | { readonly breaks: unknown };
+const stamp = (ms: number, zoneHours: number): string =>
+  new Date(ms + zoneHours * HOUR).toISOString().replace('T', ' ').replace('Z', '');
 
-const DEFAULTS: FakeServiceSettings = {
-  rows: [],
-  inclusive: true,
-  singleDays: 'as_ranges',
-  daysAreInstants: false,
-  selects: 'arrived',
-  zoneHours: 0,
-  future: 'empty',
-  historyDays: 30,
-  most: Number.POSITIVE_INFINITY,
-  hasFinalNewline: true,
-  noRows: 'header',
-  lagMs: 0,
-  shuffles: false,
-  clockAhead: 0,
-  fault: () => undefined,
-  until: () => undefined,
-};
-
-const HEADER =
-  'df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_server_datetime,df_unified_id,event_name';
-
-export class FakeService implements ExportService {
-  settings: FakeServiceSettings;
-  readonly requests: EventRequest[] = [];
-  readonly #clock: Clock;
-  /** Exports under way now, and the most there ever were. */
-  busy = 0;
-  busiest = 0;
-
-  constructor(clock: Clock, settings: Partial<FakeServiceSettings>) {
-    this.#clock = clock;
-    this.settings = { ...DEFAULTS, ...settings };
-  }
-
-  get sent(): number {
-    return this.requests.length;
-  }
-
-  /** `2026-01-01..2026-01-02` of every request so far. */
-  get ranges(): string[] {
-    return this.requests.map(({ from, to }) => `${from}..${to}`);
-  }
-
-  async export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
-    signal.throwIfAborted();
-    if (!('from' in request)) throw new Error('no profile is asked for');
-    this.requests.push(request);
-    const answer = await this.#answer(request);
-    if (answer.kind === 'data') this.busiest = Math.max(this.busiest, ++this.busy);
-    return use(answer).finally(() => {
-      if (answer.kind === 'data') this.busy--;
-    });
-  }
-
-  async #answer(request: EventRequest): Promise<ExportAnswer> {
-    const fault = this.settings.fault(request, this.requests.length);
-    await this.settings.until(request);
-    const refused = fault !== undefined && 'refuse' in fault ? fault : undefined;
-    const kind = refused?.refuse ?? this.#refusal(request);
-    const common = { quotaReport: { ...NO_QUOTA_REPORT, ...refused?.quotaReport }, serverTime: this.#now() };
-    if (kind !== undefined)
-      return {
-        ...common,
-        kind,
-        code: refused?.code ?? kind,
-        clause: `the fake says ${kind}`,
-        status: refused?.status ?? 400,
-      };
-    const isEmpty = this.selected(request).length === 0;
-    const { noRows } = this.settings;
-    if (fault === undefined && isEmpty && noRows !== 'header') return { ...common, ...emptyAnswer(noRows) };
-    const csv = this.#csv(request);
-    const text = fault !== undefined && 'body' in fault ? fault.body(csv) : csv;
-    const end = fault !== undefined && 'breaks' in fault ? fault : undefined;
-    return { ...common, kind: 'data', bytes: chunks(text, end) };
-  }
-
-  selected(request: Pick<EventRequest, 'from' | 'to'> & Partial<EventRequest>): FakeRow[] {
-    const { from, to } = request;
-    const { singleDays } = this.settings;
-    const form = from === to ? singleDays : 'as_ranges';
-    const inclusive = form === 'as_ranges' ? this.settings.inclusive : form === 'whole';
-    return this.settings.rows.filter((row) => {
-      const day = this.dayOf(row);
-      const inside = day >= from && (inclusive ? day <= to : day < to);
-      if (this.settings.daysAreInstants && !(inside && (day < to || this.#isMidnight(row)))) return false;
-      return inside && row.arrived + this.settings.lagMs <= this.#now() && matches(row, request);
-    });
-  }
-
-  dayOf(row: FakeRow): Day {
-    return dayAt(row[this.settings.selects], this.settings.zoneHours);
-  }
-
-  #isMidnight(row: FakeRow): boolean {
-    return (row[this.settings.selects] + this.settings.zoneHours * HOUR) % (24 * HOUR) === 0;
-  }
-
-  #now(): number {
-    return this.#clock.now() + this.settings.clockAhead;
-  }
-
-  #refusal(request: EventRequest) {
-    const today = dayAt(this.#now(), this.settings.zoneHours);
-    if (request.from < addDays(today, -this.settings.historyDays)) return 'gone' as const;
-    if (this.settings.future === 'error' && request.to > today) return 'invalid' as const;
-    if (request.from === request.to && this.settings.singleDays === 'refused') return 'invalid' as const;
-    if (this.selected(request).length > this.settings.most) return 'retry_or_split' as const;
-    return undefined;
-  }
-
-  #csv(request: EventRequest): string {
-    const rows = this.selected(request);
-    const turn = this.settings.shuffles && rows.length > 0 ? this.requests.length % rows.length : 0;
-    const lines = [...rows.slice(turn), ...rows.slice(0, turn)].map(csvOf);
-    const text = [HEADER, ...lines].join('\n');
-    return this.settings.hasFinalNewline ? `${text}\n` : text;
-  }
-}
-
-const emptyAnswer = (noRows: '204' | '404' | 'no byte' | 'an empty list') => ({
-  kind: 'empty' as const,
-  code: noRows === '404' ? NOT_FOUND : noRows,
-  clause: `the fake answered with ${noRows}`,
-  status: 200,
-});
-
-async function* chunks(
-  text: string | Uint8Array,
-  end: { readonly breaks: unknown } | undefined,
-): AsyncGenerator<Uint8Array> {
-  const bytes = typeof text === 'string' ? Buffer.from(text) : text;
-  for (let i = 0; i < bytes.length; i += 97) {
-    await Promise.resolve();
-    yield bytes.subarray(i, i + 97);
-    if (end !== undefined) throw end.breaks;
-  }
-}
-
-function matches(row: FakeRow, request: Partial<EventRequest>): boolean {
-  const names = request.events ?? [];
-  if (names.length === 0 || request.eventsCondition === 'all') return true;
-  return names.includes(row.event) === (request.eventsCondition === 'include');
-}
-
-const stamp = (ms: number): string => new Date(ms).toISOString().replace('T', ' ').replace('Z', '');
-const csvOf = ({ id, event, occurred, arrived }: FakeRow): string =>
-  `1,${stamp(occurred)},${id},${id},${stamp(arrived)},u-${id},${event}`;
-
-/** `perDay` events a day, spread over it, that arrive as they occur. */
-export function steadyRows(first: Day, last: Day, perDay: number, event = 'df_login'): FakeRow[] {
+/** `perDay` events a day, spread over it. */
+export function steadyRows(first: Day, last: Day, perDay: number, event = 'df_login'): EventRow[] {
   return daysOf(first, last).flatMap((day) =>
     Array.from({ length: perDay }, (_, i) => {
-      const occurred = at(`${day}T00:00:00Z`) + Math.floor(((i + 0.5) * 24 * HOUR) / perDay);
-      return { id: `${event}-${day}-${i}`, event, occurred, arrived: occurred };
+      const time = at(`${day}T00:00:00Z`) + Math.floor(((i + 0.5) * 24 * HOUR) / perDay);
+      return { id: `${event}-${day}-${i}`, event, at: time };
     }),
   );
 }
@@ -319,21 +138,102 @@ export const planFor = (
 
 /** The share of a pause of the policy that is waited for (full jitter). */
 const JITTER = 0.5;
+const MOST_AT_ONCE = 3;
+
+interface ExportBody {
+  readonly from_date: Day;
+  readonly to_date: Day;
+  readonly events?: readonly string[];
+  readonly events_condition_type: string;
+}
+
+function byDay(rows: readonly EventRow[], zoneHours: number): Map<Day, TruthRow[]> {
+  const days = new Map<Day, TruthRow[]>();
+  for (const { id, event, at, happened = at, shownFrom: from = at } of rows) {
+    const cells = new Map([
+      ['df_api_version', '1'],
+      ['df_correction_datetime', stamp(happened, zoneHours)],
+      ['df_event_detail_log_id', id],
+      ['df_event_log_id', id],
+      ['df_server_datetime', stamp(at, zoneHours)],
+      ['df_unified_id', `u-${id}`],
+      ['event_name', event],
+    ]);
+    const day = dayAt(at, zoneHours);
+    days.set(day, [...(days.get(day) ?? []), { cells, from }]);
+  }
+  return days;
+}
 
 /** A spool folder of one test, a service, a clock, a target, and the runs between them. */
 export class Fixture {
   readonly spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
   readonly clock: LeapingClock;
-  readonly service: FakeService;
+  readonly sim: TestService;
   readonly log: LogEvent[] = [];
   target = new FakeTarget();
   controller = new AbortController();
   /** The last run. */
   extraction: Extraction | undefined;
+  readonly #client: ExportClient;
+  readonly #service: { days: ReadonlyMap<Day, readonly TruthRow[]> };
+  /** Requests that are no longer counted. */
+  #forgotten = 0;
 
-  constructor(now: string, serviceSettings: Partial<FakeServiceSettings>) {
-    this.clock = new LeapingClock(at(now));
-    this.service = new FakeService(this.clock, serviceSettings);
+  private constructor(clock: LeapingClock, sim: TestService, service: { days: ReadonlyMap<Day, readonly TruthRow[]> }) {
+    this.clock = clock;
+    this.sim = sim;
+    this.#service = service;
+    this.#client = exportService(sim.url, { clock }).service;
+  }
+
+  static async start(now: string, { rows = [], clockAhead = 0, ...scenario }: ServiceSettings): Promise<Fixture> {
+    const clock = new LeapingClock(at(now));
+    const zone = scenario.days?.zone_hours ?? 0;
+    const service = { days: byDay(rows, zone) };
+    const sim = await TestService.start({
+      clock: { now: () => clock.now() + clockAhead, sleep: async () => {}, after: () => () => {} },
+      exportToken: CANARY,
+      serviceId: 'svc-1',
+      scenario: {
+        ...scenario,
+        days: { ...scenario.days, zone_hours: zone },
+        limits: { exports_per_hour: 10_000, concurrent_exports: MOST_AT_ONCE },
+      },
+      truth: (day) => service.days.get(day) ?? [],
+    });
+    return new Fixture(clock, sim, service);
+  }
+
+  /** The service answers in another way from now on. */
+  serve({ rows, ...scenario }: ServiceSettings): void {
+    if (rows !== undefined) this.#service.days = byDay(rows, this.sim.scenario.days.zone_hours);
+    this.sim.setScenario(scenario);
+  }
+
+  /** The exports since `forgetRequests`. */
+  get requests() {
+    return this.sim
+      .requests()
+      .slice(this.#forgotten)
+      .map(({ body, end, status }) => {
+        const { from_date: from, to_date: to, events = [], events_condition_type: condition } = body as ExportBody;
+        return { from, to, events, condition, end, status };
+      });
+  }
+
+  forgetRequests(): void {
+    this.#forgotten = this.sim.requests().length;
+  }
+
+  /** `2026-01-01..2026-01-02` of every request. */
+  get ranges(): string[] {
+    return this.requests.map(({ from, to }) => `${from}..${to}`);
+  }
+
+  /** The ids of the rows of days. */
+  ids(from: Day, to: Day): string[] {
+    return this.sim.truth({ from, to }).map((cells) => cells.get('df_event_detail_log_id') ?? '');
   }
 
   deps(): ExtractDeps {
@@ -344,14 +244,14 @@ export class Fixture {
       (text) => text,
     );
     return {
-      service: new ObservedService(this.service, SETTINGS, { clock, logger }),
+      service: new ObservedService(this.#client, SETTINGS, { clock, logger }),
       scannerOptions: scannerOptionsOf(SETTINGS),
       clock,
       random: () => JITTER,
       logger,
       signal: this.controller.signal,
       spoolDir: this.spoolDir,
-      maxConcurrentExports: 3,
+      maxConcurrentExports: MOST_AT_ONCE,
     };
   }
 
@@ -389,7 +289,9 @@ export class Fixture {
     return this.log.filter((event) => event.event === name);
   }
 
-  close(): void {
+  async close(): Promise<void> {
+    await this.#client.close();
+    await this.sim.close();
     rmSync(this.spoolDir, { recursive: true, force: true });
   }
 }

@@ -1,18 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
+import type { ExportSettings } from '../../../src/extract/export-settings.ts';
 import { Extraction } from '../../../src/extract/extract.ts';
-import type { EventRequest } from '../../../src/service/export/export-service.ts';
+import type { PlanInput } from '../../../src/extract/which-days.ts';
 import { NOTHING_STORED } from '../../../src/table/commit.ts';
 import { Load } from '../../../src/targets/load.ts';
-import {
-  at,
-  type FakeServiceSettings,
-  type Fault,
-  Fixture,
-  HOUR,
-  planFor,
-  steadyRows,
-} from '../../support/extract/extraction.ts';
+import { at, Fixture, HOUR, planFor, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
+import { type Fault, type FaultRule, refusal } from '../../support/service/faults.ts';
 
 const NOW = '2026-01-20T14:00:00Z';
 const START = '2026-01-15';
@@ -22,25 +16,27 @@ const rows = steadyRows('2026-01-01', '2026-01-31', 4);
 let fixture: Fixture;
 afterEach(() => fixture.close());
 
-function start(settings: Partial<FakeServiceSettings> = {}): Fixture {
-  fixture = new Fixture(NOW, { rows, ...settings });
+const start = async (settings: ServiceSettings = {}): Promise<Fixture> => {
+  fixture = await Fixture.start(NOW, { rows, ...settings });
   return fixture;
-}
-
-/** The service answers in another way from now on. */
-const serve = (settings: Partial<FakeServiceSettings>) => {
-  fixture.service.settings = { ...fixture.service.settings, ...settings };
 };
+type RunArguments = readonly [settings?: Partial<ExportSettings>, more?: Partial<PlanInput>];
+/** One run against a service. */
+const run = async (service: ServiceSettings, ...[settings = SETTINGS, more]: RunArguments): Promise<Fixture> =>
+  (await start(service)).run(settings, more);
+const failure = async (service: ServiceSettings, ...[settings = SETTINGS, more]: RunArguments) =>
+  (await start(service)).failure(settings, more);
 
 /** The service answers requests of one day in its own way; others as ever. */
-const onDay = (day: Day, fault: Fault | ((nth: number) => Fault | undefined)) => {
+const onDay = (day: Day, fault: Fault | ((nth: number) => Fault | undefined)): FaultRule => {
   let nth = 0;
-  return ({ from }: EventRequest) => {
+  return ({ from }) => {
     if (from !== day) return undefined;
     return typeof fault === 'function' ? fault(++nth) : fault;
   };
 };
-const requestsOf = (day: Day) => fixture.service.requests.filter(({ from }) => from === day).length;
+const body = (change: (csv: string) => string | Uint8Array): Fault => ({ kind: 'body', change });
+const requestsOf = (day: Day) => fixture.requests.filter(({ from }) => from === day).length;
 const without = (count: number) => (csv: string) => {
   const lines = csv.trimEnd().split('\n');
   return `${lines.slice(0, lines.length - count).join('\n')}\n`;
@@ -48,76 +44,76 @@ const without = (count: number) => (csv: string) => {
 
 describe('the last line', () => {
   it('without a line end is downloaded once more, and then this is how the service ends its files', async () => {
-    const { target, service } = await start({ hasFinalNewline: false }).run({ ...SETTINGS, lookbackDays: 0 });
+    const { target } = await run({ format: { final_newline: false } }, { ...SETTINGS, lookbackDays: 0 });
     expect(target.state?.final_newline).toBe(false);
     expect(target.days.size).toBe(6);
     // The first download of a run goes alone; the others already know.
-    expect(service.sent).toBe(7);
+    expect(fixture.requests.length).toBe(7);
     await fixture.run({ ...SETTINGS, lookbackDays: 0 });
-    expect(service.sent).toBe(8);
+    expect(fixture.requests.length).toBe(8);
   });
 
   it('is accepted with another body of a day that is not over: it may have grown', async () => {
-    const fault = onDay('2026-01-20', (nth) => ({ body: (csv) => (nth === 1 ? csv : without(1)(csv)).trimEnd() }));
-    await start({ fault }).run(SETTINGS);
+    const fault = onDay('2026-01-20', (nth) => body((csv) => (nth === 1 ? csv : without(1)(csv)).trimEnd()));
+    await run({ fault });
     expect(fixture.target.days.get('2026-01-20')?.length).toBeGreaterThan(0);
     expect(requestsOf('2026-01-20')).toBe(2);
   });
 
   it('that was cut twice, and not at the same byte, does not cost a row', async () => {
-    const cut = (nth: number) => (nth < 3 ? { body: (csv: string) => csv.slice(0, -2 - nth) } : undefined);
-    const { target } = await start({ fault: onDay('2026-01-17', cut) }).run(SETTINGS);
+    const cut = (nth: number) => (nth < 3 ? body((csv) => csv.slice(0, -2 - nth)) : undefined);
+    const { target } = await run({ fault: onDay('2026-01-17', cut) });
     expect(target.days.get('2026-01-17')).toHaveLength(4);
     expect(requestsOf('2026-01-17')).toBe(3);
     expect(target.state).not.toHaveProperty('final_newline');
   });
 
   it('that each download cuts elsewhere fails its day as not complete', async () => {
-    const cut = (nth: number) => ({ body: (csv: string) => csv.slice(0, -2 - nth) });
-    const failure = await start({ fault: onDay('2026-01-17', cut) }).failure(SETTINGS);
-    expect(failure).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-17.*not complete/) });
+    const cut = (nth: number) => body((csv) => csv.slice(0, -2 - nth));
+    const error = await failure({ fault: onDay('2026-01-17', cut) });
+    expect(error).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-17.*not complete/) });
     expect(fixture.target.days.has('2026-01-17')).toBe(false);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
   });
 });
 
 describe('a day without rows', () => {
-  const empty = rows.filter(({ occurred }) => new Date(occurred).toISOString().slice(0, 10) !== '2026-01-17');
+  const gap = rows.filter(({ id }) => !id.includes('01-17'));
 
-  it.each(['header', '204', '404', 'no byte', 'an empty list'] as const)(
-    'answered with %s is empty',
-    async (noRows) => {
-      const { target } = await start({ rows: empty, noRows }).run(SETTINGS);
-      expect(target.receipts.get('2026-01-17')).toMatchObject({ rows: 0, is_over: true });
-      expect(target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-17'] });
-      expect(requestsOf('2026-01-17')).toBe(noRows === 'header' ? 1 : 2);
-      expect(fixture.events('day.empty_answer')).toHaveLength(noRows === 'header' ? 0 : 1);
+  it.each(['header', '204', '404', 'zero_bytes', 'list'] as const)('answered with %s is empty', async (empty) => {
+    const { target } = await run({ rows: gap, days: { empty } });
+    expect(target.receipts.get('2026-01-17')).toMatchObject({ rows: 0, is_over: true });
+    expect(target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-17'] });
+    expect(requestsOf('2026-01-17')).toBe(empty === 'header' ? 1 : 2);
+    expect(fixture.events('day.empty_answer')).toHaveLength(empty === 'header' ? 0 : 1);
+  });
+
+  it.each(['204', 'zero_bytes'] as const)(
+    'proves nothing where every day is answered with %s: exit 3',
+    async (empty) => {
+      const error = await failure({ rows: [], days: { empty } });
+      expect(error.exitCode).toBe(3);
+      expect(fixture.requests.length).toBeLessThanOrEqual(12);
+      expect(fixture.target.state).toBeUndefined();
     },
   );
 
-  it.each(['204', 'no byte'] as const)('proves nothing where every day is answered with %s: exit 3', async (noRows) => {
-    const failure = await start({ rows: [], noRows }).failure(SETTINGS);
-    expect(failure.exitCode).toBe(3);
-    expect(fixture.service.sent).toBeLessThanOrEqual(12);
-    expect(fixture.target.state).toBeUndefined();
-  });
-
   it('ends a first run whose newest seven days are answered with 404, without another export', async () => {
-    const failure = await start({ rows: [], noRows: '404' }).failure({ ...SETTINGS, startDate: '2025-12-25' });
-    expect(failure.exitCode).toBe(2);
-    expect(failure.message).toMatch(/404.*2026-01-13 to 2026-01-19.*base_url/);
-    expect(fixture.service.sent).toBe(14);
+    const error = await failure({ rows: [], days: { empty: '404' } }, { ...SETTINGS, startDate: '2025-12-25' });
+    expect(error.exitCode).toBe(2);
+    expect(error.message).toMatch(/404.*2026-01-13 to 2026-01-19.*base_url/);
+    expect(fixture.requests.length).toBe(14);
   });
 
   it('has its rows if only the first of two answers was empty', async () => {
-    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? { body: () => '' } : undefined));
-    await start({ fault }).run(SETTINGS);
+    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? body(() => '') : undefined));
+    await run({ fault });
     expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
   });
 
   it('is empty however many come before the first day with rows', async () => {
     const late = rows.filter(({ id }) => id.includes('01-18'));
-    await start({ rows: late, noRows: 'no byte' }).run({ ...SETTINGS, startDate: '2026-01-12' });
+    await run({ rows: late, days: { empty: 'zero_bytes' } }, { ...SETTINGS, startDate: '2026-01-12' });
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
     expect(fixture.target.receipts.get('2026-01-12')).toMatchObject({ rows: 0, is_over: true });
   });
@@ -125,27 +121,27 @@ describe('a day without rows', () => {
   it('is not stored before a first run has seen a day as CSV, but by the next run', async () => {
     const settings = { ...SETTINGS, startDate: '2026-01-05' };
     const early = rows.filter(({ id }) => id.includes('01-08'));
-    const failure = await start({ rows: early, noRows: '204' }).failure(settings);
-    expect(failure.exitCode).toBe(3);
-    expect(failure.message).toMatch(/^2026-01-05.*answered with 204/);
-    expect(fixture.service.ranges.slice(0, 2)).toEqual(['2026-01-19..2026-01-19', '2026-01-19..2026-01-19']);
+    const error = await failure({ rows: early, days: { empty: '204' } }, settings);
+    expect(error.exitCode).toBe(3);
+    expect(error.message).toMatch(/^2026-01-05.*answered with 204/);
+    expect(fixture.ranges.slice(0, 2)).toEqual(['2026-01-19..2026-01-19', '2026-01-19..2026-01-19']);
     expect(fixture.target.days.get('2026-01-08')).toHaveLength(4);
     await fixture.run(settings);
     expect(fixture.target.state?.from_date).toBe('2026-01-20');
   });
 
   it('never replaces rows by such an answer', async () => {
-    await start({ noRows: '404' }).run(SETTINGS);
-    serve({ rows: [] });
-    const failure = await fixture.failure(SETTINGS);
-    expect(failure.exitCode).toBe(3);
-    expect(failure.message).toMatch(/stored rows stay/);
+    await run({ days: { empty: '404' } });
+    fixture.serve({ rows: [] });
+    const error = await fixture.failure(SETTINGS);
+    expect(error.exitCode).toBe(3);
+    expect(error.message).toMatch(/stored rows stay/);
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
   });
 
   it('is empty once the end day is known, although rows of the next day came with it before', async () => {
-    const gap = rows.filter(({ id }) => !id.includes('01-19'));
-    await start({ noRows: '404', rows: gap }).run({ startDate: START });
+    const few = rows.filter(({ id }) => !id.includes('01-19'));
+    await run({ days: { empty: '404' }, rows: few }, { startDate: START });
     expect(fixture.target.receipts.get('2026-01-19')).toMatchObject({ to_date: '2026-01-20' });
     fixture.clock.time += 24 * HOUR;
     await fixture.run({ startDate: START });
@@ -153,17 +149,17 @@ describe('a day without rows', () => {
   });
 
   it('never replaces rows that came with another to_date', async () => {
-    await start({ noRows: '404' }).run({ startDate: START, toDateInclusive: 'false' });
-    serve({ rows: [] });
+    await run({ days: { empty: '404' } }, { startDate: START, toDateInclusive: 'false' });
+    fixture.serve({ rows: [] });
     expect((await fixture.failure(SETTINGS)).exitCode).toBe(3);
-    serve({ noRows: 'header' });
+    fixture.serve({ days: { empty: 'header' } });
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-19')).toEqual([]);
   });
 
   it('replaces rows by two headers alone', async () => {
-    await start().run(SETTINGS);
-    serve({ rows: empty.filter(({ id }) => !id.includes('01-19')) });
+    await run({});
+    fixture.serve({ rows: gap.filter(({ id }) => !id.includes('01-19')) });
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-19')).toEqual([]);
     expect(fixture.events('day.fewer_rows')).toHaveLength(1);
@@ -171,21 +167,21 @@ describe('a day without rows', () => {
 });
 
 describe('a day that has fewer rows than are stored', () => {
-  const again = async (fault: FakeServiceSettings['fault']) => {
-    await start().run(SETTINGS);
-    serve({ fault });
-    fixture.service.requests.length = 0;
+  const again = async (fault: FaultRule) => {
+    await run({});
+    fixture.serve({ fault });
+    fixture.forgetRequests();
   };
 
   it('is downloaded once more, and the whole one is taken', async () => {
-    await again(onDay('2026-01-19', (nth) => (nth === 1 ? { body: without(2) } : undefined)));
+    await again(onDay('2026-01-19', (nth) => (nth === 1 ? body(without(2)) : undefined)));
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
     expect(requestsOf('2026-01-19')).toBe(2);
   });
 
   it('is taken with a warning if two downloads agree', async () => {
-    await again(onDay('2026-01-19', { body: without(1) }));
+    await again(onDay('2026-01-19', body(without(1))));
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(3);
     expect(fixture.events('day.fewer_rows')).toHaveLength(1);
@@ -195,16 +191,16 @@ describe('a day that has fewer rows than are stored', () => {
     [1, 2],
     [3, 1],
   ])('keeps the stored rows if downloads lack %i and %i: exit 3, other days are loaded', async (first, second) => {
-    await again(onDay('2026-01-19', (nth) => ({ body: without(nth === 1 ? first : second) })));
+    await again(onDay('2026-01-19', (nth) => body(without(nth === 1 ? first : second))));
     fixture.clock.time += 24 * HOUR;
-    const failure = await fixture.failure(SETTINGS);
-    expect(failure.exitCode).toBe(3);
+    const error = await fixture.failure(SETTINGS);
+    expect(error.exitCode).toBe(3);
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
     expect(fixture.target.days.get('2026-01-20')).toHaveLength(4);
   });
 
   it('that is not over keeps the stored rows with a warning', async () => {
-    await again(onDay('2026-01-20', (nth) => ({ body: without(nth) })));
+    await again(onDay('2026-01-20', (nth) => body(without(nth))));
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-20')).toHaveLength(2);
     expect(fixture.events('day.open')).toHaveLength(1);
@@ -227,6 +223,7 @@ describe('a day that has fewer rows than are stored', () => {
 
   it('counts no suppressed rows of a day that the place leaves out for a later download', async () => {
     const suppression = { has: () => true, length: 1 };
+    await start();
     const deps = fixture.deps();
     const load = new Load({ ...deps, scannerOptions: { ...deps.scannerOptions, suppression } });
     await load.loadDays(planFor(fixture.clock, fixture.target.prior(), SETTINGS), {
@@ -240,7 +237,7 @@ describe('a day that has fewer rows than are stored', () => {
   });
 
   it('compares downloads of the same span alone', async () => {
-    start({ inclusive: false });
+    await start({ days: { to_date_inclusive: false } });
     await fixture.run({ ...SETTINGS, toDateInclusive: 'auto' });
     expect(fixture.target.state?.to_date_inclusive).toBe(false);
     const receipt = fixture.target.receipts.get('2026-01-19');
@@ -256,15 +253,15 @@ describe('a full refresh with other filters', () => {
   const other = { ...SETTINGS, events: ['df_login'], eventsCondition: 'include' } as const;
 
   it('compares no rows with those of other filters: one export a day', async () => {
-    await start({ rows: both }).run(SETTINGS);
-    fixture.service.requests.length = 0;
+    await run({ rows: both });
+    fixture.forgetRequests();
     await fixture.run(other, { fullRefresh: true });
-    expect(fixture.service.sent).toBe(6);
+    expect(fixture.requests.length).toBe(6);
     expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
   });
 
   it('that dies is finished by the next sync', async () => {
-    await start({ rows: both }).run({ ...SETTINGS, toDateInclusive: 'false' });
+    await run({ rows: both }, { ...SETTINGS, toDateInclusive: 'false' });
     const again = { ...other, toDateInclusive: 'false' } as const;
     await fixture.run(again, { fullRefresh: true }, 2);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(8);
@@ -276,14 +273,14 @@ describe('a full refresh with other filters', () => {
 
 describe('a day that is not over', () => {
   it.each<[string, Fault]>([
-    ['500', { refuse: 'retry_or_split' }],
-    ['400', { refuse: 'invalid' }],
-    ['exceed_date_range_limit', { refuse: 'gone' }],
-    ['404', { refuse: 'config' }],
-    ['a broken body', { body: () => 'no export' }],
-    ['cells between semicolons', { body: (csv) => csv.replaceAll(',', ';') }],
+    ['500', refusal(500)],
+    ['400', refusal(400)],
+    ['exceed_date_range_limit', refusal(400, { message: 'exceed_date_range_limit' })],
+    ['401', refusal(401)],
+    ['a broken body', body(() => 'no export')],
+    ['cells between semicolons', body((csv) => csv.replaceAll(',', ';'))],
   ])('never fails a run: %s', async (_, fault) => {
-    const { target } = await start({ fault: onDay('2026-01-20', fault) }).run(SETTINGS);
+    const { target } = await run({ fault: onDay('2026-01-20', fault) });
     expect(target.state).toMatchObject({ from_date: '2026-01-20' });
     expect(target.state).not.toHaveProperty('gaps');
     expect(fixture.events('day.open')).toHaveLength(1);
@@ -291,16 +288,16 @@ describe('a day that is not over', () => {
   });
 
   it.each([
-    ['retry_or_split', 3],
-    ['config', 2],
-  ] as const)('fails a run that loaded nothing else: %s with exit %i', async (refuse, exitCode) => {
-    start({ fault: onDay('2026-01-20', { refuse }) });
+    [500, 3],
+    [401, 2],
+  ] as const)('fails a run that loaded nothing else: %i with exit %i', async (status, exitCode) => {
+    await start({ fault: onDay('2026-01-20', refusal(status)) });
     expect(await fixture.failure({ ...SETTINGS, startDate: '2026-01-20' })).toMatchObject({ exitCode });
   });
 
   it('is read by the next run', async () => {
-    await start({ fault: onDay('2026-01-20', { refuse: 'retry_or_split' }) }).run(SETTINGS);
-    serve({ fault: () => undefined });
+    await run({ fault: onDay('2026-01-20', refusal(500)) });
+    fixture.serve({ fault: () => undefined });
     fixture.clock.time += 24 * HOUR;
     await fixture.run(SETTINGS);
     expect(fixture.target.days.get('2026-01-20')).toHaveLength(4);
@@ -310,9 +307,9 @@ describe('a day that is not over', () => {
   it('stays open if its download began before it was over, however late that ends', async () => {
     const waitsAWhile = () => {
       fixture.clock.time += 2 * HOUR;
-      return { body: (csv: string) => csv };
+      return undefined;
     };
-    start({ fault: onDay('2026-01-20', waitsAWhile) });
+    await start({ fault: onDay('2026-01-20', waitsAWhile) });
     fixture.clock.time = at('2026-01-21T11:00:00Z');
     await fixture.run(SETTINGS);
     const requested_at = '2026-01-21T11:00:00.000Z';
@@ -321,24 +318,24 @@ describe('a day that is not over', () => {
   });
 
   it('is counted as open if the caller named it', async () => {
-    await start().run(SETTINGS, { from: '2026-01-20', to: '2026-01-20' });
+    await run({}, SETTINGS, { from: '2026-01-20', to: '2026-01-20' });
     expect(fixture.extraction?.outcome.openDays).toEqual(['2026-01-20']);
   });
 });
 
 describe('a limit that stays', () => {
   it('fails its day with the 50th refusal, whatever else is attempted between', async () => {
-    const fault = onDay('2026-01-17', (nth) => ({ refuse: nth === 30 ? 'retry' : 'wait' }));
-    const failure = await start({ fault }).failure(SETTINGS);
-    expect(failure).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-17: .* for the 50th time/) });
+    const fault = onDay('2026-01-17', (nth) => refusal(nth === 30 ? 503 : 429));
+    const error = await failure({ fault });
+    expect(error).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-17: .* for the 50th time/) });
     expect(requestsOf('2026-01-17')).toBe(51);
   });
 });
 
 describe('a broken body', () => {
   it('that another download mends costs one more export', async () => {
-    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? { body: (csv) => csv.replace(',u-', '') } : undefined));
-    await start({ fault }).run(SETTINGS);
+    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? body((csv) => csv.replace(',u-', '')) : undefined));
+    await run({ fault });
     expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
     expect(requestsOf('2026-01-17')).toBe(2);
   });
@@ -346,10 +343,10 @@ describe('a broken body', () => {
   it.each<[string, (csv: string) => string]>([
     ['a row that is too short', (csv) => csv.replace(',u-', '')],
     ['columns missing', () => 'a,df_unified_id\n1,2\n'],
-  ])('fails its day alone once it came twice: %s', async (_, body) => {
-    const failure = await start({ fault: onDay('2026-01-17', { body }) }).failure(SETTINGS);
-    expect(failure.exitCode).toBe(3);
-    expect(failure.message).toContain('2026-01-17');
+  ])('fails its day alone once it came twice: %s', async (_, change) => {
+    const error = await failure({ fault: onDay('2026-01-17', body(change)) });
+    expect(error.exitCode).toBe(3);
+    expect(error.message).toContain('2026-01-17');
     expect(requestsOf('2026-01-17')).toBe(2);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
     expect(fixture.target.state?.from_date).toBe('2026-01-17');
@@ -360,20 +357,20 @@ describe('a body that can never be read', () => {
   it.each<[string, (csv: string) => string | Uint8Array]>([
     ['another encoding', (csv) => Buffer.from(`\uFEFF${csv}`, 'utf16le')],
     ['broken line ends', (csv) => csv.replaceAll('\n', '\r')],
-  ])('fails its day alone, with exit 2, and names load: %s', async (_, body) => {
-    const failure = await start({ fault: onDay('2026-01-17', { body }) }).failure(SETTINGS);
-    expect(failure.exitCode).toBe(2);
-    expect(failure.message).toMatch(/^2026-01-17: .*load … --day 2026-01-17/);
+  ])('fails its day alone, with exit 2, and names load: %s', async (_, change) => {
+    const error = await failure({ fault: onDay('2026-01-17', body(change)) });
+    expect(error.exitCode).toBe(2);
+    expect(error.message).toMatch(/^2026-01-17: .*load … --day 2026-01-17/);
     expect(requestsOf('2026-01-17')).toBe(1);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
     expect(fixture.target.state?.from_date).toBe('2026-01-17');
   });
 
   it('keeps no other day out, however many days there are of the kind', async () => {
-    const body = (csv: string) => csv.replaceAll('\n', '\r');
-    const fault = ({ from }: EventRequest) => (from <= '2026-01-17' ? { body } : undefined);
-    const failure = await start({ fault }).failure(SETTINGS);
-    expect(failure.exitCode).toBe(2);
+    const broken = body((csv) => csv.replaceAll('\n', '\r'));
+    const fault: FaultRule = ({ from }) => (from <= '2026-01-17' ? broken : undefined);
+    const error = await failure({ fault });
+    expect(error.exitCode).toBe(2);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
   });
@@ -381,51 +378,54 @@ describe('a body that can never be read', () => {
 
 describe('a day that is too large', () => {
   const many = [...rows, ...steadyRows('2026-01-17', '2026-01-17', 30, 'own_event')];
-  const most = 32;
+  const isTooBig: ServiceSettings['isTooBig'] = (_, count) => count > 32;
 
   it('is requested in parts by event name, and stored whole', async () => {
-    const { target } = await start({ rows: many, most }).run(SETTINGS);
+    const { target } = await run({ rows: many, isTooBig });
     expect(target.days.get('2026-01-17')).toHaveLength(34);
     expect(target.receipts.get('2026-01-17')).toMatchObject({ rows: 34 });
     // A row has more than 90 bytes: those of all parts count.
     expect(target.receipts.get('2026-01-17')?.bytes).toBeGreaterThan(34 * 90);
     expect(target.state?.from_date).toBe('2026-01-20');
-    const parts = fixture.service.requests.filter(({ events }) => events.length > 0);
-    expect(parts.at(-1)?.eventsCondition).toBe('exclude');
+    const parts = fixture.requests.filter(({ events }) => events.length > 0);
+    expect(parts.at(-1)?.condition).toBe('exclude');
   });
 
   it('is requested without the events that the user excludes', async () => {
     const left = ['df_refund', 'left_out'].flatMap((name) => steadyRows('2026-01-17', '2026-01-17', 2, name));
-    start({ rows: [...many, ...left], most });
+    await start({ rows: [...many, ...left], isTooBig });
     await fixture.run({ ...SETTINGS, events: ['df_refund', 'left_out'], eventsCondition: 'exclude' });
     expect(fixture.target.days.get('2026-01-17')).toHaveLength(34);
     expect(fixture.target.days.get('2026-01-17')?.join()).not.toMatch(/df_refund|left_out/);
   });
 
   it('with a single name that is too large is named, and the other days are loaded', async () => {
-    const failure = await start({ rows: many, most: 20 }).failure({
-      ...SETTINGS,
-      events: ['own_event', 'df_login'],
-      eventsCondition: 'include',
-    });
-    expect(failure.exitCode).toBe(3);
-    expect(failure.message).toMatch(/own_event of 2026-01-17/);
+    const error = await failure(
+      { rows: many, isTooBig: (_, count) => count > 20 },
+      {
+        ...SETTINGS,
+        events: ['own_event', 'df_login'],
+        eventsCondition: 'include',
+      },
+    );
+    expect(error.exitCode).toBe(3);
+    expect(error.message).toMatch(/own_event of 2026-01-17/);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
   });
 
   it('fails if the service refuses every name of the filter: that is no day without rows', async () => {
-    const fault = ({ from, events }: EventRequest): Fault | undefined =>
-      from === '2026-01-17' ? { refuse: events.length > 1 ? 'retry_or_split' : 'invalid' } : undefined;
+    const fault: FaultRule = ({ from, events }) =>
+      from === '2026-01-17' ? refusal(events.names.size > 1 ? 500 : 400) : undefined;
     const filter = { events: ['df_login', 'own_event'], eventsCondition: 'include' } as const;
-    const failure = await start({ fault }).failure({ ...SETTINGS, ...filter });
-    expect(failure).toMatchObject({ exitCode: 3, message: expect.stringMatching(/df_login, own_event of 2026-01-17/) });
+    const error = await failure({ fault }, { ...SETTINGS, ...filter });
+    expect(error).toMatchObject({ exitCode: 3, message: expect.stringMatching(/df_login, own_event of 2026-01-17/) });
     expect(fixture.target.receipts.has('2026-01-17')).toBe(false);
   });
 
   it('fails if its first part fails in the same way', async () => {
-    const failure = await start({ fault: onDay('2026-01-17', { refuse: 'retry_or_split' }) }).failure(SETTINGS);
-    expect(failure.exitCode).toBe(3);
-    expect(failure.message).toMatch(/df_start_session of 2026-01-17 cannot be exported.*load … --day 2026-01-17/);
+    const error = await failure({ fault: onDay('2026-01-17', refusal(500)) });
+    expect(error.exitCode).toBe(3);
+    expect(error.message).toMatch(/df_start_session of 2026-01-17 cannot be exported.*load … --day 2026-01-17/);
     expect(requestsOf('2026-01-17')).toBe(6);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(4);
   });
@@ -433,7 +433,7 @@ describe('a day that is too large', () => {
   it('is requested in parts by a first run whose every day is too large', async () => {
     const events = ['df_login', 'df_logout', 'own_event'];
     const large = events.flatMap((event) => steadyRows(START, '2026-01-20', 6, event));
-    const { target } = await start({ rows: large, most: 6 }).run(SETTINGS);
+    const { target } = await run({ rows: large, isTooBig: (_, count) => count > 6 });
     expect(target.days.get(START)).toHaveLength(18);
     expect(target.state?.from_date).toBe('2026-01-20');
   });
@@ -441,23 +441,23 @@ describe('a day that is too large', () => {
 
 describe('days that are no longer exported', () => {
   const late = async (settings: object) => {
-    await start().run(SETTINGS);
+    await run({});
     fixture.clock.time += 40 * 24 * HOUR;
-    serve({ rows: steadyRows('2026-01-01', '2026-03-05', 2) });
-    fixture.service.requests.length = 0;
+    fixture.serve({ rows: steadyRows('2026-01-01', '2026-03-05', 2) });
+    fixture.forgetRequests();
     return { ...SETTINGS, ...settings };
   };
 
   it('are gaps under on_gap fail: all others are loaded, exit 4 names them, and the cursor stays', async () => {
     const settings = await late({});
-    const failure = await fixture.failure(settings);
-    expect(failure.exitCode).toBe(4);
-    expect(failure.message).toContain('2026-01-20 to 2026-01-29');
-    expect(failure.message).toContain('load … --day 2026-01-20');
+    const error = await fixture.failure(settings);
+    expect(error.exitCode).toBe(4);
+    expect(error.message).toContain('2026-01-20 to 2026-01-29');
+    expect(error.message).toContain('load … --day 2026-01-20');
     expect(fixture.target.days.get('2026-01-30')).toHaveLength(2);
     expect(fixture.target.state?.from_date).toBe('2026-01-20');
     // The newest of them shows that those before it are lost, too.
-    expect(fixture.service.requests.filter(({ from }) => from < '2026-01-30')).toHaveLength(1);
+    expect(fixture.requests.filter(({ from }) => from < '2026-01-30')).toHaveLength(1);
   });
 
   it('are recorded under on_gap warn, and the cursor goes on', async () => {
@@ -480,32 +480,33 @@ describe('days that are no longer exported', () => {
 
   it('decide the exit code also of a run that gives up, since three other days failed', async () => {
     const settings = await late({});
-    serve({ fault: ({ from }) => (from > '2026-02-10' ? { refuse: 'retry' } : undefined) });
-    const failure = await fixture.failure(settings);
-    expect(failure).toMatchObject({ exitCode: 4, message: expect.stringContaining('2026-01-20') });
+    fixture.serve({ fault: ({ from }) => (from > '2026-02-10' ? refusal(503) : undefined) });
+    const error = await fixture.failure(settings);
+    expect(error).toMatchObject({ exitCode: 4, message: expect.stringContaining('2026-01-20') });
     expect(fixture.events('day.failed')).toHaveLength(3);
   });
 
   it('are no gaps while the service still exports them, even beyond history_days', async () => {
     const settings = await late({});
-    serve({ historyDays: 90 });
+    fixture.serve({ days: { history_days: 90 } });
     await fixture.run(settings);
     expect(fixture.target.state?.from_date).toBe('2026-03-01');
   });
 
   it('only shorten a first run, with a warning', async () => {
-    const { target } = await start({ historyDays: 3 }).run({ startDate: '2026-01-10', toDateInclusive: 'true' });
+    const { target } = await run({ days: { history_days: 3 } }, { startDate: '2026-01-10', toDateInclusive: 'true' });
     expect(target.state).toMatchObject({ start_date: '2026-01-17', from_date: '2026-01-20' });
     expect(target.state).not.toHaveProperty('gaps');
     expect(fixture.events('plan.shortened')).toHaveLength(1);
   });
 
   it('end a run with exit 4 if the caller named them, and the others are loaded', async () => {
-    const failure = await start({ historyDays: 3 }).failure(
+    const error = await failure(
+      { days: { history_days: 3 } },
       { onGap: 'warn' },
       { from: '2026-01-16', to: '2026-01-17' },
     );
-    expect(failure.exitCode).toBe(4);
+    expect(error.exitCode).toBe(4);
     expect(fixture.target.days.has('2026-01-17')).toBe(true);
   });
 });
@@ -516,10 +517,10 @@ describe('an implausible day', () => {
   const settings = { startDate: '2025-12-25', toDateInclusive: 'true' } as const;
 
   it('is warned about and read again until it is whole', async () => {
-    await start({ rows: few }).run(settings);
+    await run({ rows: few }, settings);
     expect(fixture.extraction?.outcome.implausibleDays).toEqual(['2026-01-18']);
     expect(fixture.target.state).toMatchObject({ from_date: '2026-01-20', read_again: ['2026-01-18'] });
-    serve({ rows: usual });
+    fixture.serve({ rows: usual });
     fixture.clock.time += 24 * HOUR;
     await fixture.run(settings);
     expect(fixture.events('plan.read_again')).toMatchObject([
@@ -530,11 +531,10 @@ describe('an implausible day', () => {
   });
 
   it('without rows that arrive days later is not lost', async () => {
-    const lagging = (ms: number) => usual.map((row) => ({ ...row, arrived: row.occurred + ms }));
-    start({ rows: lagging(0), selects: 'occurred' });
+    await start({ rows: usual });
     await fixture.run(settings);
-    const late = lagging(3.5 * 24 * HOUR);
-    serve({ rows: late.map((row) => (row.id.includes('2026-01-2') ? row : { ...row, arrived: row.occurred })) });
+    const late = usual.map((row) => ({ ...row, shownFrom: row.at + 3.5 * 24 * HOUR }));
+    fixture.serve({ rows: late.map((row, i) => (row.id.includes('2026-01-2') ? row : usual[i])) });
     for (let day = 0; day < 8; day++) {
       fixture.clock.time += 24 * HOUR;
       await fixture.run(settings);
@@ -548,12 +548,12 @@ describe('an implausible day', () => {
 describe('a run warns', () => {
   it('if the oldest day that it looked back at gained rows, and names lookback_days', async () => {
     const settings = { ...SETTINGS, lookbackDays: 2 };
-    await start().run(settings);
+    await run({}, settings);
     const late = ['17', '18'].map((day) => ({ ...steadyRows(`2026-01-${day}`, `2026-01-${day}`, 1, 'late')[0] }));
-    serve({ rows: [...rows, late[0]] });
+    fixture.serve({ rows: [...rows, late[0]] });
     await fixture.run(settings);
     expect(fixture.events('day.late_rows')).toEqual([]);
-    serve({ rows: [...rows, ...late] });
+    fixture.serve({ rows: [...rows, ...late] });
     await fixture.run(settings);
     expect(fixture.events('day.late_rows')).toMatchObject([
       { message: expect.stringMatching(/2026-01-18 has 1 row more.*lookback_days/) },
@@ -561,17 +561,17 @@ describe('a run warns', () => {
   });
 
   it('if its clock is more than an hour wrong, and ends with exit 2 above twelve', async () => {
-    await start({ clockAhead: 2 * HOUR }).run(SETTINGS);
+    await run({ clockAhead: 2 * HOUR });
     expect(fixture.events('clock.apart')).toHaveLength(1);
     fixture.close();
-    const failure = await start({ clockAhead: -40 * 24 * HOUR }).failure(SETTINGS);
-    expect(failure.exitCode).toBe(2);
-    expect(failure.message).toMatch(/2026-01-20T14:00.*2025-12-11T14:00/);
+    const error = await failure({ clockAhead: -40 * 24 * HOUR });
+    expect(error.exitCode).toBe(2);
+    expect(error.message).toMatch(/2026-01-20T14:00.*2025-12-11T14:00/);
     expect(fixture.target.state).toBeUndefined();
   });
 
   it('names the days that it loads without rows', async () => {
-    await start({ rows: rows.filter(({ id }) => !id.includes('01-16') && !id.includes('01-17')) }).run(SETTINGS);
+    await run({ rows: rows.filter(({ id }) => !id.includes('01-16') && !id.includes('01-17')) });
     expect(fixture.events('day.empty')).toMatchObject([{ message: 'Days without rows: 2026-01-16 to 2026-01-17.' }]);
   });
 });

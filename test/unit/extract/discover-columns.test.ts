@@ -2,25 +2,25 @@ import { expect, it } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { parseSourceConfig } from '../../../src/config/source.ts';
 import { discoverColumns } from '../../../src/extract/discover-columns.ts';
-import type { EventRequest } from '../../../src/service/export/export-service.ts';
-import { type Fault, Fixture, steadyRows } from '../../support/extract/extraction.ts';
+import { Fixture, steadyRows } from '../../support/extract/extraction.ts';
+import { type FaultRule, refusal } from '../../support/service/faults.ts';
 
 /** A service that exports no more than two days at once; its rows have a column `age` of numbers. */
-const shortAnswers = ({ from, to }: EventRequest): Fault =>
+const shortAnswers: FaultRule = ({ from, to }) =>
   to > addDays(from, 1)
-    ? { refuse: 'retry_or_split' }
+    ? refusal(500)
     : {
-        body: (csv) =>
-          csv.replace(/^(.*)$/gm, (line, _, at) => (line === '' ? '' : `${line},${at === 0 ? 'age' : 42}`)),
+        kind: 'body',
+        change: (csv) => csv.replace(/^.+$/gm, (line, at) => `${line},${at === 0 ? 'age' : 42}`),
       };
 
-it.each<['invalid' | 'config', string, object]>([
-  ['invalid', '2026-01-19', { day: '2026-01-19' }],
-  ['config', '2026-01-17 to 2026-01-19', {}],
+it.each<[number, string, object]>([
+  [400, '2026-01-19', { day: '2026-01-19' }],
+  [401, '2026-01-17 to 2026-01-19', {}],
 ])(
   'ends with exit 2, and names the days that it asked for last, if they are refused: %s',
-  async (refuse, days, where) => {
-    const fixture = new Fixture('2026-01-20T14:00:00Z', { fault: () => ({ refuse }) });
+  async (status, days, where) => {
+    const fixture = await Fixture.start('2026-01-20T14:00:00Z', { fault: () => refusal(status) });
     const { config } = parseSourceConfig(
       { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: 'true' },
       {},
@@ -28,19 +28,19 @@ it.each<['invalid' | 'config', string, object]>([
     const error = await discoverColumns(config, fixture.deps()).catch((reason) => reason);
     expect(error).toMatchObject({ exitCode: 2, message: expect.stringContaining(`does not export ${days}: `) });
     expect(error.where).toEqual(where);
-    fixture.close();
+    await fixture.close();
   },
 );
 
 it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be exported at once: %s', async (end) => {
   const rows = steadyRows('2026-01-15', '2026-01-20', 4);
-  const inclusive = end === 'true';
-  const fixture = new Fixture('2026-01-20T14:00:00Z', { rows, inclusive, fault: shortAnswers });
+  const days = { to_date_inclusive: end === 'true' };
+  const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows, days, fault: shortAnswers });
   const { config } = parseSourceConfig(
     { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: end },
     {},
   );
   const columns = await discoverColumns(config, fixture.deps());
   expect(columns).toContainEqual({ source: 'age', group: 'custom', type: 'long' });
-  fixture.close();
+  await fixture.close();
 });

@@ -1,38 +1,34 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import type { Day } from '../../../src/base/days.ts';
-import {
-  at,
-  type FakeRow,
-  type FakeServiceSettings,
-  Fixture,
-  HOUR,
-  steadyRows,
-} from '../../support/extract/extraction.ts';
+import { at, Fixture, HOUR, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
 
 const NOW = '2026-01-20T14:00:00Z';
 const SETTINGS = { startDate: '2026-01-16' } as const;
 const rows = steadyRows('2026-01-10', '2026-01-31', 5);
+type Row = (typeof rows)[number];
 
 let fixture: Fixture;
 afterEach(() => fixture.close());
 
 /** One first run; returns the requests that it began with. */
-async function firstRun(settings: Partial<FakeServiceSettings>, now = NOW): Promise<readonly string[]> {
-  fixture = new Fixture(now, { rows, ...settings });
+async function firstRun(settings: ServiceSettings, now = NOW): Promise<readonly string[]> {
+  fixture = await Fixture.start(now, { rows, ...settings });
   await fixture.run(SETTINGS);
-  return fixture.service.ranges;
+  return fixture.ranges;
 }
 
 const isNotOf =
   (...days: readonly Day[]) =>
-  ({ id }: FakeRow) =>
+  ({ id }: Row) =>
     !days.some((day) => id.includes(day));
 /** All rows, but of one day only that whose id ends so. */
 const onlyOf = (day: Day, end: string) => rows.filter((row) => isNotOf(day)(row) || row.id.endsWith(end));
-const withinAnHour = (row: FakeRow): FakeRow => {
+const withinAnHour = (row: Row): Row => {
   const time = at(`${dayOf(row.id)}T12:00:00Z`) + Number(row.id.slice(-1)) * 60_000;
-  return { ...row, occurred: time, arrived: time };
+  return { ...row, at: time };
 };
+
+const EXCLUDES = { days: { to_date_inclusive: false } };
 
 const PROBES = {
   alone: '2026-01-19..2026-01-19',
@@ -49,16 +45,16 @@ describe('whether an export includes its to_date', () => {
   });
 
   it('is disproved with three exports of one day: then every day asks for the next one', async () => {
-    const ranges = await firstRun({ inclusive: false });
+    const ranges = await firstRun(EXCLUDES);
     expect(fixture.target.state?.to_date_inclusive).toBe(false);
     expect(ranges.slice(0, 3)).toEqual(Object.values(PROBES));
     expect(ranges).toHaveLength(3 + 4);
     expect(fixture.target.receipts.get('2026-01-17')).toMatchObject({ to_date: '2026-01-18' });
   });
 
-  it.each<[string, Partial<FakeServiceSettings>]>([
-    ['the service compares with midnight', { daysAreInstants: true, rows: withMidnights(rows), selects: 'arrived' }],
-    ['single days are refused', { singleDays: 'refused' }],
+  it.each<[string, ServiceSettings]>([
+    ['the service compares with midnight', { days: { compares: 'instants' }, rows: withMidnights(rows) }],
+    ['single days are refused', { days: { single_days: 'error' } }],
     ['the day has a single row', { rows: onlyOf('2026-01-19', '-2') }],
     ['the day has a single row and the next none', { rows: onlyOf('2026-01-19', '-2').filter(isNotOf('2026-01-20')) }],
     ['the day has no rows', { rows: rows.filter(isNotOf('2026-01-19')) }],
@@ -69,8 +65,7 @@ describe('whether an export includes its to_date', () => {
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
     const ids = fixture.target.ids();
     expect(new Set(ids).size).toBe(ids.length);
-    const wanted = fixture.service.selected({ from: '2026-01-16', to: '2026-01-20' });
-    expect(wanted.map(({ id }) => id).filter((id) => !ids.includes(id))).toEqual([]);
+    expect(fixture.ids('2026-01-16', '2026-01-20').filter((id) => !ids.includes(id))).toEqual([]);
   });
 
   it('is found out by a later run if the first could not', async () => {
@@ -81,23 +76,23 @@ describe('whether an export includes its to_date', () => {
   });
 
   it('is not asked again once it is known', async () => {
-    await firstRun({ inclusive: false });
-    fixture.service.requests.length = 0;
+    await firstRun(EXCLUDES);
+    fixture.forgetRequests();
     await fixture.run(SETTINGS);
-    expect(fixture.service.ranges).toEqual(['2026-01-19..2026-01-20', '2026-01-20..2026-01-21']);
+    expect(fixture.ranges).toEqual(['2026-01-19..2026-01-20', '2026-01-20..2026-01-21']);
   });
 
   it('is not asked where the configuration says it, and not stored', async () => {
-    fixture = new Fixture(NOW, { rows, inclusive: false });
+    fixture = await Fixture.start(NOW, { rows, ...EXCLUDES });
     await fixture.run({ ...SETTINGS, toDateInclusive: 'false' });
-    expect(fixture.service.sent).toBe(5);
+    expect(fixture.requests).toHaveLength(5);
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
   });
 });
 
 describe('plain append', () => {
   it.each([true, false])('delivers each row once when the end is included (%s)', async (inclusive) => {
-    fixture = new Fixture(NOW, { rows, inclusive });
+    fixture = await Fixture.start(NOW, { rows, days: { to_date_inclusive: inclusive } });
     for (let run = 0; run < 10; run++) {
       await fixture.run(SETTINGS, { appends: true });
       fixture.clock.time += 7 * HOUR;
@@ -113,12 +108,11 @@ const dayOf = (id: string): Day => /\d{4}-\d{2}-\d{2}/.exec(id)?.[0] ?? '';
 const lastSettled = (now: number): Day => new Date(now - 15 * HOUR - 24 * HOUR).toISOString().slice(0, 10);
 
 /** Adds rows that arrive at midnight of each day, and that happened hours apart. */
-function withMidnights(some: readonly FakeRow[]): FakeRow[] {
-  const days = new Set(some.map(({ id }) => dayOf(id)));
-  const midnights = [...days].flatMap((day) => {
+function withMidnights(some: readonly Row[]): Row[] {
+  const midnights = [...new Set(some.map(({ id }) => dayOf(id)))].flatMap((day) => {
     const arrived = at(`${day}T00:00:00Z`);
     return [2, 5].map((hours) => {
-      return { id: `midnight-${hours}-${day}`, event: 'df_login', occurred: arrived - hours * HOUR, arrived };
+      return { id: `midnight-${hours}-${day}`, event: 'df_login', at: arrived, happened: arrived - hours * HOUR };
     });
   });
   return [...some, ...midnights];

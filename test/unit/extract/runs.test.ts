@@ -3,8 +3,9 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Day, daysOf } from '../../../src/base/days.ts';
 import { Extraction } from '../../../src/extract/extract.ts';
-import { type FakeServiceSettings, Fixture, planFor, steadyRows } from '../../support/extract/extraction.ts';
+import { Fixture, planFor, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
 import { expectMode } from '../../support/modes.ts';
+import { type FaultRule, refusal } from '../../support/service/faults.ts';
 import { until } from '../../support/wait.ts';
 
 const NOW = '2026-01-20T14:00:00Z';
@@ -13,25 +14,26 @@ const rows = steadyRows('2026-01-01', '2026-01-31', 4);
 
 let fixture: Fixture;
 afterEach(() => fixture.close());
-const start = (settings: Partial<FakeServiceSettings> = {}): Fixture => {
-  fixture = new Fixture(NOW, { rows, ...settings });
+const start = async (settings: ServiceSettings = {}): Promise<Fixture> => {
+  fixture = await Fixture.start(NOW, { rows, ...settings });
   return fixture;
 };
 
 /** Answers of one day that are held back until they are released. */
 function holding(day: Day) {
   let release = () => {};
-  const released = new Promise<void>((resolve) => {
-    release = resolve;
+  const released = new Promise<undefined>((resolve) => {
+    release = () => resolve(undefined);
   });
-  return { until: ({ from }: { readonly from: Day }) => (from === day ? released : undefined), release };
+  const fault: FaultRule = ({ from }) => (from === day ? released : undefined);
+  return { fault, release };
 }
 /** Lets whatever is ready happen. */
 const turns = () => new Promise((resolve) => setTimeout(resolve, 200));
 
 describe('batches', () => {
   it('hold all days that are ready, in order', async () => {
-    const { target } = await start().run(SETTINGS);
+    const { target } = await (await start()).run(SETTINGS);
     expect(target.commits.flat()).toEqual(daysOf('2026-01-11', '2026-01-20'));
     expect(target.commits.length).toBeLessThan(5);
   });
@@ -40,7 +42,7 @@ describe('batches', () => {
     ['rows', { rows: 9, bytes: 1e9, waitMs: 10_000 }],
     ['bytes', { rows: 1e9, bytes: 1_500, waitMs: 10_000 }],
   ])('end with the day that reaches the most %s', async (_, limits) => {
-    start();
+    await start();
     const sizes: number[] = [];
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
     for await (const { days } of new Extraction(plan, fixture.deps()).batches(limits)) sizes.push(days.length);
@@ -49,10 +51,10 @@ describe('batches', () => {
 
   it('wait for a slow day no longer than their time', async () => {
     const slow = holding('2026-01-13');
-    start({ until: slow.until });
+    await start({ fault: slow.fault });
     const batches = fixture.batches(SETTINGS);
     const first = batches.next();
-    await until(() => fixture.service.sent >= 3 && fixture.service.busy === 0);
+    await until(() => fixture.requests.filter(({ end }) => end !== undefined).length >= 2);
     await turns();
     fixture.clock.pass(10_000);
     const early = await Promise.race([first, turns()]);
@@ -64,14 +66,17 @@ describe('batches', () => {
   });
 
   it('hold one day each if days may share rows', async () => {
-    const { target } = await start({ inclusive: false }).run({ ...SETTINGS, toDateInclusive: 'false' });
+    const { target } = await (await start({ days: { to_date_inclusive: false } })).run({
+      ...SETTINGS,
+      toDateInclusive: 'false',
+    });
     expect(target.commits.every((days) => days.length === 1)).toBe(true);
   });
 
   it('give the same place as one commit a day', async () => {
-    const together = (await start({ hasFinalNewline: false }).run(SETTINGS)).target;
+    const together = (await (await await start({ format: { final_newline: false } })).run(SETTINGS)).target;
     fixture.close();
-    start({ hasFinalNewline: false });
+    await start({ format: { final_newline: false } });
     const plan = planFor(fixture.clock, fixture.target.prior(), SETTINGS);
     const one = { rows: 0, bytes: 0, waitMs: 0 };
     for await (const batch of new Extraction(plan, fixture.deps()).batches(one)) await fixture.target.commit(batch);
@@ -82,17 +87,17 @@ describe('batches', () => {
 
 describe('a run', () => {
   it('exports at most max_concurrent_exports days at once', async () => {
-    await start().run(SETTINGS);
-    expect(fixture.service.busiest).toBeGreaterThan(1);
-    expect(fixture.service.busiest).toBeLessThanOrEqual(3);
+    await (await start()).run(SETTINGS);
+    // The service refuses a fourth.
+    expect(fixture.requests.every(({ status }) => status === 200)).toBe(true);
   });
 
   it('downloads no more days ahead of a slow one than may run at once', async () => {
     const slow = holding('2026-01-11');
-    start({ until: slow.until });
+    await start({ fault: slow.fault });
     const running = fixture.run(SETTINGS);
     await turns();
-    expect(fixture.service.sent).toBeLessThanOrEqual(4);
+    expect(fixture.requests.length).toBeLessThanOrEqual(4);
     slow.release();
     await running;
     expect(fixture.target.state?.from_date).toBe('2026-01-20');
@@ -101,7 +106,7 @@ describe('a run', () => {
   it('that dies loses what was not committed, nothing else', async () => {
     // Days that may share rows are committed one by one.
     const settings = { ...SETTINGS, toDateInclusive: 'false' } as const;
-    await start({ inclusive: false }).run(settings, {}, 4);
+    await (await start({ days: { to_date_inclusive: false } })).run(settings, {}, 4);
     expect(fixture.target.state?.from_date).toBe('2026-01-15');
     await fixture.run(settings);
     expect(fixture.target.state?.from_date).toBe('2026-01-20');
@@ -110,7 +115,7 @@ describe('a run', () => {
   });
 
   it('that was stopped ends with the reason of the signal', async () => {
-    start();
+    await start();
     const reason = new Error('stopped');
     const running = fixture.run(SETTINGS);
     fixture.controller.abort(reason);
@@ -118,16 +123,15 @@ describe('a run', () => {
   });
 
   it.each([401, 200])('ends at once when the token is wrong, with exit 2, by a %i', async (status) => {
-    const fault = { refuse: 'config', code: 'unauthorized_token', status } as const;
-    const failure = await start({ fault: () => fault }).failure(SETTINGS);
+    const fault = refusal(status, { message: 'unauthorized_token' });
+    const failure = await (await start({ fault: () => fault })).failure(SETTINGS);
     expect(failure.exitCode).toBe(2);
-    expect(fixture.service.sent).toBeLessThanOrEqual(4);
+    expect(fixture.requests.length).toBeLessThanOrEqual(4);
   });
 
   it('gives up after three days that fail, and keeps those before them', async () => {
-    const fault = ({ from }: { readonly from: string }) =>
-      from >= '2026-01-14' && from < '2026-01-19' ? ({ refuse: 'retry', code: 'closed' } as const) : undefined;
-    const failure = await start({ fault }).failure(SETTINGS);
+    const fault: FaultRule = ({ from }) => (from >= '2026-01-14' && from < '2026-01-19' ? refusal(503) : undefined);
+    const failure = await (await start({ fault })).failure(SETTINGS);
     expect(failure.exitCode).toBe(3);
     expect(failure.message).toContain('2026-01-14');
     expect(fixture.target.state?.from_date).toBe('2026-01-14');
@@ -141,7 +145,7 @@ describe('a run', () => {
 
 describe('the folder of a run', () => {
   it('is private, and gone with the run', async () => {
-    start();
+    await start();
     const batches = fixture.batches(SETTINGS);
     await batches.next();
     const [folder] = readdirSync(fixture.spoolDir);
@@ -151,7 +155,7 @@ describe('the folder of a run', () => {
   });
 
   it('holds the files of a batch until the next one is requested', async () => {
-    start();
+    await start();
     const batches = fixture.batches({ ...SETTINGS, toDateInclusive: 'false' });
     const first = await batches.next();
     const [path] = first.value?.days.flatMap(({ files }) => files.map((file) => file.path)) ?? [];
@@ -163,7 +167,10 @@ describe('the folder of a run', () => {
 
   it('holds no file of a download that was broken', async () => {
     const isBroken = new Set(['2026-01-12', '2026-01-13']);
-    start({ fault: ({ from }) => (isBroken.delete(from) ? { body: (csv) => csv.replace(',u-', '') } : undefined) });
+    await start({
+      fault: ({ from }) =>
+        isBroken.delete(from) ? { kind: 'body', change: (csv) => csv.replace(',u-', '') } : undefined,
+    });
     const batches = fixture.batches(SETTINGS);
     const { value: batch } = await batches.next();
     const [folder] = readdirSync(fixture.spoolDir);
@@ -174,7 +181,7 @@ describe('the folder of a run', () => {
   });
 
   it('of a dead run is removed by the next', async () => {
-    start();
+    await start();
     const dead = mkdtempSync(join(fixture.spoolDir, 'dfinery-spool-'));
     writeFileSync(join(dead, '1.csv'), 'rows');
     utimesSync(dead, 0, 0);
