@@ -27,11 +27,11 @@ export function contextOf(system: System, log: LogSink, logLevel: LogLevel, comm
 /** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
 export interface Terminal {
   /** Writes one line of a result on stdout. */
-  result(line: string): void;
+  print(line: string): void;
   /** Writes one line of log, above the status. */
   log(line: string, level?: LogLevel): void;
   /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
-  status(line?: string): void;
+  showStatus(line?: string): void;
   /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
   readonly stdout?: Writable | undefined;
   readonly isInteractive: boolean;
@@ -41,9 +41,9 @@ export interface Terminal {
 
 /** A terminal that shows nothing. */
 export const NO_TERMINAL: Terminal = {
-  result() {},
+  print() {},
   log() {},
-  status() {},
+  showStatus() {},
   isInteractive: false,
   columns: Number.POSITIVE_INFINITY,
 };
@@ -53,9 +53,9 @@ export const printableTerminal = (terminal: Terminal): Terminal => ({
   stdout: terminal.stdout,
   isInteractive: terminal.isInteractive,
   columns: terminal.columns,
-  result: (line) => terminal.result(printable(line)),
+  print: (line) => terminal.print(printable(line)),
   log: (line, level) => terminal.log(printable(line), level),
-  status: (line) => terminal.status(line === undefined ? undefined : printable(line)),
+  showStatus: (line) => terminal.showStatus(line),
 });
 
 export const LOG_FORMATS = ['text', 'json'] as const;

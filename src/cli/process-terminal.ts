@@ -76,8 +76,8 @@ export class ProcessTerminal implements Terminal {
     return isatty(1) ? terminalColumns(process.stdout) : Number.POSITIVE_INFINITY;
   }
 
-  result(line: string): void {
-    this.status();
+  print(line: string): void {
+    this.showStatus();
     this.#resultsQueued = this.#resultsQueued
       .then(() => this.#logWritten())
       .then(() => this.#results.queue(`${line}\n`));
@@ -89,7 +89,7 @@ export class ProcessTerminal implements Terminal {
     this.#log.queue(this.#status.withLineAbove(text));
   }
 
-  status(line = ''): void {
+  showStatus(line = ''): void {
     if (this.isInteractive) this.#log.queue(this.#status.replace(line));
   }
 
@@ -98,7 +98,7 @@ export class ProcessTerminal implements Terminal {
    * when its reader has closed the pipe.
    */
   async drain(signal: AbortSignal): Promise<void> {
-    this.status();
+    this.showStatus();
     await this.#resultsQueued;
     await this.#logWritten();
     const stopped = signal.aborted ? Promise.resolve() : once(signal, 'abort');

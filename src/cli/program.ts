@@ -25,7 +25,7 @@ const APART_MS = 50;
 export async function runCommandLine(argv: readonly string[], system: System): Promise<ExitCode> {
   const terminal = printableTerminal(system.terminal);
   const print = (lines: readonly string[]): ExitCode => {
-    for (const line of lines) terminal.result(line);
+    for (const line of lines) terminal.print(line);
     return EXIT.done;
   };
   const [first, ...others] = argv;
@@ -48,7 +48,7 @@ async function runCommand(
   system: System,
 ): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
-  const terminal = quiet === true ? { ...system.terminal, isInteractive: false, status() {} } : system.terminal;
+  const terminal = quiet === true ? { ...system.terminal, isInteractive: false, showStatus() {} } : system.terminal;
   const context = contextOf({ ...system, terminal }, terminalLog(system, logFormat), logLevel, name);
   let outcome: CommandResult;
   try {
@@ -64,7 +64,7 @@ async function runCommand(
   const { result, lines, exit = EXIT.done, isStdoutTaken } = outcome;
   // A scheduler takes the last line of both streams as the result: nothing may follow it.
   if (values.json === true) await system.clock.sleep(APART_MS);
-  const write = isStdoutTaken === true ? terminal.log : terminal.result;
+  const write = isStdoutTaken === true ? terminal.log : terminal.print;
   for (const line of values.json === true ? [JSON.stringify(result)] : lines) write(line);
   return exit;
 }

@@ -21,7 +21,7 @@ export async function withProgress<T>(
   let lastLineAt = clock.now();
   const ticker = setInterval(() => {
     const { text, bar, lineEveryMs } = progress();
-    terminal.status(bar === undefined ? text : `${bar} ${text}`);
+    terminal.showStatus(bar === undefined ? text : `${bar} ${text}`);
     if (terminal.isInteractive || clock.now() - lastLineAt < lineEveryMs) return;
     logger.info('run.progress', text);
     lastLineAt = clock.now();
@@ -30,7 +30,7 @@ export async function withProgress<T>(
     return await work();
   } finally {
     clearInterval(ticker);
-    terminal.status();
+    terminal.showStatus();
   }
 }
 

@@ -92,9 +92,9 @@ export class PrivacyFixture {
     const [results, notes]: [string[], string[]] = [[], []];
     const code = await runCommandLine(argv, {
       terminal: {
-        result: (line) => void results.push(line),
+        print: (line) => void results.push(line),
         log: (line) => void notes.push(line),
-        status() {},
+        showStatus() {},
         isInteractive: false,
         columns: 200,
         stdout: new Writable({ write: (_chunk, _encoding, done) => done() }),

@@ -71,7 +71,7 @@ export const command = defineCommand({
     if (existsSync(output) && !existsSync(file)) {
       throw configError(`${output} is there already, and the demo writes its page there: name another file.`);
     }
-    const { columns, result: print } = context.terminal;
+    const { columns, print } = context.terminal;
     const intro = `An embedded service on loopback stands in for the real one; its last ${DEMO_DAYS} days go into ${file}.`;
     for (const line of [...wrapped(intro, columns), '']) print(line);
     const config = readConfiguration({}, context);

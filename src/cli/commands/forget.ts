@@ -208,7 +208,7 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
     throw configError(`${proof.problems[0]} A broken ledger proves nothing.`, { exitCode: EXIT.failed });
   const page = proofPage(proof, { now: context.clock.now(), isList });
   if (output === '-') {
-    for (const line of page.trimEnd().split('\n')) context.terminal.result(line);
+    for (const line of page.trimEnd().split('\n')) context.terminal.print(line);
     return { result: proof, lines: [], exit };
   }
   await writeNamedFile(output, page, `the page ${output}`, PRIVATE_FILE_MODE);

@@ -27,7 +27,7 @@ export const command = defineCommand({
       const list = await readIdList(values, context.signal);
       const show = (write: WriteLine) => showPeople({ list, search, ledgerSettings, write });
       const { output = '-' } = values;
-      return output === '-' ? show(async (line) => context.terminal.result(line)) : withNewFile(output, show);
+      return output === '-' ? show(async (line) => context.terminal.print(line)) : withNewFile(output, show);
     });
     context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);
     return { result: { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null }, lines: [] };

@@ -21,7 +21,7 @@ export const command = defineCommand({
     const page = await withElapsedTime(`Reading ${place.address}`, () => readReport(place, config), context);
     const result = { v: 1, target: place.target.name, place: place.address, output };
     if (output === '-') {
-      for (const line of page.trimEnd().split('\n')) context.terminal.result(line);
+      for (const line of page.trimEnd().split('\n')) context.terminal.print(line);
       return { result, lines: [] };
     }
     await writeNamedFile(output, page, `the report ${output}`);

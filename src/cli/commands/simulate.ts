@@ -15,7 +15,7 @@ export const command = defineCommand({
     const simulator = await startSimulator({ scenario, clock, port });
     try {
       const { service_id, export_token, import_token } = simulator.scenario;
-      terminal.result(JSON.stringify({ base_url: simulator.url, service_id, export_token }));
+      terminal.print(JSON.stringify({ base_url: simulator.url, service_id, export_token }));
       logger.info(
         'simulate.ready',
         `listening on ${simulator.url}; the line on stdout is a source configuration for it.`,

@@ -30,13 +30,13 @@ export async function runHere(
   let stdout = '';
   let stderr = '';
   const terminal = {
-    result(line: string) {
+    print(line: string) {
       stdout += `${line}\n`;
     },
     log(line: string) {
       stderr += `${line}\n`;
     },
-    status() {},
+    showStatus() {},
     isInteractive: false,
     columns,
   };
