@@ -38,11 +38,11 @@ export const CONFIG_SCHEMAS: Readonly<Record<'source' | 'local' | 'erasure', Con
 };
 
 const VARIABLES = variablesOf(...Object.values(CONFIG_SCHEMAS));
-const SECRET_KEYS = VARIABLES.filter(({ property }) => property.airbyte_secret).map(({ key }) => key);
+const SECRET_KEYS = VARIABLES.filter(({ keySchema }) => keySchema.airbyte_secret).map(({ key }) => key);
 
 /** The keys of the file. Those of `erasure` in it lack the service, which is that of the file. */
-const KEYS = Object.keys({ ...SOURCE.schema.properties, ...LOCAL.schema.properties });
-const ERASURE_KEYS = Object.keys(ERASURE.schema.properties).filter((key) => !KEYS.includes(key));
+const FILE_KEYS = Object.keys({ ...SOURCE.schema.properties, ...LOCAL.schema.properties });
+const ERASURE_KEYS = Object.keys(ERASURE.schema.properties).filter((key) => !FILE_KEYS.includes(key));
 
 export type CommandConfig = ReturnType<typeof readConfiguration>;
 
@@ -64,11 +64,11 @@ export function readConfiguration(
   for (const part of [keysInFile, erasureInFile, inEnvironment])
     for (const key of SECRET_KEYS) if (typeof part[key] === 'string') context.redactor.add(new Secret(part[key]));
   throwProblems('the environment is not usable', problems);
-  const unknown = [
-    ...unknownKeyTexts(KEYS, keysInFile),
+  const unknownTexts = [
+    ...unknownKeyTexts(FILE_KEYS, keysInFile),
     ...unknownKeyTexts(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
   ];
-  if (unknown.length > 0) throw configError(`${shownFile} has unknown keys: ${unknown.join(', ')}.`);
+  if (unknownTexts.length > 0) throw configError(`${shownFile} has unknown keys: ${unknownTexts.join(', ')}.`);
   const writtenValues = mapPaths({ ...keysInFile, ...erasureInFile, ...inEnvironment }, (path, key) => {
     // Messages and logs show addresses, so that none may hold a key.
     if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${shownFile}`);

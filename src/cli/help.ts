@@ -1,5 +1,5 @@
 import type { Argv } from 'yargs';
-import { type ConfigSchema, type Property, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
+import { type ConfigSchema, type KeySchema, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { dashedOptionNames, findOption, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
 import { declareOptions, newParser } from './command-line.ts';
@@ -67,9 +67,9 @@ export function configHelp(columns: number): string[] {
   const linesOf = (schema: ConfigSchema, isListed: (key: string) => boolean = () => true) =>
     variablesOf(schema)
       .filter(({ key }) => isListed(key))
-      .flatMap(({ name, key, property }) => [
-        `  ${name}  ${formOf(property, schema.required.includes(key))}`,
-        ...wrapped(property.description ?? '', width, '      '),
+      .flatMap(({ name, key, keySchema }) => [
+        `  ${name}  ${formOf(keySchema, schema.required.includes(key))}`,
+        ...wrapped(keySchema.description ?? '', width, '      '),
       ]);
   const { source, local, erasure } = CONFIG_SCHEMAS;
   return [
@@ -85,10 +85,10 @@ export function configHelp(columns: number): string[] {
 }
 
 export function formOf(
-  { type = 'string', enum: choices, airbyte_secret, default: standard }: Property,
+  { type = 'string', enum: choices, airbyte_secret, default: fallback }: KeySchema,
   isRequired: boolean,
 ) {
   const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? VARIABLE_FORMS[type].form);
-  const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(standard));
-  return `(${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(standard)}`})`;
+  const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(fallback));
+  return `(${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(fallback)}`})`;
 }

@@ -5,7 +5,7 @@ import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
 import { contextOf, NO_TERMINAL } from './context.ts';
-import { configuredPlace } from './place-arguments.ts';
+import { placeAndConfig } from './place-arguments.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
 import { planSync } from './run/sync-plan.ts';
@@ -118,5 +118,5 @@ function inputsOf<T extends Target>(commandName: string, options: LibraryOptions
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
   const context = contextOf(system, log, 'debug', commandName);
-  return { ...configuredPlace(options, targets, context), context };
+  return { ...placeAndConfig(options, targets, context), context };
 }

@@ -38,12 +38,12 @@ export function tableLines(
 ): string[] {
   const cells = rows.map((row) => header.map((_, i) => truncate(row[i] ?? '', MAX_CELL_COLUMNS)));
   const widths = header.map((name, i) => Math.max(widthOf(name), ...cells.map((row) => widthOf(row[i]))));
-  const right = header.map(
+  const isNumeric = header.map(
     (_, i) => cells.some((row) => row[i] !== '') && cells.every((row) => row[i] === '' || isNumberText(row[i])),
   );
   const pad = (text: string, i: number) => {
     const space = ' '.repeat(widths[i] - widthOf(text));
-    return right[i] ? space + text : text + space;
+    return isNumeric[i] ? space + text : text + space;
   };
   const line = (row: readonly string[]) => truncate(`  ${row.map(pad).join('  ')}`.trimEnd(), width);
   const rule = `  ${widths.map((columns) => '─'.repeat(columns)).join('  ')}`;

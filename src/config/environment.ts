@@ -4,7 +4,7 @@ import { isObject, jsonOfKind } from '../base/json.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './problems.ts';
 
-export interface Property {
+export interface KeySchema {
   readonly type?: string;
   /** `uri` is an address to which something is sent. */
   readonly format?: string;
@@ -16,14 +16,14 @@ export interface Property {
 
 export type ConfigSchema = {
   readonly required: readonly string[];
-  readonly properties: Readonly<Record<string, Property>>;
+  readonly properties: Readonly<Record<string, KeySchema>>;
 };
 
 /** A configuration key as an environment variable, `DFINERY_` and the key in capitals. */
 export interface Variable {
   readonly name: string;
   readonly key: string;
-  readonly property: Property;
+  readonly keySchema: KeySchema;
 }
 
 const PREFIX = 'DFINERY_';
@@ -32,13 +32,13 @@ export const variableNameOf = (key: string): string => `${PREFIX}${key.toUpperCa
 
 /** The variables of some schemas, each once. */
 export const variablesOf = (...schemas: readonly ConfigSchema[]): Variable[] =>
-  Object.entries<Property>(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(
-    ([key, property]) => ({ name: variableNameOf(key), key, property }),
+  Object.entries<KeySchema>(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(
+    ([key, keySchema]) => ({ name: variableNameOf(key), key, keySchema }),
   );
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownVariables(env: Env, variables: readonly Variable[]): void {
-  const secrets = variables.filter(({ property }) => property.airbyte_secret).map(({ name }) => name);
+  const secrets = variables.filter(({ keySchema }) => keySchema.airbyte_secret).map(({ name }) => name);
   const names = [...variables.map(({ name }) => name), ...secrets.map((name) => `${name}_FILE`)];
   const suffixes = names.map((name) => name.slice(PREFIX.length));
   const unknownNames: string[] = [];
@@ -59,11 +59,11 @@ export function readVariables(variables: readonly Variable[], env: Env) {
   const values: Record<string, unknown> = {};
   const variableNames = new Map<string, string>();
   const problems: Problem[] = [];
-  for (const { name, key, property } of variables) {
+  for (const { name, key, keySchema } of variables) {
     try {
-      const variable = property.airbyte_secret ? secretFrom(env, name) : { name, text: variableText(env, name) };
+      const variable = keySchema.airbyte_secret ? secretFrom(env, name) : { name, text: variableText(env, name) };
       if (variable?.text === undefined) continue;
-      const { form, parse } = VARIABLE_FORMS[property.type ?? 'string'];
+      const { form, parse } = VARIABLE_FORMS[keySchema.type ?? 'string'];
       const value = parse(variable.text);
       if (value === undefined) throw configError(`${variable.name} is not usable, wanted ${form}.`);
       values[key] = value;

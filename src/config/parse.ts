@@ -72,10 +72,10 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   env: Env,
 ): ParsedConfig<ConfigHaving<C, RequiredKey>> {
   const object = requireObject(value);
-  const isSought = ({ key, property }: Variable) => property.airbyte_secret === true && (object[key] ?? '') === '';
-  const environment = readVariables(variablesOf(part.schema).filter(isSought), env);
-  throwProblems(NOT_USABLE, environment.problems);
-  const { config } = parse(part, { ...object, ...environment.values });
+  const isMissingSecret = ({ key, keySchema }: Variable) => keySchema.airbyte_secret && (object[key] ?? '') === '';
+  const fromEnvironment = readVariables(variablesOf(part.schema).filter(isMissingSecret), env);
+  throwProblems(NOT_USABLE, fromEnvironment.problems);
+  const { config } = parse(part, { ...object, ...fromEnvironment.values });
   return {
     config: config as ConfigHaving<C, RequiredKey>,
     unknownKeyTexts: unknownKeyTexts(Object.keys(part.schema.properties), object),

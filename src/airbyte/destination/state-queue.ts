@@ -56,7 +56,7 @@ export class StateQueue {
     for (; this.#next < this.#items.length; this.#next++) {
       const item = this.#items[this.#next];
       if (item.kind === 'state') this.#echo(item);
-      else if (!this.#tryCount(item)) return;
+      else if (!this.#countIfDecided(item)) return;
     }
   }
 
@@ -66,7 +66,7 @@ export class StateQueue {
   }
 
   /** Counts a row; false for one that is not decided. */
-  #tryCount({ stream, id }: QueuedRow): boolean {
+  #countIfDecided({ stream, id }: QueuedRow): boolean {
     // The id of a row that was withdrawn later is not on the list.
     const decision = id === undefined || !this.#idList.has(id) ? 'rejected' : this.#decisions.get(id);
     if (decision === undefined || decision === 'undecided') return false;

@@ -31,7 +31,7 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
     signal.throwIfAborted();
   } catch (error) {
     code = EXIT.failed;
-    await report(signal.aborted ? signal.reason : error, io, redactor);
+    await writeFailure(signal.aborted ? signal.reason : error, io, redactor);
   }
   return writer.drain().then(
     () => code,
@@ -108,7 +108,7 @@ async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<voi
   await Promise.race([work, givenUp]);
 }
 
-async function report(error: unknown, io: ConnectorIo, redactor: Redactor): Promise<void> {
+async function writeFailure(error: unknown, io: ConnectorIo, redactor: Redactor): Promise<void> {
   if (error instanceof Stopped) {
     io.writer.writeLog({ level: 'warn', event: 'run.stopped', message: `Stopped by ${error.signal} before the end.` });
     return;

@@ -22,8 +22,8 @@ interface StreamDefinition {
   readonly primaryKey: string;
   /** The properties that are no column of the export, with their schemas. */
   readonly ownProperties: Readonly<Record<string, object>>;
-  /** How it is read: by days with a cursor, or as a snapshot, whole. */
-  readonly sync: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
+  /** The rest of its entry in the catalog: it is read by days with a cursor, or as a snapshot, whole. */
+  readonly catalogEntry: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
 }
 
 const RESCUED_PROPERTY = {
@@ -47,7 +47,7 @@ const POSITION_SCHEMA = {
   description: 'Position of the item in its event, as exported.',
 };
 
-const BY_DAYS: StreamDefinition['sync'] = {
+const BY_DAYS: StreamDefinition['catalogEntry'] = {
   supported_sync_modes: ['full_refresh', 'incremental'],
   source_defined_cursor: true,
   default_cursor_field: [SERVER_DATETIME],
@@ -61,28 +61,28 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY,
     ownProperties: keyAndRescued('detail log id'),
-    sync: BY_DAYS,
+    catalogEntry: BY_DAYS,
   },
   event_logs: {
     selection: 'row_per_event',
     idColumn: DETAIL_LOG_ID,
     primaryKey: LOG_ID,
     ownProperties: RESCUED_PROPERTY,
-    sync: BY_DAYS,
+    catalogEntry: BY_DAYS,
   },
   event_items: {
     selection: 'rows_with_item',
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY,
     ownProperties: { ...keyAndRescued('detail log id'), [ITEM_POSITION]: POSITION_SCHEMA },
-    sync: BY_DAYS,
+    catalogEntry: BY_DAYS,
   },
   user_profiles: {
     selection: 'every_row',
     idColumn: UNIFIED_ID,
     primaryKey: UNIFIED_ID,
     ownProperties: keyAndRescued('unified id'),
-    sync: { supported_sync_modes: ['full_refresh'], is_resumable: false },
+    catalogEntry: { supported_sync_modes: ['full_refresh'], is_resumable: false },
   },
 };
 

@@ -88,7 +88,7 @@ export function discoveredStream(
   columns: readonly TypedColumn[],
   zone: Zone | undefined,
 ): AirbyteStream {
-  const { ownProperties, primaryKey, sync } = STREAMS[name];
+  const { ownProperties, primaryKey, catalogEntry } = STREAMS[name];
   const properties = discoveredProperties(name, headerColumns(columns.map(({ source }) => source)));
   const schemas = properties.map((property) => [property.name, schemaOf(property, columns[property.index].type, zone)]);
   return {
@@ -100,7 +100,7 @@ export function discoveredStream(
       properties: { ...ownProperties, ...Object.fromEntries(schemas) },
     },
     source_defined_primary_key: [[primaryKey]],
-    ...sync,
+    ...catalogEntry,
   };
 }
 

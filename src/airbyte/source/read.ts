@@ -29,7 +29,7 @@ interface ReadDeps extends ExtractDeps {
 /** The verb `read`: the profiles, then the days of all streams of events. */
 export const read: Verb = async (context) => {
   const config = readConfig(parseSourceConfig, context);
-  const outputs = context.catalog.map((configured) => new StreamOutput(configured, context));
+  const outputs = context.catalog.map((configuredStream) => new StreamOutput(configuredStream, context));
   const heartbeat = new Heartbeat(context.clock, (waitingUntil) => {
     // Nobody waits for these writes: if one fails, the next write of a record does, too.
     for (const output of outputs) if (output.isRunning) output.beat(waitingUntil).catch(() => {});
@@ -82,7 +82,7 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   const streams: EventStream[] = [];
   for (const output of outputs) {
     const state = states.get(streamKey(output.descriptor));
-    const plan = await output.attempt(() => planStream(output.configured, state, deps.config, now));
+    const plan = await output.attempt(() => planStream(output.configuredStream, state, deps.config, now));
     if (plan !== undefined) streams.push(new EventStream(output, plan, { ...deps, logger }));
   }
   for (const stream of streams) await stream.start();

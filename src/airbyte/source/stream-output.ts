@@ -8,7 +8,7 @@ import { RESCUED, type RecordStream } from '../records/streams.ts';
 
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
 export class StreamOutput {
-  readonly configured: ConfiguredStream;
+  readonly configuredStream: ConfiguredStream;
   readonly schemas: RecordStream['schemas'];
   /** True from STARTED to COMPLETE or INCOMPLETE. */
   isRunning = false;
@@ -17,15 +17,15 @@ export class StreamOutput {
   #lastState: object | undefined;
   readonly #loggedColumns = new Set<string>();
 
-  constructor(configured: ConfiguredStream, context: VerbContext) {
-    const { primaryKey, properties } = configured;
-    this.configured = configured;
+  constructor(configuredStream: ConfiguredStream, context: VerbContext) {
+    const { primaryKey, properties } = configuredStream;
+    this.configuredStream = configuredStream;
     this.schemas = new Map([...primaryKey.map((name): [string, unknown] => [name, undefined]), ...properties]);
     this.#context = context;
   }
 
   get descriptor(): ConfiguredStream['descriptor'] {
-    return this.configured.descriptor;
+    return this.configuredStream.descriptor;
   }
 
   /** Sets `isRunning`, too. `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */

@@ -1,7 +1,7 @@
 import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
 
 export const command = defineCommand({
@@ -9,7 +9,7 @@ export const command = defineCommand({
   examples: ['compact duckdb events.duckdb', 'compact duckdb events.duckdb --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { place } = configuredPlace(values, [duckdb], context);
+    const { place } = placeAndConfig(values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
     const work = () => compactDuckDb(place);
     const { rows, bytesBefore, bytesAfter } = await withElapsedTime(`Compacting ${place.address}`, work, context);

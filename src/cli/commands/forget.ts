@@ -77,9 +77,9 @@ export const command = defineCommand({
   async run(values, context) {
     const keys = (Object.keys(OPTIONS) as Key[]).filter((key) => isGiven(values[key]));
     const startKeys = TASKS.flatMap(({ startedBy }) => startedBy);
-    const [startKey, second] = keys.filter((key) => startKeys.includes(key));
+    const [startKey, otherStartKey] = keys.filter((key) => startKeys.includes(key));
     const task = TASKS.find(({ startedBy }) => startedBy.includes(startKey));
-    if (task === undefined || second !== undefined)
+    if (task === undefined || otherStartKey !== undefined)
       throw configError(`It takes exactly one of ${startKeys.map(nameOf).join(', ')}.`);
     const misplacedKey = keys.find((key) => key !== startKey && !task.options.includes(key));
     if (misplacedKey !== undefined) throw configError(`${nameOf(misplacedKey)} does not go with ${nameOf(startKey)}.`);

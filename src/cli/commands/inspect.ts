@@ -81,11 +81,11 @@ type InspectedColumn = ReturnType<typeof inspectedColumns>[number];
  */
 function inspectedColumns(
   { columns }: Pick<ScanResult, 'columns'>,
-  givenType: (source: string) => ColumnType | undefined,
+  typeOf: (source: string) => ColumnType | undefined,
   zone: Zone | undefined,
 ) {
-  return columns.map(({ name: source, group, type: seen, forms, filledCells: filled }) => {
-    const type = givenType(source) ?? seen ?? null;
+  return columns.map(({ name: source, group, type: cellType, forms, filledCells: filled }) => {
+    const type = typeOf(source) ?? cellType ?? null;
     return { source, group, type, filled, fits: type === null || fits(codecOf(type, zone), forms) };
   });
 }

@@ -8,7 +8,7 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
 import { openOptions, PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
 import { type RunOutcome, recordedRun } from '../run/run.ts';
@@ -25,7 +25,7 @@ export const command = defineCommand({
   ],
   docsPage: 'days-and-types.md',
   async run({ file, day, ...values }, context) {
-    const { config: configuration, place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const { config: configuration, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
     const config = requireKeys(configuration, ...PLAN_KEYS);
     const state = await (await target.maintenance(place)).readState();

@@ -1,14 +1,14 @@
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../place-arguments.ts';
 
 export const command = defineCommand({
   options: placeArguments([duckdb]),
   examples: ['models duckdb events.duckdb', 'models duckdb events.duckdb --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
-    const { place } = configuredPlace(values, [duckdb], context);
+    const { place } = placeAndConfig(values, [duckdb], context);
     const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
     const names = await writeModels(place);
     const lines = MODELS.map(({ grain, parameters }, i) =>

@@ -2,7 +2,7 @@ import { addDays, type Day, dayAt, startOf } from '../../base/days.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
-import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
 
 const age = wordOption(
@@ -23,7 +23,7 @@ export const command = defineCommand({
   examples: ['prune duckdb events.duckdb --older-than 25mo', 'prune delta events --older-than 25mo --execute'],
   docsPage: 'operations.md',
   async run({ olderThan, execute, ...values }, context) {
-    const { place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const { place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
     const work = async () => (await target.maintenance(place)).prune(before, execute);

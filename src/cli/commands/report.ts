@@ -4,7 +4,7 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
-import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
 import { reportPage } from '../report/report-page.ts';
 
@@ -16,7 +16,7 @@ export const command = defineCommand({
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   docsPage: 'look-at-the-data.md',
   async run(values, context) {
-    const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { output } = values;
     const page = await withElapsedTime(`Reading ${place.address}`, () => readReport(place, config), context);
     const result = { v: 1, target: place.target.name, place: place.address, output };

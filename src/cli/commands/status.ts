@@ -10,7 +10,7 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
-import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../place-arguments.ts';
 import type { Status } from '../results.ts';
 import { timeText } from '../text-layout.ts';
 
@@ -19,7 +19,7 @@ export const command = defineCommand({
   examples: ['status duckdb events.duckdb', 'status delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { config, place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const result = await readStatus(place, config);
     return { result, lines: linesOf(result) };
   },
@@ -39,17 +39,17 @@ export async function readStatus(
   const cursor = exportState?.from_date ?? null;
   const dayReceipts = [...receipts.values()];
   const daysWhere = (test: (receipt: StoredReceipt) => boolean) => dayReceipts.filter(test).map(({ day }) => day);
-  const stored = dayReceipts.filter(({ pruned }) => pruned !== true);
+  const storedReceipts = dayReceipts.filter(({ pruned }) => pruned !== true);
   return {
     v: 1,
     target: target.name,
     place: address,
     cursor,
-    first_day: stored[0]?.day ?? null,
-    last_day: stored.at(-1)?.day ?? null,
-    days: stored.length,
+    first_day: storedReceipts[0]?.day ?? null,
+    last_day: storedReceipts.at(-1)?.day ?? null,
+    days: storedReceipts.length,
     changed: dayReceipts.map(({ day, changed_at }) => ({ day, changed_at })),
-    rows: countStoredRows(stored),
+    rows: countStoredRows(storedReceipts),
     profiles: snapshot ? { rows: snapshot.rows_stored, as_of: snapshot.requested_at } : null,
     timezone,
     to_date_inclusive: exportState?.to_date_inclusive ?? null,

@@ -2,7 +2,7 @@ import { EXIT } from '../../base/errors.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { configuredPlace, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../place-arguments.ts';
 import { withElapsedTime } from '../progress.ts';
 import type { Verification } from '../results.ts';
 
@@ -11,7 +11,7 @@ export const command = defineCommand({
   examples: ['verify duckdb events.duckdb', 'verify delta s3://bucket/events --json'],
   docsPage: 'operations.md',
   async run(values, context) {
-    const { place } = configuredPlace(values, STATEFUL_TARGETS, context);
+    const { place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const work = () => verifyPlace(place);
     const result = await withElapsedTime(`Verifying ${place.address}`, work, context);
     const { differences, warnings } = result;

@@ -26,26 +26,26 @@ export async function planSync(
   const state = target && (await (await target.maintenance(place)).readState());
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
-  const planned = planRun({ ...daySelection, settings: config, state: exportState, receipts, now });
+  const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now });
   const [snapshot] = state?.user_profiles?.receipts.values() ?? [];
   const loadsProfiles = config.userProfiles && target !== undefined && isSnapshotDue(snapshot, config, now);
-  logNotes(planned, context.logger);
-  const includesEnd = includesEndOf(planned);
-  const { waitMs, ...exports } = forecastOf(planned, config.maxConcurrentExports, loadsProfiles);
+  logNotes(plan, context.logger);
+  const includesEnd = includesEndOf(plan);
+  const { waitMs, ...exports } = forecastOf(plan, config.maxConcurrentExports, loadsProfiles);
   const result: PlanResult = {
     v: 1,
-    from_date: planned.days[0] ?? null,
-    to_date: planned.days.at(-1) ?? null,
-    days: planned.days.map((day) => ({
+    from_date: plan.days[0] ?? null,
+    to_date: plan.days.at(-1) ?? null,
+    days: plan.days.map((day) => ({
       from_date: day,
       to_date: toDateOf(day, includesEnd),
-      read_again: planned.receipts.has(day),
+      read_again: plan.receipts.has(day),
     })),
     ...exports,
     earliest_end: new Date(now + waitMs).toISOString(),
     to_date_inclusive: includesEnd ?? null,
-    gaps: planned.state?.gaps ?? [],
-    cursor: cursorOf(planned),
+    gaps: plan.state?.gaps ?? [],
+    cursor: cursorOf(plan),
   };
   return { result, lines: linesOf(result, loadsProfiles, waitMs) };
 }

@@ -53,8 +53,8 @@ describe('the environment as a configuration', () => {
     ['command line', local, (...given) => parseForCommand(LOCAL, ...given)],
     ['erasure', erasure, (...given) => parseForCommand(ERASURE, ...given)],
   ])('has a variable for every key of the %s, and suffices without a file', (_name, schema, parse) => {
-    const given = variablesOf(schema).map(({ name, key, property }) => {
-      const example = EXAMPLES[key] ?? property.enum?.at(-1) ?? OF_TYPE[property.type ?? ''];
+    const given = variablesOf(schema).map(({ name, key, keySchema }) => {
+      const example = EXAMPLES[key] ?? keySchema.enum?.at(-1) ?? OF_TYPE[keySchema.type ?? ''];
       return [name, String(example ?? 'a-text-that-is-longer-than-32-characters')];
     });
     const { values, variableNames } = readVariables(variablesOf(schema), Object.fromEntries(given));
@@ -139,9 +139,9 @@ describe('the environment as a configuration', () => {
 });
 
 function table(schema: ConfigSchema): string[] {
-  const rows = variablesOf(schema).map(({ key, property }) => {
-    const form = formOf(property, schema.required.includes(key)).slice(1, -1).replaceAll('|', 'or');
-    return `| \`${key}\` | ${form} | ${property.description ?? ''} |`;
+  const rows = variablesOf(schema).map(({ key, keySchema }) => {
+    const form = formOf(keySchema, schema.required.includes(key)).slice(1, -1).replaceAll('|', 'or');
+    return `| \`${key}\` | ${form} | ${keySchema.description ?? ''} |`;
   });
   return ['| key | value; default | meaning |', '|---|---|---|', ...rows];
 }
