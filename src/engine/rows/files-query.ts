@@ -11,7 +11,7 @@ import { dateSql } from '../column-sql.ts';
 import { type CellSql, cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql } from './csv-sql.ts';
 
 /** A query of typed rows. */
-export interface RowsQuery {
+export interface TypedRows {
   /**
    * A SELECT of the own columns of the table, and of each of `columns` in its type. They have their names in the table.
    * `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
@@ -19,25 +19,25 @@ export interface RowsQuery {
   readonly sql: string;
   /** The columns of the table that have a value in these rows. */
   readonly columns: readonly StoredColumn[];
+  /** The files that have the rows. */
+  readonly files: readonly FileOfDay[];
 }
 
 /** A file, and the receipt of its day. */
-export interface FileOfDay {
-  readonly file: SpoolFile;
+export interface FileOfDay extends SpoolFile {
   readonly receipt: Receipt;
 }
 
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
 export function filesQuery(
-  { table, columns }: Pick<PlannedBatch, 'table' | 'columns'>,
   files: readonly FileOfDay[],
+  { table, columns }: Pick<PlannedBatch, 'table' | 'columns'>,
   zone: Zone | undefined,
-): RowsQuery {
-  const spoolFiles = files.map(({ file }) => file);
-  const header = spoolFiles[0].columns;
+): TypedRows {
+  const header = files[0].columns;
   const idKey = columnKey({ source: table.idColumn, occurrence: 1 });
   const idIndex = header.findIndex(({ key }) => key === idKey);
-  const everyRowHasId = idIndex >= 0 && spoolFiles.every(({ columns, rows }) => columns[idIndex].filledCells === rows);
+  const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.rows);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
   const cells = header.map(({ key }, index): CellSql & { readonly column?: StoredColumn } => {
     const column = columnsByKey.get(key);
@@ -59,8 +59,9 @@ export function filesQuery(
   ];
   const readerTypes = cells.map(({ readerType }) => readerType);
   return {
-    sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(spoolFiles, readerTypes)}`,
+    sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, readerTypes)}`,
     columns: values.map(({ column }) => column),
+    files,
   };
 }
 
@@ -74,8 +75,6 @@ export function formsOfFiles({ formsByDay }: PlannedColumn, files: readonly File
     isNullText: cellForms.some(({ isNullText }) => isNullText),
   };
 }
-
-export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
 
 /**
  * SQL of the key of a row: its id, else `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
@@ -94,7 +93,7 @@ function keySql(header: SpoolFile['columns'], idIndex: number): string {
 
 /** SQL of what is the same for all rows of a day, in rows of files. */
 function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
-  const values = files.map(({ file, receipt }) => [literal(file.path), sqlOf(receipt)]);
+  const values = files.map(({ path, receipt }) => [literal(path), sqlOf(receipt)]);
   if (values.length === 1) return values[0][1];
   return `CASE ${PATH_COLUMN} ${values.map(([path, value]) => `WHEN ${path} THEN ${value}`).join(' ')} END`;
 }

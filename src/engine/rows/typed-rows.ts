@@ -7,7 +7,7 @@ import { identifier } from '../../base/sql.ts';
 import type { DuckDbColumn } from '../../cells/types/codec.ts';
 import type { ColumnType } from '../../cells/types/column-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { type CheckedDay, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
+import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import type { PlannedColumn } from '../../table/column-plan.ts';
 import { cellTypeOf } from '../../table/column-type.ts';
@@ -15,27 +15,20 @@ import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { castToColumnSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
-import { type FileOfDay, filesQuery, formsOfFiles, type RowsQuery, sumRows } from './files-query.ts';
+import { type FileOfDay, filesQuery, formsOfFiles, type TypedRows } from './files-query.ts';
 
-/** The typed rows of some days. Whoever stores them calls `checkStored`. */
-export interface TypedRows extends RowsQuery {
-  readonly days: readonly CheckedDay[];
-}
+/** Number of rows of these files. */
+export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
 
-/** Throws unless all rows of the files were stored. */
-export function checkStored({ days }: TypedRows, storedRows: number): void {
-  const expectedRows = fileRows(days);
+/** Throws unless all rows of the files were stored. Whoever stores typed rows calls it. */
+export function checkStored({ files }: TypedRows, storedRows: number): void {
+  const expectedRows = sumRows(files);
   if (storedRows === expectedRows) return;
-  const dayNames = days.map(({ receipt }) => receipt.day).join(', ');
+  const days = [...new Set(files.map(({ receipt }) => receipt.day))].join(', ');
   throw new MisreadFileError(
-    `${expectedRows} rows of ${dayNames} came to ${storedRows}: nothing was kept. Please report it.`,
+    `${expectedRows} rows of ${days} came to ${storedRows}: nothing was kept. Please report it.`,
   );
 }
-
-/** Number of rows that the files of these days have. */
-export const fileRows = (days: readonly CheckedDay[]): number => sumRows(days.flatMap(({ files }) => files));
-
-type BatchToRead = Pick<PlannedBatch, 'table' | 'columns' | 'days'>;
 
 /**
  * Gives the typed rows of a batch, inside a transaction. Each query must be run before the next one is taken. The first
@@ -44,28 +37,27 @@ type BatchToRead = Pick<PlannedBatch, 'table' | 'columns' | 'days'>;
  */
 export async function* typedRows(
   engine: Engine,
-  batch: BatchToRead,
+  batch: Pick<PlannedBatch, 'table' | 'columns' | 'days'>,
   zone: Zone | undefined,
 ): AsyncGenerator<TypedRows> {
-  const daysWithRows = batch.days.filter((day) => fileRows([day]) > 0);
+  const daysWithRows = batch.days.filter(({ files }) => sumRows(files) > 0);
   const daysWithIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
   if (daysWithIds.length > 0) {
-    const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => readingOf(batch.columns, file, zone)).values();
-    const queries = [...filesAlike].map((files) => filesQuery(batch, files, zone));
-    yield { ...unionOf(queries), days: daysWithIds };
+    const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => readingOf(file, batch.columns, zone)).values();
+    yield unionOf([...filesAlike].map((files) => filesQuery(files, batch, zone)));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
     await engine.keepOrder();
-    const query = unionOf(filesOf(day).map((file) => filesQuery(batch, [file], zone)));
-    yield { sql: await numberIds(engine, query.sql), columns: query.columns, days: [day] };
+    const rows = unionOf(filesOf(day).map((file) => filesQuery([file], batch, zone)));
+    yield { ...rows, sql: await numberIds(engine, rows.sql) };
     for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
   }
 }
 
-const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ file, receipt }));
+const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
 /** What files that one query reads have in common: the header, and as what the texts that are stored are read. */
-function readingOf(columns: readonly PlannedColumn[], file: FileOfDay, zone: Zone | undefined): string {
+function readingOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
   const readings = columns.flatMap((column): (ColumnType | boolean)[] => {
     const { type } = column;
     const { forms, isNullText } = formsOfFiles(column, [file]);
@@ -73,12 +65,16 @@ function readingOf(columns: readonly PlannedColumn[], file: FileOfDay, zone: Zon
     if (type === null) return [isNullText || forms === 0];
     return type === 'string' ? [cellTypeOf(type, forms, zone)] : [];
   });
-  return JSON.stringify([file.file.columns.map(({ name }) => name), readings]);
+  return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }
 
-function unionOf(queries: readonly RowsQuery[]): RowsQuery {
+function unionOf(queries: readonly TypedRows[]): TypedRows {
   const columns = new Map(queries.flatMap((query) => query.columns).map((column) => [column.position, column]));
-  return { sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '), columns: [...columns.values()] };
+  return {
+    sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
+    columns: [...columns.values()],
+    files: queries.flatMap(({ files }) => files),
+  };
 }
 
 /** Temporary table: the rows of a day in their order, with their ids as keys. */
@@ -108,7 +104,7 @@ async function numberIds(engine: Engine, rowsSql: string): Promise<string> {
 
 /** The SELECT of typed rows: own columns as asked for, then each typed one of `columns` in its type. */
 export function selectRowsSql(
-  rows: RowsQuery,
+  rows: TypedRows,
   columns: readonly StoredColumn[],
   ownColumns: readonly DuckDbColumn[],
   zone: Zone | undefined,

@@ -4,7 +4,7 @@ import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
-import { checkStored, fileRows, selectRowsSql, typedRows } from '../../engine/rows/typed-rows.ts';
+import { checkStored, selectRowsSql, sumRows, typedRows } from '../../engine/rows/typed-rows.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
@@ -58,7 +58,7 @@ export class BatchFiles {
     const { columns, table, tableBefore } = this.#planned;
     const { timezone } = tableBefore;
     const zone = zoneOf(timezone);
-    const receipt = this.#receiptOf(download, fileRows([download]));
+    const receipt = this.#receiptOf(download, sumRows(download.files));
     const snapshot = table.isSnapshot ? this.#tableAfter(receipt) : undefined;
     let file: NewFile | undefined;
     for await (const rows of typedRows(engine, { ...this.#planned, days: [download] }, zone)) {
