@@ -3,7 +3,7 @@ import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { isWidened, type PlannedColumn } from './column-plan.ts';
-import type { ColumnChange, TableState } from './place-state.ts';
+import { type ColumnChange, newTable, type TableState } from './place-state.ts';
 import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRows, withUnchanged } from './receipts.ts';
 
 /** The rows of a planned batch once they are stored. */
@@ -55,14 +55,16 @@ export function finishBatch(
   const writtenReceipts = days.map(({ receipt }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
-  const keptReceipts = withRows(withUnchanged(tableBefore.receipts, unchangedDays), rowsByDay, changedAt);
-  const otherReceipts = table.isSnapshot ? [] : withChangedAt(keptReceipts, widenedDays, changedAt).values();
-  const receipts = receiptsOf([...otherReceipts, ...writtenReceipts]);
+  // A snapshot replaces all that was there.
+  const kept = table.isSnapshot ? newTable(table, tableBefore.timezone) : tableBefore;
+  const keptReceipts = withRows(withUnchanged(kept.receipts, unchangedDays), rowsByDay, changedAt);
+  const otherReceipts = withChangedAt(keptReceipts, widenedDays, changedAt);
+  const receipts = receiptsOf([...otherReceipts.values(), ...writtenReceipts]);
   const state: TableState = {
     timezone: tableBefore.timezone,
     columns: columns.map(({ typeBefore, formsByDay, change, ...column }) => column),
     receipts,
-    exportState: stateAfter(table.isSnapshot ? undefined : tableBefore.exportState, receipts, commitInfo),
+    exportState: stateAfter(kept.exportState, receipts, commitInfo),
     changes: [...tableBefore.changes, ...newChanges(columns, tableBefore.changes, changedAt)],
   };
   const commit = {

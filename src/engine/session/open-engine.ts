@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
-import { doublingPauses, retry } from '../../base/retry.ts';
+import { doublingPauses } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
@@ -58,18 +58,18 @@ export async function openEngine(path: string, access: Access, options: EngineOp
   const restoreUmask = holdPrivateUmask();
   let instance: DuckDBInstance | undefined;
   let connection: DuckDBConnection | undefined;
-  let release = () => {};
+  let releaseClaim = () => {};
   const end = () => {
     connection?.closeSync();
     instance?.closeSync();
-    release();
+    releaseClaim();
     restoreUmask();
   };
   try {
     instance = await createInstance(file, options.memoryLimit);
     connection = await instance.connect();
     if (access === 'write' && !existsSync(file)) await makeFile(connection, file, options.columnCount ?? 0);
-    release = await attach(connection, file, access, options);
+    releaseClaim = await attach(connection, file, access, options);
     await connection.run(`USE ${DATABASE}`);
     // Views and macros that others left in a file that is read must not reach other files.
     if (access === 'read') await connection.run('SET enable_external_access = false');
@@ -114,36 +114,35 @@ async function attach(
   access: Access,
   { lockWaitMs: waitMs, clock, signal }: EngineOptions,
 ): Promise<() => void> {
-  const pauses = doublingPauses({ waitMs, firstPauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS });
-  let failure: unknown;
-  const release = await retry({ pauses, clock, signal }, () =>
-    attachOnce(connection, file, access).catch((error: unknown) => {
+  for (const pause of doublingPauses({ waitMs, firstPauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS })) {
+    try {
+      return await attachOnce(connection, file, access);
+    } catch (error) {
       // A UserError says that this process has the file open, or that another one has replaced it.
       if (!(error instanceof UserError || isLocked(error))) throw error;
-      failure = error;
-      return undefined;
-    }),
-  );
-  if (release === undefined) throw failure;
-  return release;
+    }
+    await clock.sleep(pause, signal);
+    signal?.throwIfAborted();
+  }
+  return attachOnce(connection, file, access);
 }
 
 async function attachOnce(connection: DuckDBConnection, file: string, access: Access): Promise<() => void> {
   const identityBefore = fileIdentity(file);
-  const release = claimFile(file);
-  if (release === undefined) {
+  const releaseClaim = claimFile(file);
+  if (releaseClaim === undefined) {
     throw transientError(`${file} is in use: this process has it open. Close it there, or wait, and run again.`);
   }
   try {
     // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
     const mode = access === 'write' ? '' : ', READ_ONLY';
     await connection.run(`ATTACH ${literal(file)} AS ${DATABASE} (TYPE duckdb${mode})`);
-    if (access !== 'write' || fileIdentity(file) === identityBefore) return release;
+    if (access !== 'write' || fileIdentity(file) === identityBefore) return releaseClaim;
     // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
     await connection.run(`DETACH ${DATABASE}`);
     throw transientError(`${file} was replaced while it was opened: run again.`);
   } catch (error) {
-    release();
+    releaseClaim();
     throw error;
   }
 }
