@@ -15,6 +15,9 @@ import { earliestToday, lastDayOver, oldestExportedDay } from './calendar.ts';
 import { editsOf, filtersOf, isFilter } from './export-settings.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 
+/** The number of days whose cells show the types. */
+const SAMPLED_DAYS = 3;
+
 /** One column of the history. The pinned schema of the command line is a list of these. */
 interface DiscoveredColumn {
   /** The name as the export writes it; the event name's is `df_event_name` always. */
@@ -83,9 +86,6 @@ function standardNames({ properties, propertiesCondition: condition, columnsDrop
     )
     .map((column) => column.name);
 }
-
-/** The number of days whose cells show the types. */
-const SAMPLED_DAYS = 3;
 
 /**
  * The columns of a sample of days until `last`, from all of its cells. If the service does not export so many days at

@@ -58,13 +58,14 @@ export class Extraction {
       const results = downloads.results();
       let next = results.next();
       for (;;) {
-        if (!(await batch.mayWaitFor(next))) {
+        const result = await batch.beforeExpiry(next);
+        if (result === undefined) {
           yield* deliver();
           continue;
         }
-        const result = await next;
         if (result.done === true) break;
         next = results.next();
+        // Its failure is thrown when its turn comes.
         next.catch(() => {});
         const checkedDay = outcome.add(result.value);
         if (checkedDay !== undefined) batch.add(checkedDay);
@@ -93,7 +94,7 @@ class Batch {
   readonly #limits: BatchLimits;
   readonly #clock: Clock;
   #days: CheckedDay[] = [];
-  #expired: Promise<void> | undefined;
+  #expiry: Promise<undefined> | undefined;
   #cancel = () => {};
 
   constructor(limits: BatchLimits, clock: Clock) {
@@ -104,31 +105,27 @@ class Batch {
   add(day: CheckedDay): void {
     this.#days.push(day);
     if (this.#days.length > 1 || this.isFull) return;
-    this.#expired = new Promise((resolve) => {
-      this.#cancel = this.#clock.after(this.#limits.waitMs, resolve);
+    this.#expiry = new Promise((resolve) => {
+      this.#cancel = this.#clock.after(this.#limits.waitMs, () => resolve(undefined));
     });
   }
 
   get isFull(): boolean {
     const total = (of: 'rows' | 'bytes') => this.#days.reduce((sum, { receipt }) => sum + receipt[of], 0);
-    // All days of a run may share rows, or none: the end rule is proved before they are exported.
+    // All days of a run may share rows, or none: the end day is proved before they are exported.
     const isAlone = this.#days.some(({ receipt }) => mayShareRows(receipt));
     return isAlone || total('rows') >= this.#limits.rows || total('bytes') >= this.#limits.bytes;
   }
 
-  /** Waits for `ready`, but no longer than the collected days may wait; false if that time is over. */
-  async mayWaitFor(ready: Promise<unknown>): Promise<boolean> {
-    const done = ready.then(
-      () => true,
-      () => true,
-    );
-    return this.#expired === undefined ? done : Promise.race([done, this.#expired.then(() => false)]);
+  /** Settles as `work` does; gives undefined once the collected days have waited long enough. */
+  beforeExpiry<T>(work: Promise<T>): Promise<T | undefined> {
+    return this.#expiry === undefined ? work : Promise.race([work, this.#expiry]);
   }
 
   drain(): readonly CheckedDay[] {
     const drained = this.#days;
     this.#days = [];
-    this.#expired = undefined;
+    this.#expiry = undefined;
     this.#cancel();
     return drained;
   }
