@@ -52,7 +52,7 @@ export function progressOf(
   { plannedDays, began, waitingUntil }: { plannedDays: number; began: number; waitingUntil: number | undefined },
   now: number,
 ): Progress {
-  const { total, answered: exports, bytes } = counts;
+  const { total, exports, bytes } = counts;
   const days = total.daysWritten.length + total.daysUnchanged.length;
   const planned = Math.max(plannedDays, days);
   const isWaiting = waitingUntil !== undefined;

@@ -22,7 +22,7 @@ export class DaysOutcome {
   readonly #plan: Plan;
   readonly #deps: ExtractDeps;
   /** Receipts of the days that the run loaded. */
-  readonly #loaded: Receipt[] = [];
+  readonly #loadedReceipts: Receipt[] = [];
   /** Days answered without data, and how, while nothing proves that the service exports days. */
   readonly #unprovenDays: { readonly day: Day; readonly clause: string }[] = [];
   /** Days that are no longer exported and that nobody wanted before. */
@@ -57,7 +57,7 @@ export class DaysOutcome {
       logger.warn('day.empty_answer', `${day}: ${clause}, twice. It counts as a day without rows.`, { day });
     }
     if (day === this.#plan.lookedBackTo) this.#warnOfLateRows(checkedDay.receipt, this.receipts.get(day));
-    this.#loaded.push(checkedDay.receipt);
+    this.#loadedReceipts.push(checkedDay.receipt);
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
     const usual = usualRowsIfImplausible(day, this.receipts);
     if (usual !== undefined) {
@@ -103,7 +103,7 @@ export class DaysOutcome {
   /** Days that the caller named, and that were not over when they were loaded. */
   get openDays(): readonly Day[] {
     const isNamed = this.#plan.mode === 'named';
-    return this.#loaded.filter(({ is_over }) => isNamed && !is_over).map(({ day }) => day);
+    return this.#loadedReceipts.filter(({ is_over }) => isNamed && !is_over).map(({ day }) => day);
   }
 
   /** What is to be stored with the days that were loaded so far. */
@@ -157,13 +157,13 @@ export class DaysOutcome {
   finish(): void {
     const { logger, service } = this.#deps;
     const { unseenColumns } = service;
-    const hasLoaded = this.#loaded.length > 0;
+    const hasLoaded = this.#loadedReceipts.length > 0;
     if (unseenColumns.size > 0 && hasLoaded) {
       const columns = [...unseenColumns].join(', ');
       const message = `columns_drop and columns_hash name what no export of this run had: ${columns}. Names count letter by letter.`;
       logger.warn('columns.unseen', message, { columns });
     }
-    const emptyDays = this.#loaded.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
+    const emptyDays = this.#loadedReceipts.filter(({ is_over, rows }) => is_over && rows === 0).map(({ day }) => day);
     if (emptyDays.length > 0) logger.info('day.empty', `Days without rows: ${formatDays(emptyDays)}.`);
     if (this.#unwantedDays.length > 0) {
       const message = `The service no longer exports ${formatDays(this.#unwantedDays)}: reading goes on after that.`;

@@ -17,7 +17,7 @@ const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 /** The service, and what its answers have shown. The first export of a run tells the others. */
 export class ObservedService implements ExportService {
   /** Number of exports that the service answered. */
-  answered = 0;
+  exports = 0;
   /** Bytes of CSV received, also of exports that fail. */
   bytes = 0;
   /** Whether an export includes its `to_date`; undefined while it is not known. */
@@ -27,7 +27,7 @@ export class ObservedService implements ExportService {
   /** True once it has exported a day as CSV, in this run or an earlier one. */
   exportsDays = false;
   /** The newest day that it no longer exports: it exports none before it. */
-  goneThrough: Day | undefined;
+  newestGoneDay: Day | undefined;
   /** Event names of all exports. */
   eventNames: ReadonlySet<string> = new Set();
   /** Columns to drop or hash that no export has had so far. At the end the run warns of them. */
@@ -50,7 +50,7 @@ export class ObservedService implements ExportService {
 
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     return this.#service.export(request, signal, async (answer) => {
-      if (answer.kind === 'data' || answer.status !== undefined) this.answered++;
+      if (answer.kind === 'data' || answer.status !== undefined) this.exports++;
       this.#compareClocks(answer.serverTime);
       return use(answer.kind === 'data' ? { ...answer, bytes: this.#counted(answer.bytes) } : answer);
     });
@@ -77,29 +77,29 @@ export class ObservedService implements ExportService {
   }
 
   /** Takes over what earlier runs have seen. */
-  recallFrom(plan: Plan): void {
+  learnFromPlan(plan: Plan): void {
     this.includesEnd ??= includesEndOf(plan);
     this.hasFinalNewline ??= plan.state?.final_newline;
     this.exportsDays ||= plan.receipts.size > 0;
   }
 
   /** Takes what the export of a day shows. */
-  learnFrom({ eventNames, editedNames, hasFinalNewline }: ScanResult): void {
+  learnFromScan({ eventNames, editedNames, hasFinalNewline }: ScanResult): void {
     this.eventNames = new Set([...this.eventNames, ...eventNames]);
-    this.sawColumns(editedNames);
+    this.learnColumns(editedNames);
     this.hasFinalNewline = hasFinalNewline;
     this.exportsDays = true;
   }
 
-  learnEnd(includesEnd: boolean): void {
+  learnIncludesEnd(includesEnd: boolean): void {
     this.includesEnd = includesEnd;
   }
 
   learnGone(day: Day): void {
-    this.goneThrough = laterOf(day, this.goneThrough ?? day);
+    this.newestGoneDay = laterOf(day, this.newestGoneDay ?? day);
   }
 
-  sawColumns(names: Iterable<string>): void {
+  learnColumns(names: Iterable<string>): void {
     const seen = new Set(names);
     this.unseenColumns = new Set([...this.unseenColumns].filter((name) => !seen.has(name)));
   }

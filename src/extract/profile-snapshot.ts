@@ -52,14 +52,14 @@ export async function loadSnapshot(
   const began = clock.now();
   const spool = await RunFolder.open(spoolDir, clock);
   try {
-    const file = await downloadProfiles(ALL_PROPERTIES, {
+    const answer = await downloadProfiles(ALL_PROPERTIES, {
       ...deps,
       scannerOptions: { ...scannerOptions, idColumn: UNIFIED_ID },
       openOutput: () => newSpoolFile(spool),
     });
-    if (file.kind !== 'checked') throw snapshotError(file, stored);
-    service.sawColumns(file.scan.editedNames);
-    const rows = rowCount([file]);
+    if (answer.kind !== 'checked') throw snapshotError(answer, stored);
+    service.learnColumns(answer.scan.editedNames);
+    const rows = rowCount([answer]);
     if (rows === 0 && stored !== undefined && stored.rows > 0) {
       const profiles = plainCount(stored.rows, 'profile');
       throw transientError(
@@ -74,13 +74,13 @@ export async function loadSnapshot(
     const day = dayAt(began);
     const filters = profileFingerprint(settings);
     const now = clock.now();
-    const snapshot = checkedDayOf([file], {
+    const snapshot = checkedDayOf([answer], {
       day,
       to_date: day,
       requestedAt: began,
       is_over: true,
       filters,
-      exports: file.exports,
+      exports: answer.exports,
       verifiedAt: now,
     });
     await store(snapshot, {

@@ -82,10 +82,10 @@ export function planRun(input: PlanInput): Plan {
     throw configError('--full-refresh reads all days: leave --from and --to out.');
   checkBegun('--from', from, now);
   if (state === undefined) checkBegun('start_date', settings.startDate, now);
-  const oldest = oldestExportedDay(now, settings.historyDays);
-  const start = state?.start_date ?? firstStart(input, state, oldest);
+  const oldestDay = oldestExportedDay(now, settings.historyDays);
+  const start = state?.start_date ?? firstStart(input, state, oldestDay);
   const basis = { settings, fingerprints, appends, state, receipts, start };
-  const range = { oldest, last: lastDayOf(input), now };
+  const range = { oldestDay, lastDay: lastDayOf(input), now };
   if (from !== undefined) return { ...basis, mode: 'named', ...namedDays(from, to, settings, range) };
   if (fullRefresh) return { ...basis, mode: 'refresh', ...refreshDays(basis, range) };
   return { ...basis, mode: 'sync', ...syncDays(basis, range) };
@@ -99,8 +99,8 @@ function checkBegun(name: string, day: Day | undefined, now: number): void {
 }
 
 /** The start before the first commit. A state that another program made may have a cursor alone. */
-function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportState | undefined, oldest: Day): Day {
-  const start = startDate === undefined ? (from ?? oldest) : laterOf(startDate, oldest);
+function firstStart({ settings: { startDate }, from }: PlanInput, state: ExportState | undefined, oldestDay: Day): Day {
+  const start = startDate === undefined ? (from ?? oldestDay) : laterOf(startDate, oldestDay);
   return state === undefined ? start : earlierOf(start, state.from_date);
 }
 
@@ -114,8 +114,8 @@ type PlanBasis = Omit<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
 
 /** The oldest day that the service most likely still exports, the last that may be read, and this instant (ms). */
 interface DayRange {
-  readonly oldest: Day;
-  readonly last: Day;
+  readonly oldestDay: Day;
+  readonly lastDay: Day;
   readonly now: number;
 }
 
@@ -123,21 +123,24 @@ type ChosenDays = Pick<Plan, 'days' | 'lookedBackTo' | 'notes'>;
 
 const warning = (event: string, message: string): PlanNote => ({ level: 'warn', event, message });
 
-function namedDays(from: Day, to: Day | undefined, settings: ExportSettings, { last, now }: DayRange): ChosenDays {
-  if (from > last) {
+function namedDays(from: Day, to: Day | undefined, settings: ExportSettings, { lastDay, now }: DayRange): ChosenDays {
+  if (from > lastDay) {
     const { timezone = 'UTC', endDate } = settings;
     const [limit, end] = to === undefined ? ['end_date', endDate] : ['--to', to];
     const isBetween = end === undefined || from <= end;
-    const why = isBetween ? `${last}, today in ${timezone}.` : `${limit} ${end}: nothing lies between them.`;
+    const why = isBetween ? `${lastDay}, today in ${timezone}.` : `${limit} ${end}: nothing lies between them.`;
     throw configError(`--from ${from} is after ${why}`);
   }
-  const isOpen = to !== undefined && last > lastDayOver(now);
-  const message = `${last} is not over everywhere yet: what is loaded of it may not be all.`;
-  return { days: daysOf(from, last), notes: isOpen ? [warning('plan.open_day', message)] : [] };
+  const isOpen = to !== undefined && lastDay > lastDayOver(now);
+  const message = `${lastDay} is not over everywhere yet: what is loaded of it may not be all.`;
+  return { days: daysOf(from, lastDay), notes: isOpen ? [warning('plan.open_day', message)] : [] };
 }
 
-function refreshDays({ receipts, start, state, fingerprints }: PlanBasis, { oldest, last }: DayRange): ChosenDays {
-  const first = laterOf(start, oldest);
+function refreshDays(
+  { receipts, start, state, fingerprints }: PlanBasis,
+  { oldestDay, lastDay }: DayRange,
+): ChosenDays {
+  const first = laterOf(start, oldestDay);
   const notes = start < first && state === undefined ? [shortenedWarning(start, first)] : [];
   const older = [...receipts.keys()].filter((day) => day < first).sort();
   for (const [isOther, days] of groupBy(older, (day) => hasOtherSettings(receipts.get(day), fingerprints))) {
@@ -145,27 +148,27 @@ function refreshDays({ receipts, start, state, fingerprints }: PlanBasis, { olde
     const message = `Days before ${first} can no longer be exported: ${formatDays(days)} stay as they are${how}.`;
     notes.push(warning('plan.older_days', message));
   }
-  return { days: daysOf(first, last).filter((day) => receipts.get(day)?.pruned !== true), notes };
+  return { days: daysOf(first, lastDay).filter((day) => receipts.get(day)?.pruned !== true), notes };
 }
 
 function syncDays(basis: PlanBasis, range: DayRange): ChosenDays {
   const { settings, receipts, appends, state, start, fingerprints } = basis;
-  const { oldest, last, now } = range;
+  const { oldestDay, lastDay, now } = range;
   const gaps = new Set(state?.gaps);
-  const incompleteDays = daysOf(cursorOf(basis), last).filter((day) => !isComplete(day, receipts, gaps));
+  const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   // Only `--from` reads a day that was lost, or whose rows were removed.
   const mayBeReadAgain = (day: Day) => !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const otherFilters = [...receipts.keys()].filter(
-    (day) => day >= oldest && hasOtherSettings(receipts.get(day), fingerprints),
+    (day) => day >= oldestDay && hasOtherSettings(receipts.get(day), fingerprints),
   );
   const readAgain = union(emptyOrImplausibleDays(receipts, { now, appends }), otherFilters).filter(
-    (day) => day >= start && day <= last && mayBeReadAgain(day),
+    (day) => day >= start && day <= lastDay && mayBeReadAgain(day),
   );
   const notes = [...startWarnings(basis, range), ...readAgainNotes(readAgain, basis)];
   const [firstIncomplete] = incompleteDays;
   if (appends || firstIncomplete === undefined) return { days: union(readAgain, incompleteDays), notes };
   const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
-  const lookback = daysOf(laterOf(lookbackStart, laterOf(start, oldest)), addDays(firstIncomplete, -1)).filter(
+  const lookback = daysOf(laterOf(lookbackStart, laterOf(start, oldestDay)), addDays(firstIncomplete, -1)).filter(
     mayBeReadAgain,
   );
   const isWhole = lookback[0] === lookbackStart && !readAgain.includes(lookbackStart);
@@ -191,10 +194,10 @@ function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBa
 }
 
 /** Warns if days after `start_date` are not read. */
-function startWarnings({ settings, receipts, state, start }: PlanBasis, { oldest }: DayRange): PlanNote[] {
+function startWarnings({ settings, receipts, state, start }: PlanBasis, { oldestDay }: DayRange): PlanNote[] {
   const { startDate = start } = settings;
   if (state === undefined) return startDate < start ? [shortenedWarning(startDate, start)] : [];
-  const unreadDays = daysOf(laterOf(startDate, oldest), addDays(start, -1)).filter((day) => !receipts.has(day));
+  const unreadDays = daysOf(laterOf(startDate, oldestDay), addDays(start, -1)).filter((day) => !receipts.has(day));
   if (unreadDays.length === 0) return [];
   const message =
     `start_date is before ${start}, the start of the first load, and ${formatDays(unreadDays)} can still be exported. ` +

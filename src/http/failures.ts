@@ -3,7 +3,7 @@
 import { codeOf } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { formatDuration } from '../base/quantities.ts';
-import { ProxyFailed } from './proxy.ts';
+import { ProxyError } from './proxy.ts';
 import { TimeLimitReached } from './time-limit.ts';
 
 /** The server closed the connection, without an error, before the answer was complete. */
@@ -90,7 +90,7 @@ const CERTIFICATE =
 
 /** Why no answer, or no complete one, came over the network. `setting`: the key that holds the address. */
 export function networkProblem(error: unknown, host: string, setting?: string): NetworkProblem {
-  if (error instanceof ProxyFailed) return proxyProblem(error);
+  if (error instanceof ProxyError) return proxyProblem(error);
   // A connection that stood may time out, too.
   const isLost = isObject(error) && error.code === 'ETIMEDOUT' && error.syscall === 'read';
   const nodeCode = isLost || error instanceof ConnectionClosed ? 'ECONNRESET' : (codeOf(error) ?? '');
@@ -107,7 +107,7 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
   return { isConfig: false, code, clause: `${problem.clause(host)} (${nodeCode || 'no code'}${question})` };
 }
 
-function proxyProblem({ host, status, isRefused, cause }: ProxyFailed): NetworkProblem {
+function proxyProblem({ host, status, isRefused, cause }: ProxyError): NetworkProblem {
   const proxy = `the proxy ${host} of HTTPS_PROXY`;
   if (status === undefined) return { ...networkProblem(cause, proxy), code: 'proxy' };
   if (!isRefused) return { isConfig: false, code: 'proxy', clause: `${proxy} could not connect (HTTP ${status})` };

@@ -42,7 +42,7 @@ function isExempt({ hostname, port }: URL, noProxy: string): boolean {
 }
 
 /** A proxy that gave no connection: it answered with `status`, or `cause` is why it did not answer. */
-export class ProxyFailed extends Error {
+export class ProxyError extends Error {
   /** Host and port of the proxy. */
   readonly host: string;
   readonly status: number | undefined;
@@ -105,11 +105,11 @@ function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
       rejectUnauthorized: true,
       timeout: PROXY_TIMEOUT_MS,
     });
-    request.once('error', (error) => reject(new ProxyFailed(proxy, undefined, error)));
+    request.once('error', (error) => reject(new ProxyError(proxy, undefined, error)));
     request.once('timeout', () => request.destroy(Object.assign(new Error('silent'), { code: 'ETIMEDOUT' })));
     const refuse = (answer: IncomingMessage) => {
       answer.destroy();
-      reject(new ProxyFailed(proxy, answer.statusCode));
+      reject(new ProxyError(proxy, answer.statusCode));
     };
     // What answers without a tunnel is a web server.
     request.once('response', refuse);

@@ -35,7 +35,7 @@ export const NOTHING_LOADED: LoadResult = {
 
 type DayLists = Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'>;
 
-export type LoadCounts = LoadResult & DayLists & Pick<ObservedService, 'answered' | 'bytes' | 'includesEnd'>;
+export type LoadCounts = LoadResult & DayLists & Pick<ObservedService, 'exports' | 'bytes' | 'includesEnd'>;
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
@@ -49,9 +49,9 @@ export class Load {
 
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
-    const { answered, bytes, includesEnd } = this.#deps.service;
+    const { exports, bytes, includesEnd } = this.#deps.service;
     const { gaps, openDays, implausibleDays } = this.#days;
-    return { ...this.#loaded, answered, bytes, includesEnd, gaps, openDays, implausibleDays };
+    return { ...this.#loaded, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**
@@ -85,7 +85,7 @@ export class Load {
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
     if (!isSnapshotDue(storedReceipt, settings, clock.now())) {
       // The profiles, which are not asked for, may have these columns.
-      service.sawColumns(service.unseenColumns);
+      service.learnColumns(service.unseenColumns);
       return;
     }
     const store = async (snapshot: CheckedDay, commitInfo: CommitInfo) => {

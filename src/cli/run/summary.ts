@@ -12,7 +12,7 @@ export function summaryOf(
   counts: LoadCounts,
   { seconds, keepsCursor }: { readonly seconds: number; readonly keepsCursor: boolean },
 ): Summary {
-  const { total, answered: exports, bytes } = counts;
+  const { total, exports, bytes } = counts;
   return {
     ...EMPTY_SUMMARY,
     rows: total.rowsWritten,

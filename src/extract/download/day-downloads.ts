@@ -38,7 +38,7 @@ export class DayDownloads {
 
   /** Plans of the same settings. */
   static async open(plans: readonly Plan[], deps: ExtractDeps): Promise<DayDownloads> {
-    for (const plan of plans) deps.service.recallFrom(plan);
+    for (const plan of plans) deps.service.learnFromPlan(plan);
     return new DayDownloads(plans, deps, await RunFolder.open(deps.spoolDir, deps.clock));
   }
 
@@ -100,7 +100,7 @@ export class DayDownloads {
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */
   async #resultAlone(day: Day): Promise<DayResult> {
     const result = await this.#download(day);
-    if (result.kind === 'failed' && this.#deps.service.answered === 0) throw result.error;
+    if (result.kind === 'failed' && this.#deps.service.exports === 0) throw result.error;
     return result;
   }
 

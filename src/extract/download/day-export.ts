@@ -51,7 +51,7 @@ export class DayExport {
   readonly #began: number;
   readonly #isOver: boolean;
   /** The `to_date` of the answer in hand, and of the requests after it. */
-  #to: Day;
+  #toDate: Day;
   /** Requests that were sent. */
   #exports = 0;
 
@@ -60,14 +60,14 @@ export class DayExport {
     this.#deps = deps;
     this.#began = deps.clock.now();
     this.#isOver = day <= lastDayOver(this.#began);
-    this.#to = toDateOf(day, deps.service.includesEnd);
+    this.#toDate = toDateOf(day, deps.service.includesEnd);
   }
 
   /** Throws a failure that ends the run. */
   async download(): Promise<DayResult> {
     const day = this.#day;
-    const { goneThrough } = this.#deps.service;
-    if (goneThrough !== undefined && day <= goneThrough) return { kind: 'gone', day };
+    const { newestGoneDay } = this.#deps.service;
+    if (newestGoneDay !== undefined && day <= newestGoneDay) return { kind: 'gone', day };
     const provesEnd = day === this.#deps.endProofDay;
     const result = await this.#resultOf(await (provesEnd ? this.#proveEndDay() : this.#export()));
     return result.kind === 'downloaded' ? this.#confirmFewerRows(result) : result;
@@ -76,7 +76,7 @@ export class DayExport {
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: ExportDay = async (changes) => {
     const { service, spool, settings } = this.#deps;
-    const request = { ...filtersOf(settings), from: this.#day, to: this.#to, ...changes };
+    const request = { ...filtersOf(settings), from: this.#day, to: this.#toDate, ...changes };
     const result = await downloadChecked({
       ...this.#deps,
       request,
@@ -86,7 +86,7 @@ export class DayExport {
       openOutput: () => newSpoolFile(spool),
     });
     this.#exports += result.exports;
-    if (result.kind === 'checked') service.learnFrom(result.scan);
+    if (result.kind === 'checked') service.learnFromScan(result.scan);
     return result;
   };
 
@@ -95,9 +95,9 @@ export class DayExport {
     const { service, logger, settings } = this.#deps;
     const day = this.#day;
     const { answer, includesEnd } = await proveEndDay(day, this.#export, settings.columnsDrop);
-    this.#to = toDateOf(day, includesEnd);
+    this.#toDate = toDateOf(day, includesEnd);
     if (includesEnd === undefined) return answer;
-    service.learnEnd(includesEnd);
+    service.learnIncludesEnd(includesEnd);
     const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
     logger.info('end_day.proved', message, { day, to_date_inclusive: includesEnd });
     return answer;
@@ -200,7 +200,7 @@ export class DayExport {
     if (stored === undefined || stored.pruned === true || hasOtherSettings(stored, fingerprints)) {
       return { rows: 0, isSameRequest: false };
     }
-    const isSameRequest = stored.to_date === this.#to;
+    const isSameRequest = stored.to_date === this.#toDate;
     return { rows: isSameRequest ? stored.rows : (stored.rows_stored ?? 0), isSameRequest };
   }
 
@@ -208,7 +208,7 @@ export class DayExport {
     const { fingerprints, clock } = this.#deps;
     const checkedDay = checkedDayOf(files, {
       day: this.#day,
-      to_date: this.#to,
+      to_date: this.#toDate,
       requestedAt: this.#began,
       is_over: this.#isOver,
       filters: fingerprints.filters,

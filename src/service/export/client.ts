@@ -40,7 +40,7 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
 const UNLIMITED: Pick<ExportQuota, 'run'> = { run: (_signal, send) => send(() => {}) };
 
 /** The path and the body of a request. */
-function operationOf(request: ExportRequest): readonly [path: string, body: object] {
+function pathAndBodyOf(request: ExportRequest): readonly [path: string, body: object] {
   const { properties, propertiesCondition } = request;
   // No list is sent empty: the service takes that for everything, as if it were absent.
   const filter = { ...(properties.length > 0 && { properties }), properties_condition_type: propertiesCondition };
@@ -74,7 +74,7 @@ export class ExportClient implements ExportService {
         answer = await this.#send(request, waitLimit);
         if (!(answer instanceof HttpAnswer))
           return await use({ ...answer, quotaReport: NO_QUOTA_REPORT, serverTime: undefined });
-        const outcome = await this.#outcome(answer, waitLimit);
+        const outcome = await this.#classify(answer, waitLimit);
         const { status, headers } = answer;
         const quotaReport = readQuotaReport(headers, clock.now());
         recordAnswer({ status, isLimited: outcome.kind === 'wait', quotaReport });
@@ -92,7 +92,7 @@ export class ExportClient implements ExportService {
   async #send(request: ExportRequest, waitLimit: WaitLimit): Promise<HttpAnswer | ExportRefusal> {
     const { serviceId, exportToken } = this.#options;
     const headers = { Authorization: `Bearer ${exportToken.reveal()}`, 'Accept-Encoding': 'gzip' };
-    const [path, body] = operationOf(request);
+    const [path, body] = pathAndBodyOf(request);
     try {
       const outgoing = serviceRequest(path, serviceId, headers, body);
       return await waitLimit.waitFor(this.#transport.send(outgoing, waitLimit.signal));
@@ -106,7 +106,7 @@ export class ExportClient implements ExportService {
   }
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
-  async #outcome(answer: HttpAnswer, waitLimit: WaitLimit): Promise<ExportBody | ExportRefusal> {
+  async #classify(answer: HttpAnswer, waitLimit: WaitLimit): Promise<ExportBody | ExportRefusal> {
     let bytes: AsyncIterable<Uint8Array> = answer.bytes(waitLimit);
     let refusalBody: Buffer;
     try {

@@ -84,9 +84,9 @@ class Download<Output extends CheckedOutput> {
   /** The result, or undefined if it is to be attempted again. */
   async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | ExportRefusal | undefined> {
     const { label } = this.#request;
-    let answer = await this.#ask();
+    let answer = await this.#sendOnce();
     // A refusal for the quota is no attempt.
-    while (answer.kind === 'wait' && ++this.#quotaRefusals < MAX_QUOTA_REFUSALS) answer = await this.#ask();
+    while (answer.kind === 'wait' && ++this.#quotaRefusals < MAX_QUOTA_REFUSALS) answer = await this.#sendOnce();
     switch (answer.kind) {
       case 'checked':
         this.#warnOfInvalidUtf8(answer);
@@ -136,14 +136,14 @@ class Download<Output extends CheckedOutput> {
   }
 
   /** Sends the request once and checks its body. A body that is broken is a refusal. */
-  async #ask(): Promise<CheckedBody<Output> | ExportRefusal> {
+  async #sendOnce(): Promise<CheckedBody<Output> | ExportRefusal> {
     const { service, request, openOutput, signal } = this.#request;
     signal.throwIfAborted();
     this.#exports++;
     return service.export(request, signal, async (answer) => {
       if (answer.kind !== 'data') return answer;
       try {
-        return await this.#withWholeEnd(await checkBody(answer.bytes, await openOutput(), this.#request));
+        return await this.#checkLastLine(await checkBody(answer.bytes, await openOutput(), this.#request));
       } catch (error) {
         signal.throwIfAborted();
         return refusalOf(error);
@@ -156,7 +156,7 @@ class Download<Output extends CheckedOutput> {
    * many bytes. Rows may come in another order. Where rows may be added, it is whole if another one ended without a
    * line end.
    */
-  async #withWholeEnd(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {
+  async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {
     const { hasFinalNewline = true, mayGrow = false } = this.#request;
     const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
     if (body.scan.hasFinalNewline === hasFinalNewline || isConfirmed) return body;
