@@ -11,12 +11,6 @@ import { DayExport, type DayResult, type DownloadDeps } from './day-export.ts';
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOFS = 7;
 
-/** The receipts of all plans; the latest of a day that several have. */
-const latestReceipts = (plans: readonly Plan[]): KnownReceipts =>
-  new Map(
-    plans.flatMap(({ receipts }) => [...receipts]).sort(([, a], [, b]) => (a.requested_at < b.requested_at ? -1 : 1)),
-  );
-
 /** Downloads the days of one or several plans, each once, several at a time, and delivers them in order. */
 export class DayDownloads {
   readonly #days: readonly Day[];
@@ -114,4 +108,10 @@ export class DayDownloads {
     result.catch(() => {});
     return result;
   }
+}
+
+/** The receipts of all plans; the latest of a day that several have. */
+function latestReceipts(plans: readonly Plan[]): KnownReceipts {
+  const receipts = plans.flatMap((plan) => [...plan.receipts]);
+  return new Map(receipts.sort(([, a], [, b]) => (a.requested_at < b.requested_at ? -1 : 1)));
 }

@@ -31,13 +31,13 @@ const STALL_MS = 600_000;
 export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'serviceId' | 'exportToken'> {
   readonly clock: Clock;
   /** Without one, exports are sent at once. */
-  readonly quota?: Pick<ExportQuota, 'run'>;
+  readonly quota?: Pick<ExportQuota, 'run' | 'record'>;
   /** Has HTTPS_PROXY and NO_PROXY. */
   readonly env: Env;
   readonly connectTimeoutMs?: number;
 }
 
-const UNLIMITED: Pick<ExportQuota, 'run'> = { run: (_signal, send) => send(() => {}) };
+const UNLIMITED: Pick<ExportQuota, 'run' | 'record'> = { run: (_signal, send) => send(), record() {} };
 
 /** The path and the body of a request. */
 function pathAndBodyOf(request: ExportRequest): readonly [path: string, body: object] {
@@ -67,7 +67,7 @@ export class ExportClient implements ExportService {
 
   async export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     const { clock, quota = UNLIMITED } = this.#options;
-    return quota.run(signal, async (recordAnswer) => {
+    return quota.run(signal, async () => {
       const waitLimit = new WaitLimit(clock, STALL_MS, signal);
       let answer: HttpAnswer | ExportRefusal | undefined;
       try {
@@ -77,7 +77,7 @@ export class ExportClient implements ExportService {
         const outcome = await this.#classify(answer, waitLimit);
         const { status, headers } = answer;
         const quotaReport = readQuotaReport(headers, clock.now());
-        recordAnswer({ status, isLimited: outcome.kind === 'wait', quotaReport });
+        quota.record({ status, isLimited: outcome.kind === 'wait', quotaReport });
         signal.throwIfAborted();
         const date = Date.parse(headers.date ?? '');
         return await use({ ...outcome, quotaReport, serverTime: Number.isNaN(date) ? undefined : date });

@@ -42,20 +42,23 @@ export class ExportQuota {
 
   /**
    * Calls `send` when an export may be sent, in the order of the calls, and counts it as running until that settles.
-   * `send` records the answer. Rejects as `send` does, with the signal's reason, or with a transient
-   * UserError that names the wait if it is longer than allowed.
+   * Rejects as `send` does, with the signal's reason, or with a transient UserError that names the wait if it is longer
+   * than allowed.
    */
-  run<T>(signal: AbortSignal, send: (recordAnswer: (answer: QuotaAnswer) => void) => Promise<T>): Promise<T> {
+  run<T>(signal: AbortSignal, send: () => Promise<T>): Promise<T> {
     const { clock } = this.#options;
     return this.#slots(async () => {
       await this.#queue(async () => {
         await this.#waitUntilAllowed(signal);
         this.#state = afterSending(this.#state, clock.now());
       });
-      return send((answer) => {
-        this.#state = afterAnswer(this.#state, answer, clock.now());
-      });
+      return send();
     });
+  }
+
+  /** Takes what an answer says, before its export has ended. */
+  record(answer: QuotaAnswer): void {
+    this.#state = afterAnswer(this.#state, answer, this.#options.clock.now());
   }
 
   async #waitUntilAllowed(signal: AbortSignal): Promise<void> {

@@ -18,14 +18,18 @@ export const EXPORT_REQUEST: EventRequest = {
 };
 
 /** A quota that admits everybody and remembers what it was told. */
-class OpenQuota implements Pick<ExportQuota, 'run'> {
+class OpenQuota implements Pick<ExportQuota, 'run' | 'record'> {
   entered = 0;
   released = 0;
   readonly answers: QuotaAnswer[] = [];
 
-  run<T>(_signal: AbortSignal, send: (recordAnswer: (answer: QuotaAnswer) => void) => Promise<T>): Promise<T> {
+  run<T>(_signal: AbortSignal, send: () => Promise<T>): Promise<T> {
     this.entered++;
-    return send((answer) => this.answers.push(answer)).finally(() => this.released++);
+    return send().finally(() => this.released++);
+  }
+
+  record(answer: QuotaAnswer): void {
+    this.answers.push(answer);
   }
 }
 

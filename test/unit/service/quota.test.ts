@@ -33,10 +33,10 @@ async function begin(quota: ExportQuota, count: number) {
   const running: RunningExport[] = [];
   const failures: unknown[] = [];
   for (let i = 0; i < count; i++) {
-    const exporting = quota.run(NEVER, (recordAnswer) => {
+    const exporting = quota.run(NEVER, () => {
       return new Promise<void>((resolve) => {
         const end = (head?: QuotaAnswer) => {
-          if (head !== undefined) recordAnswer(head);
+          if (head !== undefined) quota.record(head);
           resolve();
         };
         running.push({ end });
@@ -49,8 +49,7 @@ async function begin(quota: ExportQuota, count: number) {
 }
 
 /** One export from its request to its end. */
-const exportWith = (quota: ExportQuota, head: QuotaAnswer) =>
-  quota.run(NEVER, async (recordAnswer) => recordAnswer(head));
+const exportWith = (quota: ExportQuota, head: QuotaAnswer) => quota.run(NEVER, async () => quota.record(head));
 
 /** Milliseconds until the next export may be sent. */
 async function waitOf({ quota, clock }: Pick<ReturnType<typeof open>, 'quota' | 'clock'>) {
