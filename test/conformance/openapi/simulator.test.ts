@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { LeapingClock } from '../../support/clock.ts';
 import { refusal } from '../../support/service/faults.ts';
-import { type OperationId, validateRequest, validateResponse } from '../../support/service/openapi.ts';
+import { type OperationId, validateResponse } from '../../support/service/openapi.ts';
 import {
   dayBody,
   deleteRequest,
@@ -132,55 +132,5 @@ describe('answers of both services follow openapi.yaml', () => {
     const headers = { access_token: TOKENS.import, 'Content-Type': 'application/json' };
     const answer = await judged('deleteProfile', await fetch(url, { method: 'POST', headers, body: '{}' }));
     expect(answer.body.code).toBe('40101');
-  });
-});
-
-describe('the validator', () => {
-  const query = { service_id: SERVICE_ID };
-  const headers = { authorization: 'Bearer x', 'content-type': 'application/json' };
-
-  it('accepts requests that follow the specification', () => {
-    expect(
-      validateRequest('exportEvents', { method: 'POST', path: '/api/v1/export/event', query, headers, body: asked }),
-    ).toEqual([]);
-    const body = { identity: { external_id: '1' }, request_datetime: '2026-01-20T03:00:00.000Z' };
-    expect(validateRequest('deleteProfile', { query, headers: { ...headers, access_token: 'x' }, body })).toEqual([]);
-  });
-
-  it.each([
-    ['a missing service', { query: {}, headers, body: asked }],
-    ['an unknown parameter', { query: { ...query, token: 'x' }, headers, body: asked }],
-    ['a missing token', { query, headers: { 'content-type': 'application/json' }, body: asked }],
-    ['a token of the wrong shape', { query, headers: { ...headers, authorization: 'x' }, body: asked }],
-    ['a wrong content type', { query, headers: { ...headers, 'content-type': 'text/plain' }, body: asked }],
-    ['a missing condition', { query, headers, body: { from_date: DAY } }],
-    ['an impossible day', { query, headers, body: { ...asked, to_date: '2026-02-30' } }],
-    ['an unknown field', { query, headers, body: { ...asked, limit: 1 } }],
-    ['another method', { method: 'GET', query, headers, body: asked }],
-    ['another path', { path: '/api/v2/export/event', query, headers, body: asked }],
-  ])('refuses %s', (_name, request) => {
-    expect(validateRequest('exportEvents', request)).not.toEqual([]);
-  });
-
-  it.each([
-    ['a success that is none', 200, 'application/json', { status: true, code: '20000', message: 'OK', data: false }],
-    ['an undocumented code', 200, 'application/json', { status: false, code: '1', message: 'x' }],
-    ['HTML in a 200', 200, 'text/html', '<html>'],
-  ])('refuses %s', (_name, status, type, body) => {
-    expect(validateResponse('deleteProfile', status, { 'content-type': type }, body)).not.toEqual([]);
-  });
-
-  it('refuses CSV without the system columns, and limit headers of another shape', () => {
-    const type = { 'content-type': 'text/csv' };
-    expect(validateResponse('exportEvents', 200, type, 'a,b\n')).toHaveLength(7);
-    const reset = { 'x-ratelimit-reset': 'soon' };
-    expect(
-      validateResponse(
-        'exportEvents',
-        401,
-        { 'content-type': 'application/json', ...reset },
-        { result: 'fail', message: 'unauthorized_token' },
-      ),
-    ).toHaveLength(1);
   });
 });

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { type CheckVerdict, checkService } from '../../../src/service/check.ts';
@@ -12,7 +12,7 @@ import {
   head,
   json,
   type Script,
-  startFaultyServer,
+  serve,
   whole,
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
@@ -26,11 +26,7 @@ const HEADER =
   '"a, b",df_api_version,df_correction_datetime,df_event_detail_log_id,df_event_log_id,df_server_datetime,df_unified_id,event_name';
 const fail = (message: string) => ({ result: 'fail', message });
 
-let server: FaultyServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
+let server: FaultyServer;
 
 interface Given {
   readonly exportToken?: Secret;
@@ -45,7 +41,7 @@ const probeAt = (baseUrl: string, { clock, ...more }: Given = {}, signal = SIGNA
   );
 
 async function probe(script: Script, options = {}) {
-  server = await startFaultyServer(script, options);
+  server = await serve(script, options);
   return probeAt(server.url);
 }
 
@@ -82,7 +78,7 @@ describe('the verdict on one minimal export', () => {
     expect(verdict.message).toMatch(/[.?]$/);
     expect(verdict.message).toMatch(/^[A-Z0-9]/);
     expect(JSON.stringify(verdict)).not.toContain(CANARY);
-    expect(server?.requests).toHaveLength(['no byte', '404', '503'].includes(name) ? 2 : 1);
+    expect(server.requests).toHaveLength(['no byte', '404', '503'].includes(name) ? 2 : 1);
   });
 
   it.each([
@@ -106,7 +102,7 @@ describe('the verdict on one minimal export', () => {
     );
     expect(verdict).toMatchObject({ kind });
     expect(verdict.message).toMatch(/[.?]$/);
-    const bodies = server?.requests.map((request) => JSON.parse(request.body)) ?? [];
+    const bodies = server.requests.map((request) => JSON.parse(request.body)) ?? [];
     expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
     expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
     expect(bodies[1]).not.toHaveProperty('events');
@@ -130,7 +126,7 @@ describe('the verdict on one minimal export', () => {
     const verdict = await probe(() => json(429, fail('x'), { 'X-Rate-Limit-Reset': NOW + 60_000 }));
     expect(verdict.message).toContain('2026-01-20T03:01:00.000Z, in 1 min');
     expect(verdict.quotaReport.resetAt).toBe(NOW + 60_000);
-    expect(JSON.parse(server?.requests[0].body ?? '')).toMatchObject({
+    expect(JSON.parse(server.requests[0].body ?? '')).toMatchObject({
       events_condition_type: 'include',
       from_date: '2026-01-19',
       to_date: '2026-01-19',
@@ -143,10 +139,10 @@ describe('the verdict on one minimal export', () => {
   });
 
   it('is usable within five seconds for a host that does not answer', async () => {
-    server = await startFaultyServer(() => [{ hold: true }]);
+    server = await serve(() => [{ hold: true }]);
     const clock = new ManualClock();
     const probing = probeAt(server.url, { clock });
-    await until(() => server?.requests.length === 1);
+    await until(() => server.requests.length === 1);
     clock.pass(4_999);
     expect(await probing).toMatchObject({ kind: 'usable', code: 'slow' });
   });
@@ -164,7 +160,7 @@ describe('the verdict on one minimal export', () => {
   });
 
   it('rejects with the reason of an abort', async () => {
-    server = await startFaultyServer(() => [{ hold: true }]);
+    server = await serve(() => [{ hold: true }]);
     const controller = new AbortController();
     const probing = probeAt(server.url, {}, controller.signal);
     controller.abort(new Error('enough'));

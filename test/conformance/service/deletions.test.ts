@@ -1,18 +1,10 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/deletion-client.ts';
 import { startSimulator } from '../../../src/simulator/simulator.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
-import {
-  type FaultyServer,
-  gzip,
-  head,
-  json,
-  type Script,
-  startFaultyServer,
-  whole,
-} from '../../support/service/faulty-server.ts';
+import { type FaultyServer, gzip, head, json, type Script, serve, whole } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY } from '../../support/service/service.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
@@ -23,11 +15,7 @@ const ID = 'person-4711';
 const SIGNAL = new AbortController().signal;
 const unknownService = () => false;
 
-let server: FaultyServer | undefined;
-afterEach(async () => {
-  await server?.close();
-  server = undefined;
-});
+let server: FaultyServer;
 
 const serviceAt = (baseUrl: string, more: { clock?: Clock; token?: string; serviceId?: string } = {}) =>
   new DeletionClient({
@@ -40,7 +28,7 @@ const serviceAt = (baseUrl: string, more: { clock?: Clock; token?: string; servi
   });
 
 async function remove(script: Script, options = {}) {
-  server = await startFaultyServer(script, options);
+  server = await serve(script, options);
   const service = serviceAt(server.url);
   try {
     return await service.deleteProfile(ID, SIGNAL, unknownService);
@@ -50,7 +38,7 @@ async function remove(script: Script, options = {}) {
 }
 
 it('a defect while an answer is classified is thrown, and is no failure of the network', async () => {
-  server = await startFaultyServer(() => json(200, OK));
+  server = await serve(() => json(200, OK));
   const service = serviceAt(server.url);
   const isAddressProven = () => {
     throw new TypeError('a defect');
@@ -109,27 +97,26 @@ describe('network faults during a deletion', () => {
       kind: 'stop',
       code: 'certificate',
     });
-    expect(server?.requests).toEqual([]);
+    expect(server.requests).toEqual([]);
   });
 
   it('a silent connection times out after a minute, before the head and within the body', async () => {
     for (const steps of [[{ hold: true }], [{ send: head(200, { 'Content-Length': 60 }) }, { hold: true }]] as const) {
-      server = await startFaultyServer(() => steps);
+      server = await serve(() => steps);
       const clock = new ManualClock();
       const service = serviceAt(server.url, { clock });
       const answering = service.deleteProfile(ID, SIGNAL, unknownService);
-      await until(() => server?.requests.length === 1);
+      await until(() => server.requests.length === 1);
       clock.pass(59_000);
       await settle();
       clock.pass(1_000);
       expect(await answering).toMatchObject({ kind: 'retry', code: 'timeout', status: undefined });
       await service.close();
-      await server.close();
     }
   });
 
   it('an abort rejects with its reason', async () => {
-    server = await startFaultyServer(() => [{ hold: true }]);
+    server = await serve(() => [{ hold: true }]);
     const service = serviceAt(server.url);
     const controller = new AbortController();
     const answering = service.deleteProfile(ID, controller.signal, unknownService);
@@ -146,7 +133,6 @@ describe('network faults during a deletion', () => {
     expect(waiting).toMatchObject({ kind: 'wait', code: '40401', status: 429, quotaReport: { remaining: 0 } });
     expect(waiting.quotaReport.resetAt).toBe(reset);
     expect(waiting.quotaReport.retryAt).toBeGreaterThan(reset + 10_000);
-    await server?.close();
     const done = await remove(() => json(200, OK, headers));
     expect(done).toMatchObject({ kind: 'done', quotaReport: { remaining: 0, resetAt: reset } });
   });

@@ -1,30 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { ExportAnswer } from '../../../src/service/export/export-service.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
-import {
-  ask,
-  CSV,
-  CSV_HEAD,
-  closeServer,
-  failureOf,
-  GZIP,
-  length,
-  serve,
-} from '../../support/service/faulty-export.ts';
-import {
-  CHUNKED,
-  chunks,
-  head,
-  json,
-  type Step,
-  startFaultyServer,
-  whole,
-} from '../../support/service/faulty-server.ts';
+import { ask, CSV, CSV_HEAD, failureOf, GZIP, length } from '../../support/service/faulty-export.ts';
+import { CHUNKED, chunks, head, json, type Step, serve, whole } from '../../support/service/faulty-server.ts';
 import { answerOf, bodyOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 import { until } from '../../support/wait.ts';
-
-afterEach(closeServer);
 
 describe('a connection without bytes', () => {
   const stalling = async (steps: readonly Step[]) => {
@@ -143,7 +124,7 @@ describe('closing an export', () => {
 
 describe('the token', () => {
   it('is sent to one origin only: a redirect is not followed, and only its origin is printed', async () => {
-    const other = await startFaultyServer(() => whole(200, CSV, CSV_HEAD));
+    const other = await serve(() => whole(200, CSV, CSV_HEAD));
     const { answer } = await ask(
       whole(302, '', { Location: `${other.url}/login?secret=1&token=${CANARY}`, 'Content-Type': 'text/html' }),
     );
@@ -151,7 +132,6 @@ describe('the token', () => {
     expect((answer as { clause: string }).clause).toContain(other.url);
     expect(JSON.stringify(answer)).not.toMatch(/secret|canary/);
     expect(other.requests).toEqual([]);
-    await other.close();
   });
 
   it('is not printed even when the service echoes it where its reason stands', async () => {

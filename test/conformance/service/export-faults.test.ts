@@ -1,23 +1,21 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
+import { ask, CSV, CSV_HEAD, failureOf, GZIP, length } from '../../support/service/faulty-export.ts';
 import {
-  ask,
-  CSV,
-  CSV_HEAD,
-  closeServer,
-  failureOf,
-  GZIP,
-  length,
+  CHUNKED,
+  chunks,
+  gzip,
+  head,
+  LAST_CHUNK,
+  type Step,
   serve,
-} from '../../support/service/faulty-export.ts';
-import { CHUNKED, chunks, gzip, head, LAST_CHUNK, type Step, whole } from '../../support/service/faulty-server.ts';
+  whole,
+} from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { answerOf, bodyOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
 const GZIP_HEAD = { ...CSV_HEAD, 'Content-Encoding': 'gzip' };
-
-afterEach(closeServer);
 
 /** Reads a body whose end must be a reset; `read` is awaited behind each chunk with the bytes so far. */
 async function endsInReset(steps: readonly Step[], read: (bytes: number) => unknown): Promise<void> {

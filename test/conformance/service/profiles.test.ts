@@ -1,50 +1,27 @@
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
 import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient } from '../../../src/service/export/client.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE } from '../../../src/service/export/profiles.ts';
 import { type Simulator, startSimulator } from '../../../src/simulator/simulator.ts';
 import { LeapingClock } from '../../support/clock.ts';
+import { head, type Step, serve, whole } from '../../support/service/faulty-server.ts';
 import { validateRequest, validateResponse } from '../../support/service/openapi.ts';
 import { recorder } from '../../support/service/service.ts';
 
 const CSV = 'df_external_id,df_name,df_unified_id\nA-1,"Kim, Minsu",u1\n,,u2\n';
 
-interface Answer {
-  readonly status?: number;
-  readonly body?: string;
-  /** Declares this many bytes more than are sent. */
-  readonly cut?: number;
-}
-
-const closers: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closers.splice(0)) await close();
-});
+const OK = whole(200, CSV);
 
 /** Downloads profiles from a server that gives these answers in turn, the last one again and again. */
-async function download(answers: readonly Answer[], request = IDS_ALONE) {
-  const seen: unknown[] = [];
-  const server = createServer((req, res) => {
-    let body = '';
-    req.on('data', (part) => (body += part));
-    req.on('end', () => {
-      const { status = 200, body: text = CSV, cut = 0 } = answers[Math.min(seen.length, answers.length - 1)] ?? {};
-      const { pathname, searchParams } = new URL(req.url ?? '', 'http://host');
-      const headers = Object.fromEntries(Object.entries(req.headers).map(([name, value]) => [name, String(value)]));
-      const parts = { path: pathname, query: Object.fromEntries(searchParams), headers, body: JSON.parse(body) };
-      expect(validateRequest('exportProfiles', { method: req.method ?? '', ...parts })).toEqual([]);
-      seen.push(parts.body);
-      res.writeHead(status, { 'content-length': Buffer.byteLength(text) + cut });
-      res.write(text, () => (cut > 0 ? res.destroy() : res.end()));
-    });
+async function download(answers: readonly (readonly Step[])[], request = IDS_ALONE) {
+  const { url, requests } = await serve(({ line, headers, body }, nth) => {
+    const [method, target = ''] = line.split(' ');
+    const { pathname, searchParams } = new URL(target, 'http://host');
+    const parts = { path: pathname, query: Object.fromEntries(searchParams), headers, body: JSON.parse(body) };
+    expect(validateRequest('exportProfiles', { method: method ?? '', ...parts })).toEqual([]);
+    return answers[Math.min(nth, answers.length) - 1] ?? [];
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  closers.push(() => server.close());
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const { result, text } = await downloadFrom(url, request);
-  return { result, text, seen };
+  return { ...(await downloadFrom(url, request)), requests };
 }
 
 async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
@@ -56,7 +33,7 @@ async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
     clock,
     env: {},
   });
-  closers.push(() => service.close());
+  onTestFinished(() => service.close());
   let text = '';
   const { signal } = new AbortController();
   const openOutput = () => {
@@ -72,39 +49,38 @@ async function downloadFrom(baseUrl: string, request = ALL_PROPERTIES) {
 
 describe('the export of profiles', () => {
   it('gives every checked byte of a snapshot, and asks for little', async () => {
-    const { result, text, seen } = await download([{}]);
+    const { result, text, requests } = await download([OK]);
     expect(result).toMatchObject({ kind: 'checked', bytes: CSV.length, scan: { rows: 2 } });
     expect(text).toBe(CSV);
-    expect(seen).toEqual([
+    expect(requests.map(({ body }) => JSON.parse(body))).toEqual([
       { properties: ['df_unified_id'], properties_condition_type: 'include', identities_condition_type: 'all' },
     ]);
   });
 
-  it.each<[string, readonly Answer[], number]>([
-    ['a failure of the service', [{ status: 503 }, {}], 2],
-    ['a limit', [{ status: 429 }, {}], 2],
-    ['a body that was cut', [{ body: CSV.slice(0, 50), cut: 20 }, {}], 2],
-    ['a failure inside a 200', [{ body: '{"result":"fail","message":"query_error"}' }, {}], 2],
-    ['a last line without its end', [{ body: CSV.trimEnd() }], 2],
-  ])('asks again after %s', async (_what, answers, requests) => {
-    const { result, text, seen } = await download(answers);
+  it.each<[string, readonly (readonly Step[])[]]>([
+    ['a failure of the service', [whole(503, ''), OK]],
+    ['a limit', [whole(429, ''), OK]],
+    ['a body that was cut', [[{ send: head(200, { 'Content-Length': 70 }) }, { send: CSV }, { close: true }], OK]],
+    ['a failure inside a 200', [whole(200, '{"result":"fail","message":"query_error"}'), OK]],
+    ['a last line without its end', [whole(200, CSV.trimEnd()), whole(200, CSV.trimEnd())]],
+  ])('asks again after %s', async (_what, answers) => {
+    const { result, text, requests } = await download(answers);
     expect(result.kind).toBe('checked');
     expect(text.trimEnd()).toBe(CSV.trimEnd());
-    expect(seen).toHaveLength(requests);
+    expect(requests).toHaveLength(2);
   });
 
-  it.each<[string, readonly Answer[], string]>([
-    ['a service that fails for good', [{ status: 500 }], 'retry'],
-    ['a limit that stays', [{ status: 429 }], 'retry'],
-    ['a body without a byte', [{ body: '' }], 'retry'],
-    ['a wrong token', [{ status: 401 }], 'config'],
-    ['a body that is broken twice in the same way', [{ body: `${CSV}u3,x\n` }], 'retry'],
-    ['another table', [{ body: 'a,b\n1,2\n' }], 'config'],
-    ['an unknown address', [{ status: 404 }], 'gone'],
-    ['a request that is not taken', [{ status: 400 }], 'invalid'],
-  ])('gives no snapshot for %s', async (_what, answers, kind) => {
-    const { result } = await download(answers);
-    expect(result).toMatchObject({ kind, clause: expect.stringMatching(/./) });
+  it.each<[string, readonly Step[], string]>([
+    ['a service that fails for good', whole(500, ''), 'retry'],
+    ['a limit that stays', whole(429, ''), 'retry'],
+    ['a body without a byte', whole(200, ''), 'retry'],
+    ['a wrong token', whole(401, ''), 'config'],
+    ['a body that is broken twice in the same way', whole(200, `${CSV}u3,x\n`), 'retry'],
+    ['another table', whole(200, 'a,b\n1,2\n'), 'config'],
+    ['an unknown address', whole(404, ''), 'gone'],
+    ['a request that is not taken', whole(400, ''), 'invalid'],
+  ])('gives no snapshot for %s', async (_what, answer, kind) => {
+    expect((await download([answer])).result).toMatchObject({ kind, clause: expect.stringMatching(/./) });
   });
 });
 

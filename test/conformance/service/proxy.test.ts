@@ -1,24 +1,16 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/http/failures.ts';
 import { ProxyAgent } from '../../../src/http/proxy.ts';
 import { Transport } from '../../../src/http/transport.ts';
-import { type FaultyServer, startFaultyServer, whole } from '../../support/service/faulty-server.ts';
+import { serve, whole } from '../../support/service/faulty-server.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY } from '../../support/service/service.ts';
 
-const closing: (() => void)[] = [];
-let server: FaultyServer | undefined;
-afterEach(async () => {
-  for (const close of closing.splice(0)) close();
-  await server?.close();
-  server = undefined;
-});
-
 async function openProxy(status: number, port: number) {
   const proxy = await startProxy(status, port);
-  closing.push(proxy.close);
+  onTestFinished(proxy.close);
   return proxy;
 }
 
@@ -31,7 +23,7 @@ const sendThrough = (proxy: string) => {
 
 describe('through a proxy', () => {
   it('requests a tunnel by host name; the proxy never sees the token', async () => {
-    server = await startFaultyServer(() => whole(200, 'a\n'), { tls: selfSigned() });
+    const server = await serve(() => whole(200, 'a\n'), { tls: selfSigned() });
     const proxy = await openProxy(200, server.port);
     const error = await sendThrough(proxy.url).catch((thrown: unknown) => thrown);
     // The tunnel stands and TLS runs in it: its certificate is refused as it would be without a proxy.
@@ -43,7 +35,7 @@ describe('through a proxy', () => {
   });
 
   it('reports options of which no TLS connection can be made', async () => {
-    server = await startFaultyServer(() => whole(200, 'a\n'));
+    const server = await serve(() => whole(200, 'a\n'));
     const proxy = await openProxy(200, server.port);
     const agent = new ProxyAgent({ HTTPS_PROXY: proxy.url }, {});
     const options = { host: 'api.example', port: 443, ciphers: 'no such cipher' };

@@ -1,21 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/deletion-client.ts';
 import type { EventRequest } from '../../../src/service/export/export-service.ts';
 import { ManualClock } from '../../support/clock.ts';
-import {
-  type FaultyServer,
-  json,
-  type RawRequest,
-  startFaultyServer,
-  whole,
-} from '../../support/service/faulty-server.ts';
+import { type FaultyServer, json, type RawRequest, serve, whole } from '../../support/service/faulty-server.ts';
 import { type OperationId, validateRequest } from '../../support/service/openapi.ts';
 import { answerOf, bodyOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
-let server: FaultyServer | undefined;
-afterEach(() => server?.close());
+let server: FaultyServer;
 
 function problems(id: OperationId, request: RawRequest): string[] {
   const [method, target] = request.line.split(' ');
@@ -32,7 +25,7 @@ function problems(id: OperationId, request: RawRequest): string[] {
 
 describe('the request for an export', () => {
   const ask = async (selection: EventRequest, serviceId = 'svc-1') => {
-    server = await startFaultyServer(() => whole(200, 'a\n'));
+    server = await serve(() => whole(200, 'a\n'));
     const { service } = exportService(server.url, { serviceId });
     await bodyOf(await answerOf(service, { request: selection }));
     expect(server.requests).toHaveLength(1);
@@ -75,7 +68,7 @@ describe('the request for an export', () => {
   });
 
   it('keeps a path of base_url', async () => {
-    server = await startFaultyServer(() => whole(200, 'a\n'));
+    server = await serve(() => whole(200, 'a\n'));
     const { service } = exportService(`${server.url}/gateway/`);
     await bodyOf(await answerOf(service));
     expect(server.requests[0].line).toBe('POST /gateway/api/v1/export/event?service_id=svc-1 HTTP/1.1');
@@ -85,7 +78,7 @@ describe('the request for an export', () => {
 describe('the request for a deletion', () => {
   const OK = { status: true, code: '20000', message: 'OK', data: true };
   const remove = async (ids: readonly string[]) => {
-    server = await startFaultyServer(() => json(200, OK));
+    server = await serve(() => json(200, OK));
     const service = new DeletionClient({
       baseUrl: server.url,
       serviceId: 'svc-1',
@@ -127,7 +120,7 @@ describe('the request for a deletion', () => {
 });
 
 it('a clock that stands still never aborts an export', async () => {
-  server = await startFaultyServer(() => whole(200, 'a\n'));
+  server = await serve(() => whole(200, 'a\n'));
   const clock = new ManualClock();
   const { service } = exportService(server.url, { clock });
   await bodyOf(await answerOf(service));

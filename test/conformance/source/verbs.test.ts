@@ -1,12 +1,9 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { addDays, daysOf } from '../../../src/base/days.ts';
+import { addDays, type Day } from '../../../src/base/days.ts';
+import { configured } from '../../support/airbyte/connector.ts';
 import { catalogProblems, formProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
-import { limited, onNth } from '../../support/service/faults.ts';
-import { startFaultyServer } from '../../support/service/faulty-server.ts';
-
-const answer = (status: string, csv: string) =>
-  `HTTP/1.1 ${status}\r\nContent-Type: text/csv\r\nContent-Length: ${csv.length}\r\n\r\n${csv}`;
+import { limited, onNth, refusal } from '../../support/service/faults.ts';
 
 describe('check', () => {
   let fixture: SourceFixture;
@@ -127,25 +124,19 @@ describe('discover', () => {
       { event_name: { type: ['integer', 'null'] } },
     ],
   ])('joins event_name of some days with df_event_name of others, beside %s', async (_, later, custom) => {
-    fixture = await SourceFixture.start();
     const ids = { df_api_version: '1', df_unified_id: 'u', df_event_log_id: 'e', df_event_detail_log_id: 'e' };
-    const server = await startFaultyServer(({ body }) => {
-      const { from_date: from, to_date: to } = JSON.parse(body);
-      if (from !== to) return [{ send: answer('500 Internal Server Error', '') }];
-      const times = { df_server_datetime: `${from} 10:00:00`, df_correction_datetime: `${from} 10:00:00` };
-      const row = { ...ids, ...times, ...(from < '2026-01-17' ? { event_name: 'df_login' } : later) };
-      return [{ send: answer('200 OK', `${Object.keys(row)}\n${Object.values(row)}\n`) }];
+    const truth = (day: Day) => {
+      const times = { df_server_datetime: `${day} 10:00:00`, df_correction_datetime: `${day} 10:00:00` };
+      const names = day < '2026-01-17' ? { event_name: 'df_login' } : later;
+      return [{ cells: new Map(Object.entries<string>({ ...ids, ...times, ...names })) }];
+    };
+    fixture = await SourceFixture.start({ isTooBig: ({ from, to }) => from !== to }, { truth });
+    const { streams } = (await discover()).catalog();
+    const { df_event_name: name, event_name } = streams[0].json_schema.properties;
+    expect({ name, ...(event_name !== undefined && { event_name }) }).toEqual({
+      name: { type: ['string', 'null'] },
+      ...custom,
     });
-    try {
-      const { streams } = (await discover({ base_url: server.url })).catalog();
-      const { df_event_name: name, event_name } = streams[0].json_schema.properties;
-      expect({ name, ...(event_name !== undefined && { event_name }) }).toEqual({
-        name: { type: ['string', 'null'] },
-        ...custom,
-      });
-    } finally {
-      await server.close();
-    }
   });
 
   it.each(['error', 'empty'] as const)(
@@ -163,35 +154,16 @@ describe('discover', () => {
   it.each(['invalid_parameter', 'exceed_date_range_limit'])(
     'and read take all days from a service that refuses more than three at once with %s',
     async (reason) => {
-      fixture = await SourceFixture.start();
-      const catalog = await fixture.catalog({}, ['events']);
-      const server = await startFaultyServer(({ body }) => {
-        const { from_date: from, to_date: to } = JSON.parse(body);
-        const days = daysOf(from, to);
-        if (days.length > 3)
-          return [{ send: answer('400 Bad Request', JSON.stringify({ result: 'fail', message: reason })) }];
-        const rows = days.flatMap((day) => [
-          `1,u,${day}a,${day}a,${day} 10:00:00,${day} 10:00:00,n`,
-          `1,u,${day}b,${day}b,${day} 20:00:00,${day} 20:00:00,n`,
-        ]);
-        const header =
-          'df_api_version,df_unified_id,df_event_log_id,df_event_detail_log_id,df_server_datetime,df_correction_datetime,df_event_name';
-        return [{ send: answer('200 OK', `${[header, ...rows].join('\n')}\n`) }];
+      fixture = await SourceFixture.start({
+        fault: ({ from, to }) => (to > addDays(from, 2) ? refusal(400, { message: reason }) : undefined),
       });
-      try {
-        const output = await discover({ base_url: server.url });
-        expect(output.logs('day.gap')).toEqual([]);
-        expect(output.catalog().streams).toHaveLength(3);
-        const more = { base_url: server.url, start_date: '2026-01-12', on_gap: 'warn' };
-        const read = await fixture.read(catalog, undefined, more);
-        expect(read.errors()).toEqual([]);
-        const wanted = daysOf('2026-01-12', '2026-01-20').flatMap((day) => [`${day}a`, `${day}b`]);
-        const ids = read.records('events').map((record) => record._key);
-        expect(new Set(ids)).toEqual(new Set(wanted));
-        expect(read.states('events').at(-1)).not.toHaveProperty('gaps');
-      } finally {
-        await server.close();
-      }
+      const output = await discover();
+      expect(output.logs('day.gap')).toEqual([]);
+      const catalog = configured(output.catalog().streams, {}, ['events']);
+      const read = await fixture.read(catalog, undefined, { start_date: '2026-01-12', on_gap: 'warn' });
+      expect(read.errors()).toEqual([]);
+      expect(read.records('events')).toHaveLength(fixture.sim.countRows({ from: '2026-01-12', to: '2026-01-20' }));
+      expect(read.states('events').at(-1)).not.toHaveProperty('gaps');
     },
   );
 

@@ -1,13 +1,6 @@
 import { UserError } from '../../../src/base/errors.ts';
 import type { ExportAnswer } from '../../../src/service/export/export-service.ts';
-import {
-  type FaultyServer,
-  type FaultyServerOptions,
-  gzip,
-  type Script,
-  type Step,
-  startFaultyServer,
-} from './faulty-server.ts';
+import { type FaultyServerOptions, gzip, type Script, type Step, serve } from './faulty-server.ts';
 import { answerOf, bodyOf, exportService } from './service.ts';
 
 export const CSV = `df_api_version,df_unified_id\n${Array.from({ length: 400 }, (_, i) => `1,"user, ${i}"\n`).join('')}`;
@@ -19,20 +12,6 @@ export const length = (bytes: string | Uint8Array, by = 0) => ({
   ...CSV_HEAD,
   'Content-Length': Buffer.byteLength(bytes) + by,
 });
-
-let server: FaultyServer | undefined;
-
-/** A server in place of the one before; the end of the test closes it (`closeServer`). */
-export async function serve(script: Script, options?: FaultyServerOptions): Promise<FaultyServer> {
-  await closeServer();
-  server = await startFaultyServer(script, options);
-  return server;
-}
-
-export async function closeServer(): Promise<void> {
-  await server?.close();
-  server = undefined;
-}
 
 /** One export from a server that does as it is told. */
 export async function ask(script: Script | readonly Step[], options?: FaultyServerOptions) {

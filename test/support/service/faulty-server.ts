@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { setTimeout as delay } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
 import { gzipSync } from 'node:zlib';
+import { onTestFinished } from 'vitest';
 
 /** A request as it arrived; header names in lower case. */
 export interface RawRequest {
@@ -46,6 +47,13 @@ export interface FaultyServerOptions {
   readonly resetOnConnect?: boolean;
 }
 
+/** A server for one test, which closes it. */
+export async function serve(script: Script, options?: FaultyServerOptions): Promise<FaultyServer> {
+  const server = await startFaultyServer(script, options);
+  onTestFinished(() => server.close());
+  return server;
+}
+
 /** A TCP server on loopback that answers each HTTP request by a script. Keep-alive unless the script ends the connection. */
 export async function startFaultyServer(script: Script, options: FaultyServerOptions = {}): Promise<FaultyServer> {
   const requests: RawRequest[] = [];
@@ -58,7 +66,7 @@ export async function startFaultyServer(script: Script, options: FaultyServerOpt
     socket.once('close', () => sockets.delete(socket));
     if (options.resetOnConnect) return void socket.resetAndDestroy();
     if (options.greeting !== undefined) socket.write(options.greeting);
-    serve(socket, connection, async (request) => {
+    takeRequests(socket, connection, async (request) => {
       requests.push(request);
       await play(socket, await script(request, requests.length));
     });
@@ -81,7 +89,7 @@ export async function startFaultyServer(script: Script, options: FaultyServerOpt
 }
 
 /** Answers the requests of a connection one after the other. A script that throws ends it. */
-function serve(socket: Socket, connection: number, answer: (request: RawRequest) => Promise<void>): void {
+function takeRequests(socket: Socket, connection: number, answer: (request: RawRequest) => Promise<void>): void {
   let buffered = Buffer.alloc(0);
   let answered = Promise.resolve();
   socket.on('data', (chunk: Buffer) => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/http/failures.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
@@ -8,16 +8,12 @@ import { readQuotaReport } from '../../../src/http/quota-report.ts';
 import { Transport } from '../../../src/http/transport.ts';
 import { readRefusalBody, redirectOrigin } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
-import { startFaultyServer, whole } from '../../support/service/faulty-server.ts';
+import { serve, whole } from '../../support/service/faulty-server.ts';
 import { until } from '../../support/wait.ts';
 
 const NOW = Date.UTC(2026, 0, 20, 3);
 const MINUTE = 60_000;
 const NEVER = new AbortController().signal;
-const closing: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const close of closing.splice(0).reverse()) await close();
-});
 
 describe('limit headers', () => {
   it.each<
@@ -134,13 +130,13 @@ describe('a connection', () => {
   const POST = { method: 'POST' as const, path: '/x', headers: {}, body: '{}' };
   const transport = (baseUrl: string, keptConnections: number, clock = systemClock) => {
     const made = new Transport({ baseUrl, env: {}, clock, keptConnections });
-    closing.push(() => made.close());
+    onTestFinished(() => made.close());
     return made;
   };
 
   it('that is not established within thirty seconds fails', async () => {
     const server = createServer(() => {}).listen(0, '127.0.0.1');
-    closing.push(() => server.close());
+    onTestFinished(() => void server.close());
     await once(server, 'listening');
     const clock = new ManualClock();
     const { port } = server.address() as AddressInfo;
@@ -159,8 +155,7 @@ describe('a connection', () => {
     [0, 2],
     [2, 1],
   ])('is kept for the next request if %i may be kept', async (kept, connections) => {
-    const server = await startFaultyServer(() => whole(200, 'ok'));
-    closing.push(() => server.close());
+    const server = await serve(() => whole(200, 'ok'));
     const made = transport(`${server.url}/below//`, kept);
     for (let i = 0; i < 2; i++) {
       for await (const _ of (await made.send(POST, NEVER)).bytes());
