@@ -19,7 +19,7 @@ import type { ExtractDeps } from './extract-deps.ts';
 const SAMPLED_DAYS = 3;
 
 /** One column of the history. The pinned schema of the command line is a list of these. */
-interface DiscoveredColumn {
+export interface DiscoveredColumn {
   /** The name as the export writes it; the event name's is `df_event_name` always. */
   readonly source: string;
   readonly group: ColumnGroup;

@@ -3,22 +3,14 @@
 
 import schema from '../../../schemas/destination-config.json' with { type: 'json' };
 import type { Connector } from '../protocol/connector.ts';
-import type { ConnectorSpecification } from '../protocol/messages.ts';
-
-const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/destination-dfinery';
-
-const spec: ConnectorSpecification = {
-  protocol_version: '0.2.0',
-  documentationUrl: `${DOCUMENTATION}/README.md`,
-  changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
-  connectionSpecification: schema,
-  supportsIncremental: true,
-  supported_destination_sync_modes: ['append', 'append_dedup'],
-};
+import { specMessage } from '../protocol/messages.ts';
 
 /** The Airbyte destination. */
 export const destination: Connector = {
-  spec: { files: [], load: async () => async () => ({ type: 'SPEC', spec }) },
+  spec: {
+    files: [],
+    load: async () => async () => specMessage('destination-dfinery', schema, ['append', 'append_dedup']),
+  },
   check: { files: ['config'], load: async () => (await import('./check.ts')).check },
   write: { files: ['config', 'catalog'], load: async () => (await import('./write.ts')).write },
 };

@@ -8,10 +8,20 @@ import type { VerbContext } from '../protocol/connector.ts';
 /** The configured streams by `streamKey`. */
 type Streams = ReadonlyMap<string, ConfiguredStream>;
 
-/** A record, or a state. `stream`: undefined for a state of all streams. `text`: that of the state object, unchanged. */
-type InputMessage =
-  | { readonly type: 'RECORD'; readonly stream: ConfiguredStream; readonly data: JsonObject; readonly line: number }
-  | { readonly type: 'STATE'; readonly stream: ConfiguredStream | undefined; readonly text: string };
+interface InputRecord {
+  readonly type: 'RECORD';
+  readonly stream: ConfiguredStream;
+  readonly data: JsonObject;
+  readonly line: number;
+}
+
+export interface InputState {
+  readonly type: 'STATE';
+  /** Undefined for a state of all streams. */
+  readonly stream: ConfiguredStream | undefined;
+  /** The text of the state object, unchanged. */
+  readonly text: string;
+}
 
 /** Types of messages that the protocol knows and a destination ignores. */
 const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
@@ -23,7 +33,7 @@ const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE',
 export async function* inputMessages(
   { input, logger, signal }: VerbContext,
   streams: Streams,
-): AsyncGenerator<InputMessage, void, undefined> {
+): AsyncGenerator<InputRecord | InputState, void, undefined> {
   let line = 0;
   for await (const lines of linesOf(input)) {
     signal.throwIfAborted();

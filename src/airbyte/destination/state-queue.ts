@@ -2,20 +2,13 @@ import type { IdList } from '../../erasure/id-list.ts';
 import type { Decision } from '../../erasure/requests.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';
+import type { InputState } from './input-messages.ts';
 
 interface QueuedRow {
-  readonly kind: 'row';
+  readonly type: 'ROW';
   readonly stream: ConfiguredStream;
   /** Undefined for a row that was refused. */
   readonly id: string | undefined;
-}
-
-interface QueuedState {
-  readonly kind: 'state';
-  /** The stream of the state; undefined for a state of all streams. */
-  readonly stream: ConfiguredStream | undefined;
-  /** The text of the state object, unchanged. */
-  readonly text: string;
 }
 
 /**
@@ -26,7 +19,7 @@ export class StateQueue {
   readonly #idList: IdList;
   readonly #writer: MessageWriter;
   readonly #decisions = new Map<string, Decision>();
-  readonly #items: (QueuedRow | QueuedState)[] = [];
+  readonly #items: (QueuedRow | InputState)[] = [];
   /** Index of the first item that is not released. */
   #next = 0;
   /** Counts of the released rows that no state has reported yet. */
@@ -40,11 +33,11 @@ export class StateQueue {
   }
 
   addRow(stream: ConfiguredStream, id: string | undefined): void {
-    this.#items.push({ kind: 'row', stream, id });
+    this.#items.push({ type: 'ROW', stream, id });
   }
 
-  addState(stream: ConfiguredStream | undefined, text: string): void {
-    this.#items.push({ kind: 'state', stream, text });
+  addState(state: InputState): void {
+    this.#items.push(state);
   }
 
   decide(id: string, decision: Decision): void {
@@ -55,7 +48,7 @@ export class StateQueue {
   release(): void {
     for (; this.#next < this.#items.length; this.#next++) {
       const item = this.#items[this.#next];
-      if (item.kind === 'state') this.#echo(item);
+      if (item.type === 'STATE') this.#echo(item);
       else if (!this.#countIfDecided(item)) return;
     }
   }
@@ -77,7 +70,7 @@ export class StateQueue {
   }
 
   /** Writes the text of a state unchanged, plus the counts of its rows that no earlier state has reported. */
-  #echo({ stream, text }: QueuedState): void {
+  #echo({ stream, text }: InputState): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
     for (const reported of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
       const counts = this.#unreported.get(reported);

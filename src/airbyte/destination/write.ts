@@ -27,7 +27,7 @@ export const write: Verb = async (context) => {
   const idList = new IdList();
   const queue = new StateQueue(idList, writer);
   for await (const message of inputMessages(context, streams)) {
-    if (message.type === 'STATE') queue.addState(message.stream, message.text);
+    if (message.type === 'STATE') queue.addState(message);
     else queue.addRow(message.stream, addToList(idList, message.data, message.line, config));
   }
   const deleter = new DeletionClient({ ...config, clock, env });

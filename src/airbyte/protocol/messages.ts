@@ -11,15 +11,6 @@ export interface StreamDescriptor {
   readonly namespace?: string;
 }
 
-export interface ConnectorSpecification {
-  readonly connectionSpecification: object;
-  readonly protocol_version: string;
-  readonly documentationUrl: string;
-  readonly changelogUrl: string;
-  readonly supportsIncremental: boolean;
-  readonly supported_destination_sync_modes?: readonly ('append' | 'append_dedup')[];
-}
-
 export interface AirbyteStream {
   readonly name: string;
   readonly json_schema: JsonObject;
@@ -34,13 +25,29 @@ export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
 
 /** Every message that is written as an object. Records are written as bytes, echoed states as text. */
 export type Message =
-  | { readonly type: 'SPEC'; readonly spec: ConnectorSpecification }
+  | ReturnType<typeof specMessage>
   | { readonly type: 'CATALOG'; readonly catalog: { readonly streams: readonly AirbyteStream[] } }
   | ReturnType<typeof connectionStatus>
   | ReturnType<typeof stateMessage>
   | ReturnType<typeof statusMessage>
   | ReturnType<typeof errorTrace>
   | ReturnType<typeof logMessage>;
+
+const CONNECTORS = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors';
+
+/** The answer of `spec`. `folder`: the connector's own; `schema`: that of its configuration. */
+export const specMessage = (folder: string, schema: object, destinationSyncModes?: readonly string[]) =>
+  ({
+    type: 'SPEC',
+    spec: {
+      protocol_version: '0.2.0',
+      documentationUrl: `${CONNECTORS}/${folder}/README.md`,
+      changelogUrl: `${CONNECTORS}/${folder}/CHANGELOG.md`,
+      connectionSpecification: schema,
+      supportsIncremental: true,
+      ...(destinationSyncModes && { supported_destination_sync_modes: destinationSyncModes }),
+    },
+  }) as const;
 
 /** A stream's state; `recordCount` counts the records of that stream since its previous state. */
 export const stateMessage = (stream: StreamDescriptor, state: object, recordCount: number) =>

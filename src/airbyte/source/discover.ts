@@ -5,7 +5,7 @@ import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/csv/header.t
 import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
-import { discoverColumns } from '../../extract/discover-columns.ts';
+import { type DiscoveredColumn, discoverColumns } from '../../extract/discover-columns.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import { openExportClient } from '../../service/export/client.ts';
@@ -38,10 +38,8 @@ export const discover: Verb = async (context) => {
   }
 };
 
-interface TypedColumn {
-  readonly source: string;
-  readonly type: ColumnType;
-}
+/** A column by its name in the export. */
+type TypedColumn = Pick<DiscoveredColumn, 'source' | 'type'>;
 
 const ID_COLUMNS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
 

@@ -4,21 +4,11 @@
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import type { Connector } from '../protocol/connector.ts';
-import type { ConnectorSpecification } from '../protocol/messages.ts';
-
-const DOCUMENTATION = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors/source-dfinery';
-
-const spec: ConnectorSpecification = {
-  documentationUrl: `${DOCUMENTATION}/README.md`,
-  changelogUrl: `${DOCUMENTATION}/CHANGELOG.md`,
-  protocol_version: '0.2.0',
-  supportsIncremental: true,
-  connectionSpecification: schema,
-};
+import { specMessage } from '../protocol/messages.ts';
 
 /** The Airbyte source. */
 export const source: Connector = {
-  spec: { files: [], load: async () => async () => ({ type: 'SPEC', spec }) },
+  spec: { files: [], load: async () => async () => specMessage('source-dfinery', schema) },
   check: { files: ['config'], load: async () => (await import('./check.ts')).check },
   discover: { files: ['config'], load: async () => (await import('./discover.ts')).discover },
   read: { files: ['config', 'catalog'], load: async () => (await import('./read.ts')).read },

@@ -3,27 +3,18 @@ import { configError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { KnownReceipt, KnownReceipts } from '../../extract/checked-day.ts';
-import { type ExportState, FutureCursorError, OtherSettingsError, parseState } from '../../extract/export-state.ts';
+import { FutureCursorError, OtherSettingsError, parseState } from '../../extract/export-state.ts';
 import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import { EVENT_STREAMS, type StreamName } from '../records/streams.ts';
 
-/** Keys of the state of a full refresh: the job that it belongs to, and the last day that was handed on. */
-interface RefreshKeys {
-  readonly sync_id?: number | undefined;
-  readonly refreshed_through?: Day;
-}
-
 export interface StreamPlan extends Plan {
   readonly name: StreamName;
-  /** Undefined for an incremental stream. */
-  readonly refresh: RefreshKeys | undefined;
+  /** The job of a full refresh, which its state names; undefined for an incremental stream. */
+  readonly refresh: { readonly sync_id: number | undefined } | undefined;
   /** True if the destination keeps a record that one sync sends twice. */
   readonly keepsDuplicates: boolean;
 }
-
-/** The part of a plan's input that does not depend on the saved state. */
-type StatelessInput = Pick<PlanInput, 'appends' | 'now'> & { readonly settings: SourceConfig };
 
 /** Plans one configured stream from its saved state. Throws a UserError. */
 export function planStream(
@@ -34,7 +25,7 @@ export function planStream(
 ): StreamPlan {
   const name = streamName(stream);
   const { appends, keepsDuplicates } = duplicatesKept(stream);
-  const input: StatelessInput = { settings, appends, now };
+  const input = { settings, appends, now };
   const state = withoutTransientKeys(saved);
   const isRefresh = stream.syncMode === 'full_refresh';
   const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
@@ -77,7 +68,7 @@ function duplicatesKept({ syncMode, destinationSyncMode, generationId = 0, minim
   };
 }
 
-function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: StatelessInput): Plan {
+function incrementalPlan(name: StreamName, state: JsonObject | undefined, input: PlanInput): Plan {
   try {
     return planRun({ ...input, state, receipts: receiptsIn(state) });
   } catch (error) {
@@ -91,7 +82,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
 }
 
 /** Other filters: reads from the start again; under plain append every row would come twice. */
-function startAgain(name: StreamName, error: OtherSettingsError, input: StatelessInput): Plan {
+function startAgain(name: StreamName, error: OtherSettingsError, input: PlanInput): Plan {
   if (input.appends === true) {
     throw configError(
       `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +
@@ -105,10 +96,10 @@ function startAgain(name: StreamName, error: OtherSettingsError, input: Stateles
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, with the same service and filters. */
-function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: StatelessInput): Plan {
+function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: PlanInput): Plan {
   const wholePlan = planRun({ ...input, fullRefresh: true });
   if (stream.syncId === undefined || saved?.sync_id !== stream.syncId) return wholePlan;
-  const state: (ExportState & RefreshKeys) | undefined = parseState(saved);
+  const state = parseState(saved);
   const { filters, service } = wholePlan.fingerprints;
   if (state?.filters !== filters || state.service !== service) return wholePlan;
   const { refreshed_through: through, start_date: start = wholePlan.start } = state;
