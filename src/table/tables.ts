@@ -36,17 +36,10 @@ export const findColumn = <C extends StoredColumn>(columns: readonly C[], source
   columns.find((column) => column.source === source && column.occurrence === 1);
 
 /** A column before its first cell. */
-export const newColumn = ({
-  source,
-  occurrence = 1,
-  name = source,
-  itemName = null,
-  group,
-  type = null,
-  position,
-}: Pick<StoredColumn, 'source' | 'group' | 'position'> &
-  Omit<Partial<StoredColumn>, 'forms' | 'firstShape'>): StoredColumn => {
-  return { source, occurrence, name, itemName, group, type, forms: 0, position, firstShape: null };
+export const newColumn = (
+  column: Partial<StoredColumn> & Pick<StoredColumn, 'source' | 'group' | 'position'>,
+): StoredColumn => {
+  return { occurrence: 1, name: column.source, itemName: null, type: null, forms: 0, firstShape: null, ...column };
 };
 
 /** The columns that every export has: those of a new target. */

@@ -20,66 +20,57 @@ const DAMAGED_PARQUET = [
   /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
   /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
 ];
-const DAMAGED = new RegExp(DAMAGED_PARQUET.map(({ source }) => source).join('|'));
 
-/** The meaning of DuckDB's errors, the first that matches. Its texts may hold cells: few of them are repeated. */
-const FAULTS: readonly { readonly match: RegExp; readonly toError: (file: string, firstLine: string) => UserError }[] =
-  [
-    {
-      match: LOCKED,
-      toError: (file, firstLine) =>
-        transientError(`${file} is in use: ${holderOf(firstLine)}. Close it there, or wait, and run again.`),
-    },
-    {
-      match: DISK_FULL,
-      toError: (file) => transientError(`The disk of ${file} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
-    },
-    {
-      match: DISK_FAILED,
-      toError: (file, firstLine) =>
-        transientError(`${file} failed (${firstLine}): try again later; ${COMMITTED_IS_KEPT}.`),
-    },
-    {
-      match: OUT_OF_MEMORY,
-      toError: (file) => configError(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`),
-    },
-    {
-      match: /database file with version number|newer version of DuckDB/,
-      toError: (file) =>
-        configError(
-          `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
-            `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
-        ),
-    },
-    {
-      match: /not a valid DuckDB database file|storage version|checksum/i,
-      toError: (file) =>
-        configError(`${file} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
-    },
-    {
-      match: /No files found that match|Cannot open file ".*\.parquet": No such file/,
-      toError: (file) =>
-        transientError(
-          `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
-            'names what is missing, as after a restore without the data of that time.',
-        ),
-    },
-    {
-      match: DAMAGED,
-      toError: (file, firstLine) =>
-        configError(
-          `${/["']([^"']+\.parquet)["']/.exec(firstLine)?.[1] ?? `A Parquet file of ${file}`} is damaged and cannot be ` +
-            'read: restore it, or load its days again into another place. verify names every such file.',
-        ),
-    },
-    {
-      match: /^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /,
-      toError: (file, firstLine) => configError(`${file} cannot be opened or written: ${firstLine}.`),
-    },
-  ];
+/** The failure that a text of DuckDB means; undefined for any other. Texts may hold cells: few of them are repeated. */
+function knownFailure(text: string, file: string): UserError | undefined {
+  const sentence = text
+    .split('\n', 1)[0]
+    .replace(/^[A-Z]\w+( \w+)? Error: /, '')
+    .replace(/\.$/, '');
+  if (LOCKED.test(text)) {
+    return transientError(`${file} is in use: ${holderOf(sentence)}. Close it there, or wait, and run again.`);
+  }
+  if (DISK_FULL.test(text)) {
+    return transientError(`The disk of ${file} is full: make room and run again; ${COMMITTED_IS_KEPT}.`);
+  }
+  if (DISK_FAILED.test(text)) {
+    return transientError(`${file} failed (${sentence}): try again later; ${COMMITTED_IS_KEPT}.`);
+  }
+  if (OUT_OF_MEMORY.test(text)) {
+    return configError(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`);
+  }
+  if (/database file with version number|newer version of DuckDB/.test(text)) {
+    return configError(
+      `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
+        `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
+    );
+  }
+  if (/not a valid DuckDB database file|storage version|checksum/i.test(text)) {
+    return configError(
+      `${file} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`,
+    );
+  }
+  if (/No files found that match|Cannot open file ".*\.parquet": No such file/.test(text)) {
+    return transientError(
+      `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
+        'names what is missing, as after a restore without the data of that time.',
+    );
+  }
+  if (DAMAGED_PARQUET.some((pattern) => pattern.test(text))) {
+    const path = /["']([^"']+\.parquet)["']/.exec(sentence)?.[1] ?? `A Parquet file of ${file}`;
+    return configError(
+      `${path} is damaged and cannot be read: restore it, or load its days again into another place. verify names ` +
+        'every such file.',
+    );
+  }
+  if (/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /.test(text)) {
+    return configError(`${file} cannot be opened or written: ${sentence}.`);
+  }
+  return undefined;
+}
 
 /** Errors about a statement, which DuckDB reports before it reads any cell. */
-const OF_STATEMENTS = /^(Binder|Parser|Catalog|TransactionContext) Error/;
+const ABOUT_STATEMENT = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 
 /** Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. */
 export function engineError(thrown: unknown, file: string): UserError {
@@ -91,14 +82,9 @@ export function engineError(thrown: unknown, file: string): UserError {
   const disk = diskError(thrown, { path: file, consequence: COMMITTED_IS_KEPT });
   if (disk instanceof UserError) return disk;
   const text = messageOf(thrown);
-  const [firstLine] = text.split('\n');
-  const fault = FAULTS.find(({ match }) => match.test(text));
-  if (fault !== undefined)
-    return fault.toError(file, firstLine.replace(/^[A-Z]\w+( \w+)? Error: /, '').replace(/\.$/, ''));
-  return systemError(`DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`, {
-    detail: OF_STATEMENTS.test(text) ? firstLine : classOf(text),
-    where: { file },
-  });
+  const refusal = `DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`;
+  const detail = ABOUT_STATEMENT.test(text) ? text.split('\n', 1)[0] : classOf(text);
+  return knownFailure(text, file) ?? systemError(refusal, { detail, where: { file } });
 }
 
 /** True if another process has the file open. */
