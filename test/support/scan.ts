@@ -29,7 +29,7 @@ export function scanIn(
   return { result: scan, written: Buffer.concat([...parts, tail]) };
 }
 
-/** All rows of a normalised file, by another parser. */
+/** All rows of a normalised file, by another parser, which skips blank lines as DuckDB does. */
 export function readBack(written: Uint8Array): string[][] {
-  return parse(Buffer.from(written), { record_delimiter: '\n', relax_column_count: true });
+  return parse(Buffer.from(written), { record_delimiter: '\n', relax_column_count: true, skip_empty_lines: true });
 }

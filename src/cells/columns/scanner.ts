@@ -3,7 +3,7 @@
 
 import { configError } from '../../base/errors.ts';
 import { DETAIL_LOG_ID, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
-import { otherEncodingError, UnusableCsv } from '../csv/malformed.ts';
+import { UnusableCsv } from '../csv/malformed.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
 import { RowReader } from '../csv/row-reader.ts';
 import { zoneOf } from '../types/zone.ts';
@@ -144,7 +144,6 @@ export class Scanner {
     if (names.every((name) => name === '')) {
       throw this.#reader.malformedRow('no_header', 'column names', 'empty cells');
     }
-    if (this.#reader.repairs.length > 0) throw otherEncodingError();
     if (requireColumns) this.#checkRequired(names);
     const personColumn = names.indexOf(UNIFIED_ID);
     // Without the column nobody would be left out.

@@ -31,18 +31,13 @@ export class RowBuffer {
     return this.end - this.start;
   }
 
-  /** True if the body begins with bytes that are no UTF-8. */
-  get beginsInvalid(): boolean {
-    return this.#repairs[0] === 0;
-  }
-
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
   append(chunk: Uint8Array, isLast: boolean): void {
     if (this.start > 0) this.bytes.copyWithin(0, this.start, this.end);
     this.#origin += this.start;
     const from = this.end - this.start;
     const added = from + this.#openCharacter.length;
-    this.#grow(added + chunk.length, from);
+    this.#grow(added + chunk.length);
     this.bytes.set(this.#openCharacter, from);
     this.bytes.set(chunk, added);
     let end = added + chunk.length;
@@ -51,7 +46,7 @@ export class RowBuffer {
     if (!isUtf8(this.bytes.subarray(from, end))) {
       const text = this.#repaired(from, end);
       end = from + text.length;
-      this.#grow(end, from);
+      this.#grow(end);
       this.bytes.set(text, from);
     }
     this.isLineEndAdded = isLast && end > 0 && this.bytes[end - 1] !== LF;
@@ -92,11 +87,11 @@ export class RowBuffer {
     return Buffer.concat(parts);
   }
 
-  /** Makes room for [0, size) and the margin, and keeps [0, kept). */
-  #grow(size: number, kept: number): void {
+  /** Makes room for [0, size) and the margin. */
+  #grow(size: number): void {
     if (size + MARGIN <= this.bytes.length) return;
     const larger = Buffer.alloc(Math.max(size + MARGIN, 2 * this.bytes.length));
-    larger.set(this.bytes.subarray(0, kept));
+    larger.set(this.bytes);
     this.bytes = larger;
   }
 }

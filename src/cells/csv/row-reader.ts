@@ -94,9 +94,9 @@ export class RowReader {
       buffer.start = next;
       if (row.contentEnd === start) this.#passBlank(start);
       else {
+        this.repairs = buffer.takeRepairs(row.contentEnd);
         this.#checkRow(next);
         this.rows++;
-        this.repairs = buffer.takeRepairs(row.contentEnd);
         return true;
       }
     }
@@ -127,8 +127,7 @@ export class RowReader {
 
   /** Checks the first bytes; false if there are too few of them. */
   #passBodyStart(): boolean {
-    const { bytes, start, end, beginsInvalid } = this.#buffer;
-    if (beginsInvalid) throw otherEncodingError();
+    const { bytes, start, end } = this.#buffer;
     const begin = bodyStart(bytes.subarray(start, end), this.#isFinished);
     if (begin === undefined) return false;
     if (typeof begin === 'object') throw this.#malformedNext('not_csv', start, 'a header line', begin.found);
@@ -141,8 +140,10 @@ export class RowReader {
     const { start, width } = this.row;
     if (this.#blankLineFault !== undefined) throw this.#blankLineFault;
     this.hasLineEnd = next < this.#buffer.end || !this.#buffer.isLineEndAdded;
-    if (this.rows === 0) this.#width = width;
-    else if (width !== this.#width) {
+    if (this.rows === 0) {
+      if (this.repairs.length > 0) throw otherEncodingError();
+      this.#width = width;
+    } else if (width !== this.#width) {
       const reason = width > this.#width ? 'long_row' : this.hasLineEnd ? 'short_row' : 'cut_in_row';
       throw this.#notARow(reason, start, `${this.#width} cells`, `${width} cells`);
     }

@@ -92,7 +92,6 @@ export class CsvRow {
               if (i === end) return INCOMPLETE;
               if (c === QUOTE) return this.#broken('quote_in_cell', i);
               if (c === CR) {
-                if (i + 1 === end) return INCOMPLETE;
                 if (bytes[i + 1] === LF) break;
                 cellFlags = BARE_CR;
                 hasBareCr = true;

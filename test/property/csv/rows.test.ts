@@ -1,94 +1,95 @@
 import { parse } from 'csv-parse/sync';
 import { describe, expect, it } from 'vitest';
+import { HashKey } from '../../../src/base/hash-key.ts';
+import { Secret } from '../../../src/base/secrets.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../../src/cells/csv/malformed.ts';
+import { HASH_KEY, hmac } from '../../support/privacy.ts';
 import fc from '../../support/property.ts';
-import { readBack, scanIn } from '../../support/scan.ts';
+import { columnEdits, readBack, scanIn } from '../../support/scan.ts';
 
+const KEY = new HashKey(new Secret(HASH_KEY));
+const NAMES = ['a', 'b b', '한', 'c"c', 'd,d', 'df_keyword', 'df_items_x'];
 const isText = (text: string) => !/\p{Surrogate}/u.test(text);
-
 const character = fc.oneof(
   fc.constantFrom('a', '7', ' ', ',', '"', '\n', '\r', '\r\n', '\\', '\t', '\u0000', '한', '😀', 'é', '{', ';'),
-  fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }),
+  fc.string({ unit: 'grapheme', minLength: 1, maxLength: 1 }).filter(isText),
 );
 const cell = fc.oneof(
   { weight: 3, arbitrary: fc.constant('') },
-  fc
-    .array(character, { maxLength: 8 })
-    .map((all) => all.join(''))
-    .filter(isText),
-  fc.constantFrom('TRUE', '12', '2026.1.2 3:04', 'null', '["a,b"]', '2026-01-02 03:04:05.678'),
+  fc.array(character, { maxLength: 8 }).map((characters) => characters.join('')),
+  fc.array(character, { maxLength: 90 }).map((characters) => characters.join('')),
+  fc.constantFrom('TRUE', '12', '2026.1.2 3:04', 'null', '["a,b"]', '2026-01-02 03:04:05.678', 'x@example.com'),
 );
 
 /** A cell as RFC 4180 writes it; quoted where it must be, and sometimes where it need not be. */
-function write(text: string, quote: boolean): string {
-  return quote || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-}
+const write = (text: string, isQuoted: boolean) =>
+  isQuoted || /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 
-const table = fc.integer({ min: 2, max: 6 }).chain((width) =>
+const table = fc.integer({ min: 2, max: 8 }).chain((width) =>
   fc.record({
-    header: fc.array(fc.constantFrom('a', 'b b', '한', 'c"c', 'd,d', 'df_keyword'), {
-      minLength: width,
-      maxLength: width,
-    }),
-    rows: fc.array(fc.array(fc.tuple(cell, fc.boolean()), { minLength: width, maxLength: width }), { maxLength: 8 }),
+    header: fc.array(fc.constantFrom(...NAMES), { minLength: width, maxLength: width }),
+    rows: fc.array(fc.array(fc.tuple(cell, fc.boolean()), { minLength: width, maxLength: width }), { maxLength: 12 }),
     end: fc.constantFrom('\n', '\r\n'),
     hasFinalNewline: fc.boolean(),
-    bom: fc.boolean(),
+    bom: fc.constantFrom('', '\ufeff'),
+    /** Whether some cells have a CR that no quote protects. */
+    hasBareCr: fc.boolean(),
+    drop: fc.oneof(fc.constant<string[]>([]), fc.subarray(NAMES, { maxLength: NAMES.length - 1 })),
+    hash: fc.oneof(fc.constant<string[]>([]), fc.subarray(NAMES)),
   }),
 );
-type Table = typeof table extends fc.Arbitrary<infer T> ? T : never;
-
-function linesOf({ header, rows }: Table): string[] {
-  const lines = [
-    header.map((name) => write(name, false)),
-    ...rows.map((row) => row.map(([text, q]) => write(text, q))),
-  ];
-  return lines.map((line) => line.join(','));
-}
-
-function document(t: Table): Buffer {
-  return Buffer.from((t.bom ? '\ufeff' : '') + linesOf(t).join(t.end) + (t.hasFinalNewline ? t.end : ''));
-}
-
 const cutsOf = (fractions: readonly number[], length: number) =>
   fractions.map((fraction) => Math.floor(fraction * length)).sort((a, b) => a - b);
 const fractions = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 12 });
 
 describe('the rows of a body', () => {
-  it('are those of csv-parse for any RFC 4180 text, in any chunks', () => {
+  it('are those of csv-parse, a filter and an HMAC, for any RFC 4180 text, edits and chunks', () => {
     fc.assert(
-      fc.property(table, fractions, (t, where) => {
-        const body = document(t);
-        const expected: string[][] = parse(body, { bom: true, record_delimiter: t.end });
-        const { result, written } = scanIn(
-          new Scanner({ requireColumns: false, gatheredBytes: 1 }),
-          body,
-          cutsOf(where, body.length),
-        );
+      fc.property(table, fractions, ({ header, rows, end, hasFinalNewline, bom, hasBareCr, drop, hash }, where) => {
+        const kept = header.flatMap((name, i) => (drop.includes(name) ? [] : i));
+        fc.pre(kept.length > 0);
+        const isBare = (text: string) => hasBareCr && text === 'TRUE';
+        const lines = [
+          header.map((name) => write(name, false)),
+          ...rows.map((row) => row.map(([text, isQuoted]) => (isBare(text) ? 'T\rE' : write(text, isQuoted)))),
+        ].map((cells) => cells.join(','));
+        const body = Buffer.from(bom + lines.join(end) + (hasFinalNewline ? end : ''));
+        const edits = columnEdits(drop, hash, KEY);
+        const scanner = new Scanner({ requireColumns: false, gatheredBytes: 1, edits });
+        const { result, written } = scanIn(scanner, body, cutsOf(where, body.length));
+
+        const source: string[][] = parse(body, { bom: true, record_delimiter: end });
+        const edited = (name: string, text: string) =>
+          text === '' || text === 'null' || !hash.includes(name) ? text : hmac(text);
+        const expected = source.map((row, n) => kept.map((i) => (n === 0 ? row[i] : edited(header[i], row[i]))));
         expect(readBack(written)).toEqual(expected);
-        expect(result.columns.map(({ name }) => name)).toEqual(expected[0]);
-        expect(result.rows).toBe(expected.length - 1);
-        expect(result.hasFinalNewline).toBe(t.hasFinalNewline);
+        expect(result).toMatchObject({ rows: rows.length, hasFinalNewline });
+        const counts = expected[0].map((name, i) => ({
+          name,
+          filledCells: expected.slice(1).filter((row) => row[i] !== '').length,
+          isHashed: hash.includes(name),
+        }));
+        expect(result.columns).toMatchObject(counts);
+        const hashed = result.columns.filter(({ isHashed, filledCells }) => isHashed && filledCells > 0);
+        expect(hashed.every(({ type }) => type === 'string')).toBe(true);
+        if (drop.length > 0 || hash.length > 0 || hasBareCr) return;
+        expect(written.toString()).toBe(lines.map((line) => `${line}\n`).join(''));
+        expect(result.longestRowBytes).toBe(Math.max(...lines.map((line) => Buffer.byteLength(line) + 1)));
       }),
-      { numRuns: 400 },
+      { numRuns: 600 },
     );
   });
 
-  it('are counted as csv-parse has them: filled cells and the longest row', () => {
-    fc.assert(
-      fc.property(table, (t) => {
-        const body = document({ ...t, bom: false, end: '\n', hasFinalNewline: true });
-        const { result, written } = scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1 }), body);
-        const rows: string[][] = parse(body, { record_delimiter: '\n' });
-        const filled = t.header.map((_, i) => rows.slice(1).filter((row) => row[i] !== '').length);
-        expect(result.columns.map((column) => column.filledCells)).toEqual(filled);
-        expect(written).toEqual(body);
-        const lengths = linesOf(t).map((line) => Buffer.byteLength(line) + 1);
-        expect(result.longestRowBytes).toBe(Math.max(...lengths));
-      }),
-      { numRuns: 200 },
-    );
+  it('have the same hashes for more values than hashes are kept of, for long values and for long rows', () => {
+    const long = 'erna@example.com, '.repeat(20);
+    const values = Array.from({ length: 70_000 }, (_, n) => (n < 300 ? long.slice(0, n + 1) : `u${n}`));
+    const ids = [...values, ...values.slice(0, 1_000), 'x'.repeat(2_000_000)];
+    const body = Buffer.from(['a,b', ...ids.map((id, n) => `"${id}",${n % 3}`), ''].join('\n'));
+    const edits = columnEdits([], ['a', 'b'], KEY);
+    const { written } = scanIn(new Scanner({ requireColumns: false, edits }), body, [70_000, 200_000]);
+    const hashes = ['0', '1', '2'].map((text) => hmac(text));
+    expect(written.toString().split('\n').slice(1, -1)).toEqual(ids.map((id, n) => `${hmac(id)},${hashes[n % 3]}`));
   });
 
   it('are the same, or the same error, for any bytes in any chunks', () => {
@@ -110,9 +111,11 @@ describe('the rows of a body', () => {
     };
     fc.assert(
       fc.property(bytes, fractions, (body, where) => {
-        expect(outcome(body, cutsOf(where, body.length), 1)).toEqual(outcome(body, [], 1 << 20));
+        const whole = outcome(body, [], 1);
+        for (const gatheredBytes of [1, 1 << 20])
+          expect(outcome(body, cutsOf(where, body.length), gatheredBytes)).toEqual(whole);
       }),
-      { numRuns: 800 },
+      { numRuns: 600 },
     );
   });
 

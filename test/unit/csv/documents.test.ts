@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
-import { MalformedCsv } from '../../../src/cells/csv/malformed.ts';
+import { malformedOf } from '../../support/failure.ts';
 import { readBack, scanIn } from '../../support/scan.ts';
 
 interface DocumentVector {
@@ -45,15 +45,10 @@ describe('an export', () => {
     } else {
       it(`with ${vector.name} is refused with row and byte, in any chunks`, () => {
         for (const cut of cuts(bytes.length)) {
-          let thrown: unknown;
-          try {
-            scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1 }), bytes, cut);
-          } catch (error) {
-            thrown = error;
-          }
-          if (!(thrown instanceof MalformedCsv)) throw new Error(`not refused when cut at ${cut}`, { cause: thrown });
-          expect({ reason: thrown.reason, row: thrown.where.row, byte: thrown.where.byte }).toEqual(vector.error);
-          expect(thrown.kind).toBe('transient');
+          const scanner = new Scanner({ requireColumns: false, gatheredBytes: 1 });
+          const { reason, where, kind } = malformedOf(() => scanIn(scanner, bytes, cut));
+          expect({ reason, ...where }).toEqual(vector.error);
+          expect(kind).toBe('transient');
         }
       });
     }
