@@ -45,7 +45,7 @@ function filesTarget(
 
 const parquet = filesTarget(
   { name: 'parquet', placeForms: ['DIR'], isAt: (path) => existsSync(join(path, STATE_FILE)) },
-  async () => (await import('./files/parquet/folder-manifest.ts')).PARQUET,
+  async () => (await import('./files/parquet/parquet-format.ts')).PARQUET,
 );
 const delta = filesTarget(
   {
@@ -53,7 +53,7 @@ const delta = filesTarget(
     placeForms: ['DIR', 's3://BUCKET/PREFIX'],
     isAt: (path) => existsSync(join(path, EVENTS.name, '_delta_log')),
   },
-  async () => (await import('./files/delta/delta-log.ts')).DELTA,
+  async () => (await import('./files/delta/delta-format.ts')).DELTA,
 );
 
 /** The address of a place that is the program's own stdout. */

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import type { DuckDbType } from '../../cells/types/codec.ts';
+import type { DuckDbColumn, DuckDbType } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
@@ -19,20 +19,27 @@ export interface FileLayout {
   readonly hasAllColumns: boolean;
   /** The path of a new file, from the root of the storage. */
   newPath(day: Day, table: Table['name']): string;
-  /** All columns that a file can have, in their order, with their types. */
-  columnsOf(columns: TableColumns): ColumnTypes;
+  /** Derives the name of a column from that in the export. */
+  columnName(source: string): string;
+  /** The type of `_loaded_at`. */
+  loadedAtType(timezone: string | null): DuckDbType;
 }
 
 /** The folder of a day, from the root of the storage. */
 export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;
 
-/** All columns that a file can have but its partition, in their order. `loadedAt`: the type of `_loaded_at`. */
-export function parquetColumns({ columns, timezone }: TableColumns, loadedAt: DuckDbType = 'TIMESTAMP'): ColumnTypes {
+/** The columns of this program that each file has. */
+export const ownColumns = ({ loadedAtType }: FileLayout, timezone: string | null): DuckDbColumn[] => [
+  { name: '_key', type: 'VARCHAR' },
+  { name: '_rescued', type: 'VARCHAR' },
+  { name: '_loaded_at', type: loadedAtType(timezone) },
+];
+
+/** All columns that a file can have but its partition, in their order. */
+export function fileColumns(layout: FileLayout, { columns, timezone }: TableColumns): ColumnTypes {
   const zone = zoneOf(timezone);
   return new Map([
-    ['_key', 'VARCHAR'],
-    ['_rescued', 'VARCHAR'],
-    ['_loaded_at', loadedAt],
+    ...ownColumns(layout, timezone).map(({ name, type }) => [name, type] as const),
     ...typedColumns(columns).map(({ name, type }) => [name, codecOf(type, zone).duckdbType] as const),
   ]);
 }

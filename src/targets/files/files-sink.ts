@@ -3,85 +3,97 @@ import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
-import type { ColumnRules } from '../../table/new-columns.ts';
-import { newState, newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
+import { newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
-import { BatchFiles } from './batch-files.ts';
-import { FilesPlace, withUserErrors } from './files-place.ts';
+import type { FilesPlace } from './files-place.ts';
 import type { FilesFormat } from './format.ts';
-import type { PlaceChange } from './place-version.ts';
+import { closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
+import { emptyVersion, type PlaceChange, type PlaceVersion } from './place-version.ts';
+import { countRows } from './read-files.ts';
+import { writeBatch } from './write-batch.ts';
 
 /** Opens a place for loading. Throws as `withUserErrors`. */
 export function openFilesSink(format: FilesFormat, options: OpenOptions): Promise<Sink> {
   return withUserErrors(options, async () => {
-    const place = await FilesPlace.open(format, options, 'load');
-    const stored = place.manifest.version?.state.events;
-    const { timezone } = options.rules;
-    if (stored === undefined || stored.timezone === timezone || stored.receipts.size === 0) {
-      return new FilesSink(place, { ...options.rules, columnName: format.columnName }, options);
+    const place = await openPlace(format, options, 'load');
+    try {
+      const version = await format.read(place);
+      const stored = version?.state.events;
+      const { timezone } = options.rules;
+      if (stored === undefined || stored.timezone === timezone || stored.receipts.size === 0) {
+        return new FilesSink(format, place, version, options);
+      }
+      throw otherTimezoneError(options.address, timezone, stored.timezone);
+    } catch (error) {
+      await closePlace(place);
+      throw error;
     }
-    await place.close();
-    throw otherTimezoneError(options.address, timezone, stored.timezone);
   });
 }
 
 /** A place that is open for loading. */
 class FilesSink implements Sink {
+  readonly #format: FilesFormat;
   readonly #place: FilesPlace;
-  readonly #rules: ColumnRules;
   readonly #options: OpenOptions;
   /** The state when the place was opened. */
   readonly #stateAtOpen: PlaceState | undefined;
+  /** As read when the place was opened, or last committed; undefined before the first load. */
+  #version: PlaceVersion | undefined;
 
-  constructor(place: FilesPlace, rules: ColumnRules, options: OpenOptions) {
+  constructor(format: FilesFormat, place: FilesPlace, version: PlaceVersion | undefined, options: OpenOptions) {
+    this.#format = format;
     this.#place = place;
-    this.#rules = rules;
     this.#options = options;
-    this.#stateAtOpen = this.state;
+    this.#stateAtOpen = version?.state;
+    this.#version = version;
   }
 
   get state(): PlaceState | undefined {
-    return this.#place.manifest.version?.state;
+    return this.#version?.state;
   }
 
   async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
-    const { commit, columns } = await withUserErrors(this.#options, () => {
-      return this.#place.commit(() => this.#changeOf(batch, commitInfo, table));
+    const { version, report } = await withUserErrors(this.#options, () => {
+      return this.#format.commit(this.#place, this.#version, (latest) =>
+        this.#changeOf(latest ?? emptyVersion(this.#options.rules.timezone), batch, commitInfo, table),
+      );
     });
-    logWidened(this.#options.logger, columns);
-    return commit;
+    this.#version = version;
+    logWidened(this.#options.logger, report.columns);
+    return report.commit;
   }
 
   recordRun(run: RunRecord): Promise<void> {
     // A run that a signal has ended is recorded, too.
     this.#place.engine.ignoreAborts();
-    return withUserErrors(this.#options, () => this.#place.manifest.recordRun(run));
+    return withUserErrors(this.#options, () => this.#format.recordRun(this.#place, this.#version, run));
   }
 
   async close(): Promise<void> {
     const { logger, address, signal } = this.#options;
+    const version = this.#version;
     try {
-      if (this.state !== undefined && !signal.aborted) {
-        this.#place.warnOfDamage();
-        await this.#place.manifest.tidy?.();
+      if (version !== undefined && !signal.aborted) {
+        warnOfDamage(this.#options, version);
+        await this.#format.tidy(this.#place, version);
       }
     } catch (error) {
       const message = `${address}: old files could not be removed; the next run tries again.`;
       logger.warn('files.expired', message, { error: String(error) });
     } finally {
-      await this.#place.close();
+      await closePlace(this.#place);
     }
   }
 
   /** The change that stores a batch, and what is reported of it. Throws if people were purged since the opening. */
-  async #changeOf(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
-    const { address, clock, logger } = this.#options;
+  async #changeOf(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
+    const { address, clock, logger, rules } = this.#options;
     const place = this.#place;
-    const rules = this.#rules;
-    const state = this.state ?? newState(rules.timezone);
+    const { state } = version;
     checkNotPurged(address, this.#stateAtOpen, state);
     // A first run that died may have had another time zone.
     const stored = state[table.name];
@@ -89,14 +101,13 @@ class FilesSink implements Sink {
     const planned = await planBatch(before, batch, {
       table,
       commitInfo,
-      rules,
+      rules: { ...rules, columnName: this.#format.layout.columnName },
       logger,
-      countRows: (days) => place.countRows(days),
+      countRows: (days) => countRows(place, version, days),
     });
     if (planned === undefined) return { change: undefined, report: { commit: NOTHING_STORED, columns: [] } };
     const changedAt = nextChangedAt(before.receipts, clock.now());
-    const batchFiles = new BatchFiles(place, planned, changedAt);
-    const { files, ...rows } = await place.engine.transaction(() => batchFiles.write());
+    const { files, ...rows } = await place.engine.transaction(() => writeBatch(place, version, planned, changedAt));
     const { state: tableState, commit } = finishBatch(planned, rows, changedAt);
     const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableState }, files };
     return { change, report: { commit, columns: planned.columns } };

@@ -7,31 +7,35 @@ import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
-import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
+import type { FilesPlace } from './files-place.ts';
 import type { FilesFormat } from './format.ts';
-import { bytesIn, type LiveFile, type PlaceChange } from './place-version.ts';
+import { changePlace, loadedVersion, readPlace, withPlace } from './open-place.ts';
+import { bytesIn, damageWarnings, type LiveFile, type PlaceChange, type PlaceVersion } from './place-version.ts';
+import { fetchFile, relationOf } from './read-files.ts';
 import { hashFile } from './read-parquet.ts';
 
 export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
-  readState: () => readPlace(format, options, async ({ manifest }) => manifest.version?.state),
+  readState: () => withPlace(format, options, 'read', async (place) => (await format.read(place))?.state),
   verify: () =>
     readPlace(
       format,
       options,
-      (place) => verify(place, options.signal),
+      (place, version) => verify(format, place, version),
       ({ differences }) => differences.length === 0,
     ),
   report: () => readPlace(format, options, report),
   prune: (firstKeptDay, execute) => prune(format, options, firstKeptDay, execute),
 });
 
-/** Compares every file with the manifest. If all are whole, it compares the rows with the receipts. */
-async function verify(place: FilesPlace, signal: AbortSignal): Promise<VerifyResult> {
-  const { engine, version } = place;
+/** Compares every file with the version. If all are whole, it compares the rows with the receipts. */
+async function verify(format: FilesFormat, place: FilesPlace, version: PlaceVersion): Promise<VerifyResult> {
   const { state } = version;
-  const differences = (await place.manifest.check?.()) ?? [];
+  const foreignMessages = (await format.foreignFiles(place, version))
+    .filter((path) => format.isReadAsOwn(path, version))
+    .map((path) => `${path} is not of this program, and readers see it`);
+  const differences = [...damageWarnings(version), ...foreignMessages].map((message) => difference('files', message));
   for (const file of version.files) {
-    signal.throwIfAborted();
+    place.options.signal.throwIfAborted();
     differences.push(...(await checkFile(place, file)));
   }
   const warnings = dayWarnings(state.events);
@@ -39,7 +43,12 @@ async function verify(place: FilesPlace, signal: AbortSignal): Promise<VerifyRes
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
-    const rows = await checkRows(engine, table, await place.relationOf(table.name, tableState), tableState);
+    const rows = await checkRows(
+      place.engine,
+      table,
+      await relationOf(place, table.name, tableState, version.files),
+      tableState,
+    );
     differences.push(...rows.differences);
     warnings.push(...rows.warnings);
   }
@@ -49,39 +58,42 @@ async function verify(place: FilesPlace, signal: AbortSignal): Promise<VerifyRes
 /** Checks that a file is there, and is the one that was written. */
 async function checkFile(place: FilesPlace, file: LiveFile): Promise<Difference[]> {
   const { path, sha256 } = file;
-  const hash = await hashFile(await place.localFiles.fetch(file)).catch(undefinedIfAbsent);
+  const hash = await hashFile(await fetchFile(place, file)).catch(undefinedIfAbsent);
   if (hash === undefined) return [difference('files', `${path} is missing`)];
   return hash === sha256 ? [] : [difference('files', `${path} is not the file that was written`)];
 }
 
-async function report(place: FilesPlace): Promise<TargetReport> {
-  const { state } = place.version;
+async function report(place: FilesPlace, version: PlaceVersion): Promise<TargetReport> {
+  const { state } = version;
   const { columns, timezone } = state.events;
-  const events = await place.relationOf(EVENTS.name, state.events);
+  const events = await relationOf(place, EVENTS.name, state.events, version.files);
   const counted = await countForReport(place.engine, events, columns, zoneOf(timezone));
   return {
     state,
     ...counted,
-    sizeBytes: bytesIn(place.version),
+    sizeBytes: bytesIn(version),
     runs: state.lastRun === undefined ? [] : [state.lastRun],
   };
 }
 
 /** Removes the days before `firstKeptDay`; their receipts stay. */
 function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
-  const planPrune = ({ version }: FilesPlace): PruneResult =>
-    prunableBefore(version.state.events.receipts, firstKeptDay);
-  if (!execute) return readPlace(format, options, async (place) => planPrune(place));
-  return withPlace(format, options, 'rewrite', (place) =>
-    place.commit(async () => {
-      const { state } = place.version;
-      const result = planPrune(place);
-      const { receipts } = state.events;
-      const pruned = withPruned(receipts, result.days, nextChangedAt(receipts, options.clock.now()));
-      const after = { ...state, events: { ...state.events, receipts: pruned } };
-      const files = result.days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
-      const change: PlaceChange = { kind: 'prune', state: after, files };
-      return { change, report: result };
-    }),
-  );
+  const prunableIn = ({ state }: PlaceVersion): PruneResult => prunableBefore(state.events.receipts, firstKeptDay);
+  if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
+  return changePlace(format, options, async (place, opened) => {
+    const { report } = await format.commit(place, opened, async (latest) => {
+      const version = loadedVersion(place, latest);
+      const report = prunableIn(version);
+      const { events } = version.state;
+      const receipts = withPruned(events.receipts, report.days, nextChangedAt(events.receipts, options.clock.now()));
+      const files = report.days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
+      const change: PlaceChange = {
+        kind: 'prune',
+        state: { ...version.state, events: { ...events, receipts } },
+        files,
+      };
+      return { change, report };
+    });
+    return report;
+  });
 }

@@ -14,15 +14,18 @@ import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, PurgePreview, PurgeResult } from '../contract.ts';
-import { type FilesPlace, readPlace, withPlace } from './files-place.ts';
+import type { FilesPlace } from './files-place.ts';
 import type { FilesFormat } from './format.ts';
-import { bytesIn, type FileChange, type PlaceChange } from './place-version.ts';
+import { changePlace, loadedVersion, readPlace, warnOfDamage } from './open-place.ts';
+import { bytesIn, damageWarnings, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
+import { relationOf } from './read-files.ts';
+import { rewriteFile } from './rewrite-files.ts';
 
 export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): PeopleOperations => ({
   find: (query) =>
-    readPlace(format, options, async (place) => {
-      const { people } = await lookUp(place, query);
-      place.warnOfDamage();
+    readPlace(format, options, async (place, version) => {
+      const { people } = await lookUp(place, version, query);
+      warnOfDamage(options, version);
       return people;
     }),
   rows: (query) => streamRows(format, options, query),
@@ -35,11 +38,11 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = `${run.path}/rows`;
-    await readPlace(format, options, async (place) => {
-      const { searchedPlace, conditions } = await lookUp(place, query);
+    await readPlace(format, options, async (place, version) => {
+      const { searchedPlace, conditions } = await lookUp(place, version, query);
       const rows = jsonOfRows(searchedPlace, conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: PRIVATE_FILE_MODE }));
-      place.warnOfDamage();
+      warnOfDamage(options, version);
     });
     for await (const lines of linesOf(createReadStream(path))) {
       for (const line of lines) yield line.toString('utf8');
@@ -55,9 +58,9 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 
 /** Runs the steps of a purge before it writes. */
 function previewPurge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery): Promise<PurgePreview> {
-  return withPlace(format, options, 'rewrite', async (place) => {
-    const { people } = await place.engine.transaction(() => findRemoval(place, query));
-    return { people, foreignNames: await place.manifest.foreignFiles() };
+  return changePlace(format, options, async (place, version) => {
+    const { people } = await place.engine.transaction(() => findRemoval(place, version, query));
+    return { people, foreignNames: await format.foreignFiles(place, version) };
   });
 }
 
@@ -70,88 +73,94 @@ const NOT_ERASED =
  * began before can no longer commit.
  */
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
-  return withPlace(format, options, 'rewrite', async (place) => {
-    const bytesBefore = bytesIn(place.version);
-    const { people, suppressionLength } = await place.commit(async () => {
-      const { people, change } = await place.engine.transaction(() => planRemoval(place, query));
+  return changePlace(format, options, async (place, opened) => {
+    const { version, report } = await format.commit(place, opened, async (latest) => {
+      const version = loadedVersion(place, latest);
+      const { people, change } = await place.engine.transaction(() => planRemoval(place, version, query));
       const suppressionLength = await onFound(people);
       const state = { ...change.state, suppressionLength };
       return { change: { ...change, state }, report: { people, suppressionLength } };
     });
-    const rowsRemoved = people.rowCount + people.suppressedOthers.rowCount;
-    const unerased = await eraseBytes(place, options.signal);
+    const { people, suppressionLength } = report;
+    const purged = loadedVersion(place, version);
+    const unerased = await eraseBytes(format, place, purged);
     const { inUse, unswept } = await sweepRuns(place);
-    const damaged = place.manifest.damageWarnings.map((message) => `They may hold the people: ${message}`);
-    const unreached = [...unerased, ...damaged, ...unswept];
-    return { suppressionLength, rowsRemoved, bytesBefore, bytesAfter: bytesIn(place.version), unreached, inUse };
+    const damaged = damageWarnings(purged).map((message) => `They may hold the people: ${message}`);
+    return {
+      suppressionLength,
+      rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
+      bytesBefore: bytesIn(opened),
+      bytesAfter: bytesIn(purged),
+      unreached: [...unerased, ...damaged, ...unswept],
+      inUse,
+    };
   });
 }
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
-async function eraseBytes(place: FilesPlace, signal: AbortSignal): Promise<string[]> {
+async function eraseBytes(format: FilesFormat, place: FilesPlace, version: PlaceVersion): Promise<string[]> {
+  const { signal, address } = place.options;
   try {
-    await place.manifest.erase?.();
+    await format.erase(place, version);
     return [];
   } catch (thrown) {
     signal.throwIfAborted();
-    const error = diskError(thrown, { path: place.address });
+    const error = diskError(thrown, { path: address });
     if (!(error instanceof UserError)) throw error;
     return [`${error.message} ${NOT_ERASED}`];
   }
 }
 
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
-async function sweepRuns({ localFiles: { storage, runFolder } }: FilesPlace) {
+async function sweepRuns({ storage, run }: FilesPlace) {
   if (storage.workFolder === undefined) return { unswept: [], inUse: [] };
   const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder);
   const unswept = unremovable.map(
     (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
   );
-  return { unswept, inUse: liveFolders.filter((path) => path !== runFolder) };
+  return { unswept, inUse: liveFolders.filter((path) => path !== run.path) };
 }
 
-async function lookUp(place: FilesPlace, query: PeopleQuery) {
-  const { engine, address } = place;
-  const { state } = place.version;
+async function lookUp(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
+  const { state, files } = version;
   const relations = {
-    events: await place.relationOf('events', state.events),
-    user_profiles: state.user_profiles && (await place.relationOf('user_profiles', state.user_profiles)),
+    events: await relationOf(place, 'events', state.events, files),
+    user_profiles: state.user_profiles && (await relationOf(place, 'user_profiles', state.user_profiles, files)),
   };
-  const searchedPlace = { engine, name: address, state, relations };
+  const searchedPlace = { engine: place.engine, name: place.options.address, state, relations };
   return { searchedPlace, ...(await findPeople(searchedPlace, query)) };
 }
 
 /** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */
-async function findRemoval(place: FilesPlace, query: PeopleQuery) {
-  const { searchedPlace, conditions, people } = await lookUp(place, query);
+async function findRemoval(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
+  const { searchedPlace, conditions, people } = await lookUp(place, version, query);
   const rowsLost = { events: new Map<Day, number>(), user_profiles: new Map<Day, number>() };
   for (const table of TABLES) {
     const relation = searchedPlace.relations[table.name];
-    const { receipts } = searchedPlace.state[table.name] ?? {};
+    const { receipts } = version.state[table.name] ?? {};
     if (relation === undefined || receipts === undefined) continue;
     const leavingRows = `${relation} WHERE ${conditions[table.name]}`;
     rowsLost[table.name] = await countRowsByDay(place.engine, leavingRows, dayOfRowSql(table, receipts.keys()));
   }
-  const filesWithPeople = place.version.files.filter(({ table, day }) => rowsLost[table].has(day));
-  await place.localFiles.storage.checkErasable(filesWithPeople.map(({ path }) => path));
+  const filesWithPeople = version.files.filter(({ table, day }) => rowsLost[table].has(day));
+  await place.storage.checkErasable(filesWithPeople.map(({ path }) => path));
   return { people, conditions, rowsLost, filesWithPeople };
 }
 
 /** Looks the people up, and writes every file anew that has rows of theirs. */
-async function planRemoval(place: FilesPlace, query: PeopleQuery) {
-  const { engine, version, localFiles } = place;
-  const { people, conditions, rowsLost, filesWithPeople } = await findRemoval(place, query);
+async function planRemoval(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
+  const { people, conditions, rowsLost, filesWithPeople } = await findRemoval(place, version, query);
   let { state } = version;
   for (const { name } of TABLES) {
     const table = state[name];
     if (table === undefined) continue;
-    const changedAt = nextChangedAt(table.receipts, engine.clock.now());
+    const changedAt = nextChangedAt(table.receipts, place.engine.clock.now());
     state = { ...state, [name]: withoutRows(table, rowsLost[name], changedAt) };
   }
   const files: FileChange[] = [];
   for (const file of filesWithPeople) {
     const { table, day } = file;
-    files.push({ table, day, file: await localFiles.rewrite(file, state[table], conditions[table]) });
+    files.push({ table, day, file: await rewriteFile(place, file, state[table], conditions[table]) });
   }
   const change: PlaceChange = { kind: 'purge', state, files };
   return { people, change };

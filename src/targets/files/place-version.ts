@@ -1,6 +1,7 @@
 import type { Day } from '../../base/days.ts';
-import type { PlaceState } from '../../table/place-state.ts';
-import type { Table } from '../../table/tables.ts';
+import { newState, type PlaceState } from '../../table/place-state.ts';
+import { damagedWarning } from '../../table/place-warnings.ts';
+import { EVENTS, type Table } from '../../table/tables.ts';
 import type { ColumnTypes } from './file-layout.ts';
 
 /** A file that is part of a table: all rows of a day, or of the profiles. */
@@ -34,11 +35,34 @@ export interface NewFile extends LiveFile {
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
+/** A file that is damaged, or older than its receipt. */
+export type DamagedFile = Pick<LiveFile, 'table' | 'path'> & { readonly day: Day | undefined };
+
 /** A place at one moment. */
 export interface PlaceVersion {
   readonly state: PlaceState;
   /** The live files. Profiles have one, or none if they have no row. */
   readonly files: readonly LiveFile[];
+  /** They stay as they are until their day or table is loaded again. */
+  readonly damagedFiles: readonly DamagedFile[];
+}
+
+/** A place before its first commit. */
+export const emptyVersion = (timezone: string | null): PlaceVersion => ({
+  state: newState(timezone),
+  files: [],
+  damagedFiles: [],
+});
+
+/** A sentence about each table with damaged files. */
+export function damageWarnings({ damagedFiles }: PlaceVersion): string[] {
+  const days = damagedFiles.flatMap(({ table, day }) => (table === EVENTS.name ? (day ?? []) : []));
+  const warnings = days.length === 0 ? [] : [damagedWarning(days)];
+  if (damagedFiles.length === days.length) return warnings;
+  const profilesWarning =
+    'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
+    'user_profiles set to true.';
+  return [...warnings, profilesWarning];
 }
 
 /** The size of all live files. */

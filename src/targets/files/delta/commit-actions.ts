@@ -6,14 +6,15 @@ import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, typedColumns } from '../../../table/tables.ts';
-import { PARTITION_COLUMN } from '../file-layout.ts';
+import { fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
+import type { FilesOptions } from '../files-place.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
 import { damagedError, parseJson, requireValid } from '../stored-state.ts';
-import { type LogState, stateActions } from './delta-state.ts';
+import { type DeltaTable, type LogState, stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
-import type { Snapshot, TableNow } from './protocol/snapshot.ts';
-import { deltaColumns, partitionColumnsOf, retentionSetting, schemaString } from './schema.ts';
+import type { Snapshot } from './protocol/snapshot.ts';
+import { DELTA_LAYOUT, partitionColumnsOf, retentionMsOf, retentionSetting, schemaString } from './schema.ts';
 
 // The entry of a commit: what it says of a change, and how its files are read again.
 
@@ -27,14 +28,13 @@ export interface TableChange extends Omit<PlaceChange, 'state'> {
 
 export const newFilesIn = (files: readonly FileChange[]): NewFile[] => files.flatMap(({ file }) => file ?? []);
 
-/** The actions of the log entry that makes a change. `missingPaths`: those of live files that somebody removed. */
+/** The actions of the log entry that makes a change. */
 export function commitActions(
-  tableNow: TableNow,
+  { snapshot, missingPaths }: DeltaTable,
   { kind, files, state }: TableChange,
-  missingPaths: ReadonlySet<string>,
+  options: FilesOptions,
 ): Action[] {
-  const { snapshot, now } = tableNow;
-  const timestamp = Math.floor(now);
+  const timestamp = Math.floor(options.clock.now());
   const commitInfo = {
     timestamp,
     operation: OPERATIONS[kind],
@@ -50,7 +50,7 @@ export function commitActions(
   const leavingFiles = [...snapshot.adds].filter(([path]) => missingPaths.has(path) || isReplaced(path));
   return [
     { commitInfo },
-    ...tableActions(tableNow, state, timestamp),
+    ...tableActions(snapshot, state, options, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leavingFiles.map(([, add]) => removeOf(add, timestamp)),
     ...newFilesIn(files).map((file) => addOf(file, state, timestamp)),
@@ -58,8 +58,12 @@ export function commitActions(
 }
 
 /** The actions that make the table, or change its columns or its setting; none if nothing changes. */
-function tableActions({ snapshot, retentionMs }: TableNow, state: TableState, timestamp: number): Action[] {
-  const { table, metaData: before } = snapshot;
+function tableActions(
+  { table, metaData: before }: Snapshot,
+  state: TableState,
+  options: FilesOptions,
+  timestamp: number,
+): Action[] {
   const metaData: MetaData = {
     ...before,
     id: before?.id ?? randomUUID(),
@@ -68,7 +72,7 @@ function tableActions({ snapshot, retentionMs }: TableNow, state: TableState, ti
     schemaString: schemaString(state, table),
     partitionColumns: partitionColumnsOf(table),
     createdTime: before?.createdTime ?? timestamp,
-    configuration: { ...before?.configuration, ...retentionSetting(retentionMs) },
+    configuration: { ...before?.configuration, ...retentionSetting(retentionMsOf(options, before)) },
   };
   if (before === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
   const isSame =
@@ -94,7 +98,7 @@ export function liveFilesOf(
   state: TableState,
   address: string,
 ): Map<Day, LiveFile> {
-  const types = deltaColumns(state);
+  const types = fileColumns(DELTA_LAYOUT, state);
   // Profiles have no partitions: their day is that of their receipt.
   const [receiptDay] = state.receipts.keys();
   const files = new Map<Day, LiveFile>();

@@ -1,28 +1,29 @@
+import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../../base/clock.ts';
 import { DUCKDB_SCALARS, scalarOf } from '../../../cells/types/codec.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import { type ColumnTypes, PARTITION_COLUMN, parquetColumns, type TableColumns } from '../file-layout.ts';
+import { dayFolder, type FileLayout, fileColumns, PARTITION_COLUMN, type TableColumns } from '../file-layout.ts';
+import type { FilesOptions } from '../files-place.ts';
 import type { MetaData } from './protocol/actions.ts';
 
 /** Characters that readers refuse in a column's name. */
 const REFUSED_CHARACTERS = /[ ,;{}()\n\t=]/g;
 
-/** A column's name, before equal names are numbered, as every reader of Delta accepts it. */
-export const readableName = (source: string): string => source.replaceAll(REFUSED_CHARACTERS, '_');
-
-/**
- * All columns that a file can have. Not every reader of Delta knows a timestamp without a zone. So a table whose
- * datetimes are instants has none: there `_loaded_at` is an instant, too.
- */
-export const deltaColumns = (state: TableColumns): ColumnTypes =>
-  parquetColumns(state, state.timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ');
+export const DELTA_LAYOUT: FileLayout = {
+  hasAllColumns: false,
+  newPath: (day, table) => `${table === EVENTS.name ? dayFolder(day) : table}/part-${randomUUID()}.parquet`,
+  // Before equal names are numbered.
+  columnName: (source) => source.replaceAll(REFUSED_CHARACTERS, '_'),
+  // Not every reader knows a timestamp without a zone. So a table whose datetimes are instants has none.
+  loadedAtType: (timezone) => (timezone === null ? 'TIMESTAMP' : 'TIMESTAMPTZ'),
+};
 
 /** Profiles have no partitions. */
 export const partitionColumnsOf = (table: Table['name']): string[] => (table === EVENTS.name ? [PARTITION_COLUMN] : []);
 
 /** The schema of the table with these columns, as the log writes it. */
 export function schemaString(state: TableColumns, table: Table['name']): string {
-  const fields = [...deltaColumns(state)].map(([name, type]) => {
+  const fields = [...fileColumns(DELTA_LAYOUT, state)].map(([name, type]) => {
     const { scalar, isList } = scalarOf(type);
     const { delta } = DUCKDB_SCALARS[scalar];
     return { name, type: isList ? { type: 'array', elementType: delta, containsNull: true } : delta };
@@ -43,8 +44,9 @@ export const retentionSetting = (retentionMs: number) => ({
   [RETENTION_SETTING]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
 });
 
-/** The time that files which left a table stay for its readers (ms), as its last load set it. */
-export function retentionMsOf(metaData: MetaData | undefined): number {
+/** The time that files which left a table stay for its readers (ms): of this load, else as its last load set it. */
+export function retentionMsOf({ retentionMs }: FilesOptions, metaData: MetaData | undefined): number {
+  if (retentionMs !== undefined) return retentionMs;
   const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_SETTING] ?? '')?.[1];
   return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
 }

@@ -2,18 +2,11 @@ import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { isTemporaryPath } from '../../../fs/atomic-file.ts';
 import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
-import {
-  entryPath,
-  isOwnFile,
-  lastCheckpointPath,
-  logFileOf,
-  logFolder,
-  type TableAccess,
-  versionStem,
-} from './protocol/actions.ts';
+import type { FilesPlace } from '../files-place.ts';
+import { entryPath, isOwnFile, lastCheckpointPath, logFileOf, logFolder, versionStem } from './protocol/actions.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
-import type { TableNow } from './protocol/snapshot.ts';
-import { DEFAULT_RETENTION_MS } from './schema.ts';
+import type { Snapshot } from './protocol/snapshot.ts';
+import { DEFAULT_RETENTION_MS, retentionMsOf } from './schema.ts';
 
 // Removes from a table what left it long ago, and what dead runs left. After a purge it removes all of the past.
 
@@ -25,11 +18,13 @@ const LOG_RETENTION_MS = 30 * DAY_MS;
 const UNCOMMITTED_MS = HOUR_MS;
 
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
-export async function renewCheckpoint({ access, snapshot, now, retentionMs }: TableNow): Promise<void> {
-  const { storage, table } = access;
+export async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<void> {
+  const { storage, options } = place;
+  const { table } = snapshot;
+  const now = options.clock.now();
   // A run with a longer retention also asks when a file left, unless a purge has erased it.
-  const since = now - Math.max(retentionMs, DEFAULT_RETENTION_MS);
-  await writeCheckpoint(access, snapshot.version, snapshot.actions(since));
+  const since = now - Math.max(retentionMsOf(options, snapshot.metaData), DEFAULT_RETENTION_MS);
+  await writeCheckpoint(place, snapshot, since);
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return isTemporaryPath(path) && modified < now - UNCOMMITTED_MS;
@@ -42,7 +37,9 @@ export async function renewCheckpoint({ access, snapshot, now, retentionMs }: Ta
 }
 
 /** Those of the stored files that no version within the retention names. */
-export function expiredPaths(stored: readonly StoredObject[], { snapshot, now, retentionMs }: TableNow): string[] {
+export function expiredPaths(stored: readonly StoredObject[], { options }: FilesPlace, snapshot: Snapshot): string[] {
+  const now = options.clock.now();
+  const retentionMs = retentionMsOf(options, snapshot.metaData);
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
@@ -56,9 +53,10 @@ export function expiredPaths(stored: readonly StoredObject[], { snapshot, now, r
  * Removes every data file but those of the latest version, and all of the log before it. A table without a log loses all
  * data files: its first load was killed, or the log was removed.
  */
-export async function eraseHistory({ access, snapshot, now, retentionMs }: TableNow): Promise<void> {
-  const { storage, table } = access;
-  const purgedAt = snapshot.version < 0 ? Infinity : await committedAt(access, snapshot.version);
+export async function eraseHistory(place: FilesPlace, snapshot: Snapshot): Promise<void> {
+  const { storage, options } = place;
+  const { table } = snapshot;
+  const purgedAt = snapshot.version < 0 ? Infinity : await committedAt(place, snapshot);
   const isKeptFile: IsKept = ({ path, modified }) => {
     if (snapshot.adds.has(path) || !isOwnFile(path)) return true;
     // An uncommitted file that is older than the purge belongs to no writer that can still commit.
@@ -67,14 +65,14 @@ export async function eraseHistory({ access, snapshot, now, retentionMs }: Table
   await storage.eraseAllBut(table, isKeptFile);
   // No history comes before the first entry.
   if (snapshot.version <= 0) return;
-  await writeCheckpoint(access, snapshot.version, snapshot.actions(now - retentionMs));
+  await writeCheckpoint(place, snapshot, options.clock.now() - retentionMsOf(options, snapshot.metaData));
   const isKeptLogFile: IsKept = ({ path }) =>
     path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
   await storage.eraseAllBut(logFolder(table), isKeptLogFile);
 }
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-async function committedAt({ storage, table }: TableAccess, version: number): Promise<number> {
+async function committedAt({ storage }: FilesPlace, { table, version }: Snapshot): Promise<number> {
   for await (const { path, modified } of storage.list(logFolder(table), versionStem(table, version))) {
     if (path === entryPath(table, version)) return modified;
   }

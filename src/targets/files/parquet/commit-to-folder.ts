@@ -5,8 +5,9 @@ import type { Storage } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
-import type { LocalFiles } from '../local-files.ts';
+import type { FilesPlace } from '../files-place.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
+import { rewriteOutdated } from '../rewrite-files.ts';
 import { type FolderFile, filePath, PROFILES_FILE, STATE_FILE, serializeFolderState } from './folder-state.ts';
 import { type FolderVersion, sizeAndTime } from './read-folder.ts';
 
@@ -21,17 +22,17 @@ const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 
  * `checkHeld` throws once the lock is lost: this process may have been suspended for long.
  */
 export async function commitToFolder(
-  localFiles: LocalFiles,
+  place: FilesPlace,
   before: FolderVersion,
   change: PlaceChange,
   checkHeld: () => void,
 ): Promise<FolderVersion> {
-  const { storage } = localFiles;
+  const { storage } = place;
 
   /** Stores a version unless `_dfinery.json` has it. It keeps what the file says of damaged files. */
   async function writeState(version: FolderVersion): Promise<FolderVersion> {
     const { state, files, damagedFiles, damagedProfiles } = version;
-    const damagedEntries = [...damagedFiles.values()].filter((entry) => entry !== undefined);
+    const damagedEntries = damagedFiles.flatMap(({ entry }) => entry ?? []);
     const fullState = { ...state, user_profiles: state.user_profiles ?? damagedProfiles };
     const stateText = serializeFolderState(fullState, files, damagedEntries);
     if (stateText === version.stateText) return version;
@@ -43,20 +44,21 @@ export async function commitToFolder(
   // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
   const interimVersion = await writeState({ ...before, state: interimState(before.state, change) });
   const files = new Map(before.files.map((file) => [file.path, file]));
-  const damagedFiles = new Map(before.damagedFiles);
+  const replacedPaths = new Set<string>();
   const replace = async ({ day, table, file }: FileChange) => {
     const path = filePath(day, table);
-    damagedFiles.delete(path);
+    replacedPaths.add(path);
     files.delete(path);
     checkHeld();
     if (file === undefined) await removeFile(storage, path);
     else files.set(path, await putFile(storage, file));
   };
   // 2. The other files get the new columns.
-  for await (const rewritten of localFiles.rewriteOutdated(before.files, change)) await replace(rewritten);
+  for await (const rewritten of rewriteOutdated(place, before.files, change)) await replace(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
   for (const fileChange of change.files) await replace(fileChange);
   // 4. The state says what is there now.
+  const damagedFiles = before.damagedFiles.filter(({ path }) => !replacedPaths.has(path));
   return writeState({ ...interimVersion, state: change.state, files: [...files.values()], damagedFiles });
 }
 

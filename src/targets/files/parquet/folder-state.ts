@@ -10,7 +10,7 @@ import {
   tableToJson,
 } from '../../../table/place-state.ts';
 import { type ByTable, EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { type ColumnTypes, dayFolder, parquetColumns } from '../file-layout.ts';
+import { type ColumnTypes, dayFolder, type FileLayout, fileColumns } from '../file-layout.ts';
 import type { LiveFile } from '../place-version.ts';
 import { parseJson, refuseNewer, requireValid } from '../stored-state.ts';
 
@@ -28,6 +28,13 @@ export function dayOfPath(path: string): Day | undefined {
   const day = path.slice(path.indexOf('=') + 1, path.lastIndexOf('/'));
   return isDay(day) && path === filePath(day, EVENTS.name) ? day : undefined;
 }
+
+export const FOLDER_LAYOUT: FileLayout = {
+  hasAllColumns: true,
+  newPath: filePath,
+  columnName: (source) => source,
+  loadedAtType: () => 'TIMESTAMP',
+};
 
 const FORMAT_VERSION = 1;
 
@@ -63,8 +70,8 @@ interface FolderJson {
 }
 
 const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTable<ColumnTypes> => ({
-  events: parquetColumns(events),
-  user_profiles: profiles === undefined ? new Map() : parquetColumns(profiles),
+  events: fileColumns(FOLDER_LAYOUT, events),
+  user_profiles: profiles === undefined ? new Map() : fileColumns(FOLDER_LAYOUT, profiles),
 });
 
 const isSameColumns = (columns: ColumnTypes, others: ColumnTypes): boolean =>

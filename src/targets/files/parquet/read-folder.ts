@@ -8,11 +8,11 @@ import { pathLiteral } from '../../../base/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
-import type { PlaceState, TableState } from '../../../table/place-state.ts';
+import { newState, type PlaceState, type TableState } from '../../../table/place-state.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
-import type { LocalFiles } from '../local-files.ts';
-import type { PlaceVersion } from '../place-version.ts';
+import type { FilesPlace } from '../files-place.ts';
+import type { DamagedFile, PlaceVersion } from '../place-version.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readColumnTypes } from '../read-parquet.ts';
 import { receiptOf, tableStateOf } from '../stored-state.ts';
 import {
@@ -30,11 +30,8 @@ import {
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
-  /**
-   * Files that differ from the state file without being newer: by path, what it says of each, if anything. The
-   * right file may come back from a copy.
-   */
-  readonly damagedFiles: ReadonlyMap<string, FileEntry | undefined>;
+  /** Files that differ from the state file without being newer. Their right files may come back from a copy. */
+  readonly damagedFiles: readonly DamagedFolderFile[];
   /** The table of profiles by the state file, if their file is damaged. */
   readonly damagedProfiles?: TableState | undefined;
   /** Days whose file somebody removed since. */
@@ -43,41 +40,56 @@ export interface FolderVersion extends PlaceVersion {
   readonly stateText: string;
 }
 
+export interface DamagedFolderFile extends DamagedFile {
+  /** What the state file says of the right file, if anything. */
+  readonly entry: FileEntry | undefined;
+}
+
+/** A folder before its first commit. */
+export const emptyFolder = (timezone: string | null): FolderVersion => {
+  return { state: newState(timezone), files: [], damagedFiles: [], missingDays: [], stateText: '' };
+};
+
 /** The text of `_dfinery.json`; undefined before the first commit. */
 export const readStateText = async (storage: Storage): Promise<string | undefined> =>
   (await storage.read(STATE_FILE))?.toString('utf8');
 
 /** Reads a folder; undefined before its first commit. */
-export async function readFolder({ engine, storage }: LocalFiles): Promise<FolderVersion | undefined> {
+export async function readFolder({ engine, storage }: FilesPlace): Promise<FolderVersion | undefined> {
   const stateText = await readStateText(storage);
   if (stateText === undefined) return undefined;
   const stateFile = parseFolderState(stateText, join(storage.address, STATE_FILE));
   const { events, user_profiles } = stateFile.state;
   const files: FolderFile[] = [];
-  const damagedFiles = new Map<string, FileEntry | undefined>();
+  const damagedFiles: DamagedFolderFile[] = [];
   const receiptByDay = new Map(events.receipts);
-  // Without a row there is no file.
-  let profiles = user_profiles && countStoredRows(user_profiles.receipts.values()) === 0 ? user_profiles : undefined;
+  let profiles = user_profiles;
   const filesOnDisk = await listFiles(storage.address, stateFile.state);
   for (const fileOnDisk of filesOnDisk) {
-    const { table, path } = fileOnDisk;
+    const { table, day, path } = fileOnDisk;
     const comparison = await compareFile(engine, storage.address, fileOnDisk, stateFile);
     if (comparison.kind === 'damaged') {
       const entry = stateFile.entries.get(path);
-      if (stateFile.state[table] !== undefined) damagedFiles.set(path, entry && { ...entry, modified: null });
+      if (stateFile.state[table] === undefined) continue;
+      damagedFiles.push({ table, day, path, entry: entry && { ...entry, modified: null } });
       continue;
     }
     files.push(comparison.file);
-    const metadata = comparison.kind === 'leftover' ? comparison.metadata : undefined;
-    if (table === USER_PROFILES.name) profiles = metadata?.snapshot ?? user_profiles;
-    else if (metadata !== undefined) receiptByDay.set(metadata.receipt.day, metadata.receipt);
+    if (comparison.kind === 'unchanged') continue;
+    const { receipt, snapshot } = comparison.metadata;
+    if (snapshot !== undefined) profiles = snapshot;
+    else receiptByDay.set(receipt.day, receipt);
   }
   const receipts = receiptsOf(receiptByDay.values());
   const missingDays = removedDays(receipts, new Set(filesOnDisk.map(({ path }) => dayOfPath(path))));
   const changedAt = nextChangedAt(receipts, engine.clock.now());
   const eventsNow = { ...events, receipts: withPruned(receipts, missingDays, changedAt) };
-  const state = { ...stateFile.state, events: eventsNow, user_profiles: profiles };
-  const damagedProfiles = damagedFiles.has(PROFILES_FILE) ? user_profiles : undefined;
+  // A snapshot is no table without its file, unless it has no row.
+  const hasNoRow = countStoredRows(profiles?.receipts.values() ?? []) === 0;
+  const isProfiles = ({ table }: DamagedFile) => table === USER_PROFILES.name;
+  const profilesNow = hasNoRow || files.some(isProfiles) ? profiles : undefined;
+  const state = { ...stateFile.state, events: eventsNow, user_profiles: profilesNow };
+  const damagedProfiles = damagedFiles.some(isProfiles) ? user_profiles : undefined;
   return { state, files, damagedFiles, damagedProfiles, missingDays, stateText };
 }
 

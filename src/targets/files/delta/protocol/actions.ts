@@ -8,13 +8,7 @@ import { firstProblem } from '../../../../base/validator.ts';
 import { isTemporaryPath } from '../../../../fs/atomic-file.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../../table/tables.ts';
 import { PARTITION_COLUMN } from '../../file-layout.ts';
-import type { LocalFiles } from '../../local-files.ts';
 import { damagedError, parseJson } from '../../stored-state.ts';
-
-/** The means to work on the log of a table. */
-export interface TableAccess extends Pick<LocalFiles, 'storage' | 'engine' | 'runFolder'> {
-  readonly table: Table['name'];
-}
 
 /** The protocol versions and features that readers and writers of a table must support. */
 export interface Protocol {

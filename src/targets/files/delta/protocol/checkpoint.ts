@@ -2,8 +2,11 @@ import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
+import type { Table } from '../../../../table/tables.ts';
+import type { FilesPlace } from '../../files-place.ts';
 import { parseJson } from '../../stored-state.ts';
-import { type Action, checkpointPath, lastCheckpointPath, parseAction, type TableAccess } from './actions.ts';
+import { type Action, checkpointPath, lastCheckpointPath, parseAction } from './actions.ts';
+import type { Snapshot } from './snapshot.ts';
 
 /** The size up to which DuckDB reads JSON values (bytes), unless an action is longer: a schema of very many columns. */
 const USUAL_ACTION_BYTES = 16 * 1024 * 1024;
@@ -26,11 +29,14 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 };
 
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
-export async function readCheckpoint(access: TableAccess, version: number): Promise<Action[]> {
-  const { storage, engine, runFolder, table } = access;
+export async function readCheckpoint(
+  { storage, engine, run }: FilesPlace,
+  table: Table['name'],
+  version: number,
+): Promise<Action[]> {
   const path = checkpointPath(table, version);
   const where = `${storage.address}/${path}`;
-  const copy = join(runFolder, 'read.checkpoint');
+  const copy = join(run.path, 'read.checkpoint');
   try {
     const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
     const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
@@ -40,12 +46,16 @@ export async function readCheckpoint(access: TableAccess, version: number): Prom
   }
 }
 
-/** Stores a checkpoint of a version, then the pointer to it. */
-export async function writeCheckpoint(access: TableAccess, version: number, actions: Iterable<Action>): Promise<void> {
-  const { storage, engine, runFolder, table } = access;
-  const jsonFile = join(runFolder, 'checkpoint.json');
-  const file = join(runFolder, 'checkpoint.parquet');
-  const lines = Array.from(actions, (action) => JSON.stringify(action));
+/** Stores a checkpoint, with the tombstones younger than `since` (ms), then the pointer to it. */
+export async function writeCheckpoint(
+  { storage, engine, run }: FilesPlace,
+  snapshot: Snapshot,
+  since: number,
+): Promise<void> {
+  const { table, version } = snapshot;
+  const jsonFile = join(run.path, 'checkpoint.json');
+  const file = join(run.path, 'checkpoint.parquet');
+  const lines = Array.from(snapshot.actions(since), (action) => JSON.stringify(action));
   const longest = lines.reduce((length, line) => Math.max(length, Buffer.byteLength(line)), 0);
   try {
     await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });

@@ -1,0 +1,212 @@
+// This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
+// it is a table `user_profiles`. `delta-table.ts` reads and commits one table. A commit creates the next entry of the
+// log, which must not exist. `vacuum.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
+
+import pLimit from 'p-limit';
+import { transientError, UserError } from '../../../base/errors.ts';
+import { tryParseJson } from '../../../base/json.ts';
+import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
+import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
+import { newState, type RunRecord } from '../../../table/place-state.ts';
+import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import type { FilesPlace } from '../files-place.ts';
+import { type FilesFormat, foreignError } from '../format.ts';
+import type { LiveFile, NewFile, PlaceChange, PlaceVersion } from '../place-version.ts';
+import { rewriteOutdated } from '../rewrite-files.ts';
+import { newFilesIn, type TableChange } from './commit-actions.ts';
+import { type DeltaTable, type LogState, stateActions } from './delta-state.ts';
+import { commitToTable, emptyTable, followLog, readTable, removeExpired, tableAddress } from './delta-table.ts';
+import { isDataFile, isOwnFile, logFolder } from './protocol/actions.ts';
+import { DELTA_LAYOUT } from './schema.ts';
+import { eraseHistory } from './vacuum.ts';
+
+/** Number of files that are stored at the same time. */
+const STORE_CONCURRENCY = 4;
+const LAST_RUN = `${OWN_FOLDER}/last-run.json`;
+
+interface DeltaTables {
+  readonly events: DeltaTable;
+  /** Undefined for a load of days alone, which costs no request for it, and if the table is somebody else's. */
+  readonly profiles: DeltaTable | undefined;
+}
+
+interface DeltaVersion extends PlaceVersion, DeltaTables {}
+
+export const DELTA: FilesFormat<DeltaVersion> = {
+  layout: DELTA_LAYOUT,
+  openStorage: (options) => openStorage(options.address, options),
+  // A first load may have stored profiles alone.
+  isLoaded: async (storage) =>
+    (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
+  refuseForeign: (storage) => refuseOthersFiles(storage, EVENTS.name),
+
+  async read(place, before) {
+    const { storage, mode } = place;
+    const tablesBefore = before ?? emptyTables(place);
+    const events = await readTable(place, tablesBefore.events);
+    if (events.state === undefined && mode === 'load') await checkConditionalWrites(storage);
+    const profiles = tablesBefore.profiles && (await readProfiles(place, tablesBefore.profiles));
+    if (events === before?.events && profiles === before.profiles) return before;
+    const lastRun = mode === 'read' && events.state !== undefined ? await storage.read(LAST_RUN) : undefined;
+    return versionOf({ events, profiles }, tryParseJson(lastRun?.toString('utf8') ?? '') as RunRecord | undefined);
+  },
+
+  // A commit replaces none.
+  hasReplacedFiles: () => false,
+
+  async commit(place, before, plan) {
+    const tablesBefore = before ?? emptyTables(place);
+    const events = await followLog(place, tablesBefore.events);
+    const profiles = tablesBefore.profiles && (await followLog(place, tablesBefore.profiles));
+    const tables: DeltaTables = { events, profiles };
+    const version = versionOf(tables);
+    const { change, report } = await plan(version);
+    place.run.checkHeld();
+    if (change === undefined) return { version, report };
+    const changes = await changesOfTables(place, tables, version?.files ?? [], change);
+    return { version: versionOf(await commitToTables(place, tables, changes)), report };
+  },
+
+  async recordRun({ storage }, version, run) {
+    if (version?.events.state !== undefined) await storage.write(LAST_RUN, JSON.stringify(run));
+  },
+
+  async erase(place, version) {
+    for (const { snapshot } of tablesOf(version)) await eraseHistory(place, snapshot);
+  },
+
+  async tidy(place, version) {
+    for (const table of tablesOf(version)) await removeExpired(place, table);
+  },
+
+  async foreignFiles({ storage }) {
+    const paths = await Promise.all(TABLES.map(({ name }) => pathsIn(storage, name)));
+    return paths.flat().filter((path) => !isOwnFile(path));
+  },
+
+  // Readers see what the log names.
+  isReadAsOwn: () => false,
+};
+
+/** The tables before their first commits. */
+const emptyTables = ({ mode, options }: FilesPlace): DeltaTables => ({
+  events: emptyTable(EVENTS.name),
+  profiles: mode !== 'load' || options.loadsProfiles === true ? emptyTable(USER_PROFILES.name) : undefined,
+});
+
+const tablesOf = ({ events, profiles }: DeltaTables): DeltaTable[] =>
+  profiles === undefined ? [events] : [events, profiles];
+
+/** Both tables as one version; undefined before the first commit. */
+function versionOf({ events, profiles }: DeltaTables, lastRun?: RunRecord): DeltaVersion | undefined {
+  const [receipt] = profiles?.state?.receipts.values() ?? [];
+  // Somebody may have removed the file of profiles.
+  const hasProfiles = receipt !== undefined && receipt.pruned !== true;
+  if (events.state === undefined && !hasProfiles) return undefined;
+  const state = {
+    events: events.state ?? newState(profiles?.state?.timezone ?? null).events,
+    user_profiles: hasProfiles ? profiles?.state : undefined,
+    suppressionLength: events.state?.suppressionLength,
+    lastRun,
+  };
+  const profileFiles = hasProfiles ? (profiles?.files ?? []) : [];
+  return { state, files: [...events.files, ...profileFiles], damagedFiles: [], events, profiles };
+}
+
+/**
+ * Reads the table of profiles. One of somebody else is refused by a load of profiles, and else left alone: undefined. A
+ * log that is damaged beside files of this program is our own: an erasure must not pass it over.
+ */
+async function readProfiles(place: FilesPlace, before: DeltaTable): Promise<DeltaTable | undefined> {
+  const { storage, mode } = place;
+  try {
+    const profiles = await readTable(place, before);
+    if (mode === 'load' && profiles.state === undefined) await refuseOthersFiles(storage, USER_PROFILES.name);
+    return profiles;
+  } catch (error) {
+    if (mode === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
+    if ((await pathsIn(storage, USER_PROFILES.name)).some(isDataFile)) throw error;
+    return undefined;
+  }
+}
+
+/** Throws a configuration failure if others' files lie where those of a table without a log would. */
+async function refuseOthersFiles(storage: Storage, table: Table['name']): Promise<void> {
+  if (await hasObjects(storage, logFolder(table))) return;
+  const paths = await pathsIn(storage, table);
+  if (!paths.every(isOwnFile)) throw foreignError(storage.address, table);
+}
+
+/** The paths of all files in the folder of a table but for its log. */
+async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]> {
+  const paths = (await listAll(storage, table)).map(({ path }) => path);
+  return paths.filter((path) => !path.startsWith(`${logFolder(table)}/`));
+}
+
+/**
+ * The change of each table, events first. A purge changes both, so that no run that began before can bring people
+ * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events,
+ * if there is a table of events.
+ */
+async function changesOfTables(
+  place: FilesPlace,
+  { events, profiles }: DeltaTables,
+  liveFiles: readonly LiveFile[],
+  change: PlaceChange,
+): Promise<ReadonlyMap<DeltaTable, TableChange>> {
+  const { kind, state } = change;
+  // The log of events has what belongs to the whole place.
+  const eventsState: LogState = { ...state.events, suppressionLength: state.suppressionLength };
+  const profilesState = state.user_profiles;
+  const profileFiles = change.files.filter(({ table }) => table === USER_PROFILES.name);
+  const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
+  // Other files get the types that columns have now.
+  for await (const file of rewriteOutdated(place, liveFiles, change)) eventFiles.push(file);
+
+  const changes = new Map<DeltaTable, TableChange>();
+  const changesProfiles = profilesState !== undefined && (kind === 'purge' || profileFiles.length > 0);
+  const makesProfiles = changesProfiles && profiles?.state === undefined;
+  const hasStored = events.missingPaths.size === 0 && stateActions(events.snapshot.domains, eventsState).length === 0;
+  const hasNewState = events.state !== undefined && (makesProfiles || !hasStored);
+  if (kind === 'purge' || eventFiles.length > 0 || hasNewState) {
+    changes.set(events, { kind, state: eventsState, files: eventFiles });
+  }
+  if (profiles !== undefined && changesProfiles) {
+    changes.set(profiles, { kind, state: profilesState, files: profileFiles });
+  }
+  return changes;
+}
+
+/** Stores all files, then creates the entry of each table. */
+async function commitToTables(
+  place: FilesPlace,
+  { events, profiles }: DeltaTables,
+  changes: ReadonlyMap<DeltaTable, TableChange>,
+): Promise<DeltaTables> {
+  const { storage } = place;
+  let newFiles = [...changes.values()].flatMap(({ files }) => newFilesIn(files));
+  await putFiles(storage, newFiles);
+  const committed = new Map<DeltaTable, DeltaTable>();
+  for (const [table, change] of changes) {
+    const next = await commitToTable(place, table, change);
+    if (next === undefined) {
+      await storage.remove(newFiles.map(({ path }) => path));
+      const kept =
+        committed.size === 0 ? 'nothing of this commit was kept' : 'of this commit, only the change of events was kept';
+      throw transientError(`Another run has committed to ${tableAddress(place, table)} first: ${kept}. Run again.`);
+    }
+    committed.set(table, next);
+    newFiles = newFiles.filter((file) => file.table !== table.snapshot.table);
+  }
+  return { events: committed.get(events) ?? events, profiles: profiles && (committed.get(profiles) ?? profiles) };
+}
+
+/** Stores the files of a change, which no reader sees before its entry. */
+async function putFiles(storage: Storage, files: readonly NewFile[]): Promise<void> {
+  const limit = pLimit(STORE_CONCURRENCY);
+  const stored = await Promise.allSettled(
+    files.map(({ localPath, path }) => limit(() => storage.putFile(localPath, path))),
+  );
+  const failed = stored.find((outcome) => outcome.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+}

@@ -1,0 +1,127 @@
+import { join } from 'node:path';
+import { transientError } from '../../base/errors.ts';
+import { retry } from '../../base/retry.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import { engineError } from '../../engine/session/engine-errors.ts';
+import { openEngine } from '../../engine/session/open-engine.ts';
+import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
+import { RunFolder } from '../../fs/run-folder.ts';
+import { noTableError } from '../failures.ts';
+import type { FilesOptions, FilesPlace, OpenMode } from './files-place.ts';
+import type { FilesFormat } from './format.ts';
+import { damageWarnings, type PlaceVersion } from './place-version.ts';
+
+/** Pauses (ms) between attempts at reading one version of a place that is written: what was read is new by now. */
+const READ_PAUSES = [0, 0, 0, 0];
+
+/** Opens a place. Throws UserError. */
+export async function openPlace(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<FilesPlace> {
+  const storage = await format.openStorage(options);
+  const { workFolder } = storage;
+  let run: RunFolder | undefined;
+  let engine: Engine | undefined;
+  try {
+    // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
+    if (mode === 'rewrite' && !(await format.isLoaded(storage))) throw noTableError(options.address);
+    if (mode === 'load') await format.refuseForeign(storage);
+    run =
+      mode === 'read' || workFolder === undefined
+        ? await RunFolder.open(options.spoolDir, options.clock)
+        : await RunFolder.open(workFolder, options.clock, { path: workFolder, consequence: COMMITTED_IS_KEPT });
+    engine = await openEngine(join(run.path, 'engine'), 'write', options);
+    // Files are replaced under their names.
+    await engine.run('SET enable_external_file_cache = false');
+    return { layout: format.layout, options, mode, storage, engine, run, copies: new Map() };
+  } catch (error) {
+    await engine?.close();
+    storage.close();
+    await run?.remove();
+    throw error;
+  }
+}
+
+export async function closePlace({ engine, storage, run }: FilesPlace): Promise<void> {
+  await engine.close();
+  storage.close();
+  await run.remove();
+}
+
+/** Runs work on a place. Throws UserError, or the reason of the signal. */
+export async function withUserErrors<T>({ signal, address }: FilesOptions, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    signal.throwIfAborted();
+    throw engineError(error, address);
+  }
+}
+
+/** Opens a place, runs work and closes it. Throws as `withUserErrors`. */
+export function withPlace<T>(
+  format: FilesFormat,
+  options: FilesOptions,
+  mode: OpenMode,
+  work: (place: FilesPlace) => Promise<T>,
+): Promise<T> {
+  return withUserErrors(options, async () => {
+    const place = await openPlace(format, options, mode);
+    try {
+      return await work(place);
+    } finally {
+      await closePlace(place);
+    }
+  });
+}
+
+/** Gives a version. Throws UserError if nothing was loaded yet. */
+export function loadedVersion<V extends PlaceVersion>({ options }: FilesPlace, version: V | undefined): V {
+  if (version === undefined) throw noTableError(options.address);
+  return version;
+}
+
+/** Opens a place that was loaded for work that may change it. Throws as `withUserErrors`. */
+export function changePlace<T>(
+  format: FilesFormat,
+  options: FilesOptions,
+  work: (place: FilesPlace, version: PlaceVersion) => Promise<T>,
+): Promise<T> {
+  return withPlace(format, options, 'rewrite', async (place) => {
+    const version = loadedVersion(place, await format.read(place));
+    warnOfDamage(options, version);
+    return work(place, version);
+  });
+}
+
+/**
+ * Opens a place that was loaded, and reads it. Throws UserError. The work may have read two versions if it fails, its
+ * result is not `isConsistent`, or files were replaced. It then runs again if a writer has committed meanwhile.
+ */
+export function readPlace<T>(
+  format: FilesFormat,
+  options: FilesOptions,
+  work: (place: FilesPlace, version: PlaceVersion) => Promise<T>,
+  isConsistent: (result: T) => boolean = () => true,
+): Promise<T> {
+  const { clock, signal } = options;
+  return withPlace(format, options, 'read', async (place) => {
+    let version = loadedVersion(place, await format.read(place));
+    const read = await retry({ pauses: READ_PAUSES, clock, signal }, async () => {
+      const [outcome] = await Promise.allSettled([work(place, version)]);
+      signal.throwIfAborted();
+      const isDone = outcome.status === 'fulfilled' && isConsistent(outcome.value);
+      if (isDone && !format.hasReplacedFiles(place, version)) return outcome;
+      const before = version;
+      version = loadedVersion(place, await format.read(place, before));
+      return version === before ? outcome : undefined;
+    });
+    if (read?.status === 'fulfilled') return read.value;
+    throw (
+      read?.reason ?? transientError(`${options.address} is written all the time: try again once its writer is done.`)
+    );
+  });
+}
+
+/** Names the damaged files of a version. */
+export function warnOfDamage({ logger, address }: FilesOptions, version: PlaceVersion): void {
+  for (const message of damageWarnings(version)) logger.warn('files.damaged', `${address}: ${message}`);
+}

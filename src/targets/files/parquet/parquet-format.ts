@@ -1,0 +1,113 @@
+// This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
+// `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so no journal is
+// needed. `read-folder.ts` finds what a kill left half-way, and `commit-to-folder.ts` mends it.
+
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { formatDays } from '../../../base/days.ts';
+import { plainCount } from '../../../base/quantities.ts';
+import { doublingPauses, retry } from '../../../base/retry.ts';
+import { makeFolders } from '../../../fs/folders.ts';
+import { checkLocalPath } from '../../../fs/local-path.ts';
+import { withLockFile } from '../../../fs/lock.ts';
+import { DiskStorage } from '../../../storage/disk.ts';
+import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
+import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
+import type { FilesPlace } from '../files-place.ts';
+import { type FilesFormat, foreignError } from '../format.ts';
+import type { PlaceChange, PlaceVersion } from '../place-version.ts';
+import { commitToFolder } from './commit-to-folder.ts';
+import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
+import { emptyFolder, type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
+
+/** Pauses between two looks at a lock that a writer holds (ms). */
+const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
+
+export const PARQUET: FilesFormat<FolderVersion> = {
+  layout: FOLDER_LAYOUT,
+  async openStorage({ address }) {
+    checkLocalPath(address);
+    return new DiskStorage(address);
+  },
+  isLoaded: async (storage) => (await readStateText(storage)) !== undefined,
+  async refuseForeign(storage) {
+    if (!(await hasObjects(storage, EVENTS.name))) return;
+    // Read last: another process may have made the first commit meanwhile.
+    if ((await readStateText(storage)) === undefined) throw foreignError(storage.address);
+  },
+
+  async read(place, before) {
+    const { storage, mode, options } = place;
+    const { clock, lockWaitMs: waitMs, signal } = options;
+    // What was read was changed meanwhile: a writer that is at work is awaited, within bounds.
+    const isFree = () => !existsSync(join(storage.address, LOCK_FILE)) || undefined;
+    if (before !== undefined)
+      await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
+    const version = await readFolder(place);
+    if (mode === 'load' && options.loadsProfiles === true && !hasProfiles(version)) {
+      if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
+    }
+    const isSame = before?.stateText === version?.stateText;
+    return isSame && before !== undefined && !PARQUET.hasReplacedFiles(place, before) ? before : version;
+  },
+
+  hasReplacedFiles: ({ storage }, { files }) =>
+    files.some(({ path, bytes, modified }) => {
+      const onDisk = sizeAndTime(join(storage.address, path));
+      return onDisk?.bytes !== bytes || onDisk.modified !== modified;
+    }),
+
+  /** Plans under the lock, on a folder that is read anew. Without a change it stores how the files differ from it. */
+  async commit(place, _before, plan) {
+    const { storage, run, options } = place;
+    const { clock, lockWaitMs: waitMs, signal, address } = options;
+    await makeFolders(join(storage.address, OWN_FOLDER));
+    const lock = { what: `the folder ${address}`, clock, waitMs, signal };
+    return withLockFile(join(storage.address, LOCK_FILE), lock, async (checkHeld) => {
+      const version = await readFolder(place);
+      warnOfMissingDays(place, version);
+      const { change = mendingChange(version), report } = await plan(version);
+      run.checkHeld();
+      if (change === undefined) return { version, report };
+      const before = version ?? emptyFolder(change.state.events.timezone);
+      return { version: await commitToFolder(place, before, change, checkHeld), report };
+    });
+  },
+
+  async recordRun(place, version, lastRun) {
+    await PARQUET.commit(place, version, async (latest) => {
+      const change = mendingChange(latest);
+      return { change: change && { ...change, state: { ...change.state, lastRun } }, report: undefined };
+    });
+  },
+
+  // A commit leaves nothing that is no longer part of the tables.
+  erase: async () => {},
+  tidy: async () => {},
+
+  async foreignFiles({ storage }, version) {
+    const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && hasProfiles(version));
+    const objects = await Promise.all(TABLES.map(({ name }) => listAll(storage, name)));
+    return objects.flat().flatMap(({ path }) => (isOwn(path) ? [] : path));
+  },
+
+  isReadAsOwn: (path, version) =>
+    path.endsWith('.parquet') && (path.startsWith(`${EVENTS.name}/`) || hasProfiles(version)),
+};
+
+/** A change without files: its commit finishes what a killed run left half-way. */
+const mendingChange = (version: PlaceVersion | undefined): PlaceChange | undefined =>
+  version && { kind: 'load', state: version.state, files: [] };
+
+/** True if the file of profiles is one of this program, also if it is damaged. */
+const hasProfiles = (version: FolderVersion | undefined): boolean =>
+  version?.state.user_profiles !== undefined ||
+  version?.damagedFiles.some(({ table }) => table === USER_PROFILES.name) === true;
+
+function warnOfMissingDays({ options: { address, logger } }: FilesPlace, version: FolderVersion | undefined): void {
+  const { missingDays = [] } = version ?? {};
+  const days = missingDays.length;
+  if (days === 0) return;
+  const removed = `the files of ${plainCount(days, 'day')} were removed (${formatDays(missingDays)})`;
+  logger.warn('days.removed', `${address}: ${removed}: they count as pruned.`, { days });
+}

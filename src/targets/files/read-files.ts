@@ -1,0 +1,111 @@
+import { randomUUID } from 'node:crypto';
+import { open } from 'node:fs/promises';
+import { join } from 'node:path';
+import pLimit from 'p-limit';
+import type { Day } from '../../base/days.ts';
+import { identifier, literal } from '../../base/sql.ts';
+import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
+import type { TableState } from '../../table/place-state.ts';
+import { EVENTS, type Table } from '../../table/tables.ts';
+import { fileColumns, PARTITION_COLUMN } from './file-layout.ts';
+import type { FilesPlace } from './files-place.ts';
+import type { LiveFile, PlaceVersion } from './place-version.ts';
+import { columnRanges, countRowsOfFile, readParquetSql } from './read-parquet.ts';
+
+// What is read of the files of a place. Those of a bucket are copied to this machine.
+
+/** Number of files that are copied at the same time. */
+const COPY_CONCURRENCY = 4;
+/** Bytes of the end of a file that are read first. They hold most footers, and a small file as a whole. */
+const TAIL_BYTES = 64 * 1024;
+/** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
+const MARK_BYTES = 8;
+/** The column with the path of a row's file. */
+const FILE_COLUMN = '_dfinery_file';
+
+/** A relation of the rows of a table in these files: all columns of its state, and `event_date` of events. */
+export async function relationOf(
+  place: FilesPlace,
+  table: Table['name'],
+  state: TableState,
+  files: readonly LiveFile[],
+): Promise<string> {
+  const tableFiles = files.filter((file) => file.table === table);
+  const paths = await pLimit(COPY_CONCURRENCY).map(tableFiles, (file) => fetchFile(place, file));
+  const names = new Set(tableFiles.flatMap(({ columns }) => [...columns.keys()]));
+  const values = [...fileColumns(place.layout, state)].map(([name, type]) => {
+    const value = names.has(name) ? identifier(name) : 'NULL';
+    return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
+  });
+  // Not as a Hive partition: a folder above may be named like one, too.
+  const day = `CAST(regexp_extract(${FILE_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
+  const from =
+    paths.length === 0
+      ? `(SELECT '' AS ${FILE_COLUMN} WHERE false)`
+      : readParquetSql(paths, `hive_partitioning = false, filename = ${literal(FILE_COLUMN)}`);
+  return `(SELECT ${[...(table === 'events' ? [day] : []), ...values].join(', ')} FROM ${from})`;
+}
+
+/** The rows of days by the footers of their files; a day without a file is left out. */
+export async function countRows(
+  place: FilesPlace,
+  version: PlaceVersion | undefined,
+  days: readonly Day[],
+): Promise<Map<Day, number>> {
+  const rowsByDay = new Map<Day, number>();
+  for (const file of version?.files ?? []) {
+    if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
+    rowsByDay.set(file.day, await countRowsOfFile(place.engine, await fetchColumns(place, file, [])));
+  }
+  return rowsByDay;
+}
+
+/** The local path of a file: on a disk the file itself, else a copy, made once. */
+export async function fetchFile({ storage, run, copies }: FilesPlace, { day, path }: LiveFile): Promise<string> {
+  const copy = copies.get(path);
+  if (copy !== undefined) return copy;
+  const local = await storage.localFile(path, join(run.path, `${PARTITION_COLUMN}=${day}`, randomUUID()));
+  copies.set(path, local);
+  return local;
+}
+
+/**
+ * A local file of which only `columns` may be read. On a disk it is the stored file itself. From a bucket it is a copy
+ * of the same size. Only the footer and the bytes from the first of these columns to the last are downloaded; the rest
+ * is empty.
+ */
+export async function fetchColumns(
+  { storage, engine, run, copies }: FilesPlace,
+  { path, bytes }: LiveFile,
+  columns: readonly string[],
+): Promise<string> {
+  const fetched = copies.get(path);
+  if (fetched !== undefined) return fetched;
+  const copy = join(run.path, randomUUID());
+  if (storage.readRange === undefined) return storage.localFile(path, copy);
+  const readRange = storage.readRange.bind(storage);
+  const file = await open(copy, 'wx', PRIVATE_FILE_MODE);
+  const read = async (from: number, to: number): Promise<Buffer> => {
+    const part = await readRange(path, from, to);
+    // A disk that is nearly full takes a part of a write and reports no error.
+    for (let done = 0; done < part.length; ) {
+      done += (await file.write(part, done, part.length - done, from + done)).bytesWritten;
+    }
+    return part;
+  };
+  try {
+    await file.truncate(bytes);
+    const tailFrom = Math.max(0, bytes - TAIL_BYTES);
+    const tail = await read(tailFrom, bytes);
+    // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
+    const footerBytes = tail.length < MARK_BYTES ? 0 : tail.readUInt32LE(tail.length - MARK_BYTES);
+    const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
+    if (footerFrom < tailFrom) await read(footerFrom, tailFrom);
+    for (const { from, until } of await columnRanges(engine, copy, columns)) {
+      if (from < tailFrom) await read(from, Math.min(until, tailFrom));
+    }
+    return copy;
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,86 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { identifier } from '../../base/sql.ts';
+import { COLUMN_TYPES, codecOf, widenSql } from '../../cells/types/column-types.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
+import { castToColumnSql } from '../../engine/column-sql.ts';
+import type { TableState } from '../../table/place-state.ts';
+import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
+import { fileColumns, ownColumns } from './file-layout.ts';
+import type { FilesPlace } from './files-place.ts';
+import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
+import { fetchFile } from './read-files.ts';
+import { readParquetSql } from './read-parquet.ts';
+import { type FileContent, writeParquet } from './write-parquet.ts';
+
+/** Writes a query into a local file, which the next commit may store. */
+export async function writeFile(
+  { engine, layout, run }: FilesPlace,
+  table: Table['name'],
+  content: FileContent,
+): Promise<NewFile> {
+  const written = await writeParquet(engine, content, join(run.path, randomUUID()));
+  const { day } = content.receipt;
+  return { ...written, table, day, path: layout.newPath(day, table) };
+}
+
+/**
+ * Writes a file anew, with the columns of its table after a change, in their types, and with its receipt there.
+ * `leavingSql` is TRUE for the rows that leave, else FALSE. Undefined if no row is left.
+ */
+export async function rewriteFile(
+  place: FilesPlace,
+  file: LiveFile,
+  table: TableState | undefined,
+  leavingSql = 'false',
+): Promise<NewFile | undefined> {
+  const receipt = table?.receipts.get(file.day);
+  if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
+  if (receipt.rows_stored === 0) return undefined;
+  const { layout } = place;
+  const columns = [...fileColumns(layout, table).keys()].filter(
+    (name) => layout.hasAllColumns || file.columns.has(name),
+  );
+  // The condition may be about a column that the file lacks.
+  const rowsSql = await tableRowsSql(place, file, table);
+  const names = columns.map(identifier).join(', ');
+  const query = `SELECT ${names} FROM (${rowsSql}) WHERE NOT ${leavingSql}`;
+  const snapshot = file.table === USER_PROFILES.name ? table : undefined;
+  const written = await writeFile(place, file.table, { query, receipt, snapshot });
+  if (written.rows === receipt.rows_stored) return written;
+  throw new RangeError(`${file.path} came to ${written.rows} rows instead of ${receipt.rows_stored}`);
+}
+
+/** Writes those files of days anew, one after the other, that have other columns after a change, or other types. */
+export async function* rewriteOutdated(
+  place: FilesPlace,
+  files: readonly LiveFile[],
+  { state, files: changes }: PlaceChange,
+): AsyncGenerator<FileChange> {
+  const types = fileColumns(place.layout, state.events);
+  for (const file of files) {
+    const { table, day, columns } = file;
+    const isReplaced = changes.some((change) => change.table === table && change.day === day);
+    if (isReplaced || table !== EVENTS.name) continue;
+    const isComplete = !place.layout.hasAllColumns || columns.size === types.size;
+    if (isComplete && [...columns].every(([name, type]) => types.get(name) === type)) continue;
+    yield { table, day, file: await rewriteFile(place, file, state.events) };
+  }
+}
+
+/**
+ * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier type.
+ * A column that the file lacks is NULL.
+ */
+async function tableRowsSql(place: FilesPlace, file: LiveFile, { columns, timezone }: TableState): Promise<string> {
+  const zone = zoneOf(timezone);
+  const values = typedColumns(columns).map(({ name, type }) => {
+    const fileType = file.columns.get(name);
+    const before = COLUMN_TYPES.find((columnType) => codecOf(columnType, zone).duckdbType === fileType);
+    const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
+    return `${castToColumnSql(value, type, zone)} AS ${identifier(name)}`;
+  });
+  const names = ownColumns(place.layout, timezone).map(({ name }) => name);
+  const local = await fetchFile(place, file);
+  return `SELECT ${[...names, ...values].join(', ')} FROM ${readParquetSql([local])}`;
+}

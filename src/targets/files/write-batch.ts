@@ -1,0 +1,146 @@
+import { addDays, type Day } from '../../base/days.ts';
+import { anyOfSql, identifier } from '../../base/sql.ts';
+import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
+import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
+import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
+import { checkStored, selectRowsSql, sumRows, typedRows } from '../../engine/rows/typed-rows.ts';
+import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
+import type { PlannedBatch } from '../../table/batch-plan.ts';
+import { isWidened } from '../../table/column-plan.ts';
+import { finishBatch } from '../../table/commit.ts';
+import { type TableState, withoutRows } from '../../table/place-state.ts';
+import type { StoredReceipt } from '../../table/receipts.ts';
+import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
+import { ownColumns } from './file-layout.ts';
+import type { FilesPlace } from './files-place.ts';
+import type { FileChange, LiveFile, NewFile, PlaceVersion } from './place-version.ts';
+import { fetchColumns, relationOf } from './read-files.ts';
+import { readParquetSql } from './read-parquet.ts';
+import { rewriteFile, writeFile } from './rewrite-files.ts';
+
+/** A planned batch, and the place into which it goes. */
+interface Batch {
+  readonly place: FilesPlace;
+  readonly planned: PlannedBatch;
+  /** The files of its table before. */
+  readonly storedFiles: ReadonlyMap<Day, LiveFile>;
+  readonly changedAt: string;
+}
+
+/** Writes the files of the days of a batch, and those of neighbours that lose rows, on this machine. */
+export async function writeBatch(place: FilesPlace, version: PlaceVersion, planned: PlannedBatch, changedAt: string) {
+  const { table, days } = planned;
+  const tableFiles = version.files.filter((file) => file.table === table.name);
+  const batch: Batch = { place, planned, changedAt, storedFiles: new Map(tableFiles.map((file) => [file.day, file])) };
+  const files: FileChange[] = [];
+  for (const download of days) {
+    const { receipt } = download;
+    const written = await writeDay(batch, download);
+    // Such a day is alone in its batch: a neighbour is a stored file.
+    const sharesRows = mayShareRows(receipt);
+    const file = sharesRows && written !== undefined ? await withoutRowsOfNext(batch, written, download) : written;
+    const previousChange = sharesRows && file !== undefined ? await previousWithout(batch, file) : undefined;
+    // First the day before: a row leaves it before a reader finds the row under this day.
+    if (previousChange !== undefined) files.push(previousChange);
+    files.push({ table: table.name, day: receipt.day, file });
+  }
+  const rowsByDay = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
+  const widenedDays = await findWidenedDays(place, planned, tableFiles);
+  return { files, rowsByDay, widenedDays, rescuedCells: await countRescued(batch, files) };
+}
+
+/** Writes the file of one day; undefined if it has no row. */
+async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | undefined> {
+  const { place, planned } = batch;
+  const { columns, table, tableBefore } = planned;
+  const zone = zoneOf(tableBefore.timezone);
+  const receipt = receiptOf(batch, download, sumRows(download.files));
+  const snapshot = table.isSnapshot ? tableAfter(batch, receipt) : undefined;
+  let file: NewFile | undefined;
+  for await (const rows of typedRows(place.engine, { ...planned, days: [download] }, zone)) {
+    const filled = new Set(rows.columns.map(({ name }) => name));
+    const isInFile = ({ name, group }: StoredColumn) =>
+      place.layout.hasAllColumns || group === 'system' || filled.has(name);
+    const own = ownColumns(place.layout, tableBefore.timezone);
+    const query = selectRowsSql(rows, columns.filter(isInFile), own, zone);
+    file = await writeFile(place, table.name, { query, receipt, snapshot });
+    checkStored(rows, file.rows);
+  }
+  return file;
+}
+
+/** The table after a batch of one day. The file of a snapshot says it: it may be newer than what the place says. */
+function tableAfter({ planned, changedAt }: Batch, { day, rows_stored }: StoredReceipt): TableState {
+  const stored = { widenedDays: new Set<Day>(), rowsByDay: new Map([[day, rows_stored]]), rescuedCells: new Map() };
+  return finishBatch(planned, stored, changedAt).state;
+}
+
+/** The file of a day without the rows that the next day has, too; undefined if no row is left. */
+async function withoutRowsOfNext(batch: Batch, file: NewFile, download: CheckedDay): Promise<NewFile | undefined> {
+  const { place, planned, storedFiles } = batch;
+  const next = storedFiles.get(addDays(file.day, 1));
+  if (next === undefined) return file;
+  const sharedSql = isAlsoInSql(planned, await fetchColumns(place, next, idColumns(planned)));
+  const rowsLost = await place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
+  if (rowsLost === 0) return file;
+  if (rowsLost === file.rows) return undefined;
+  const receipt = receiptOf(batch, download, file.rows - rowsLost);
+  const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
+  return writeFile(place, EVENTS.name, { query, receipt });
+}
+
+/** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */
+async function previousWithout(
+  { place, planned, storedFiles, changedAt }: Batch,
+  newFile: NewFile,
+): Promise<FileChange | undefined> {
+  const previousFile = storedFiles.get(addDays(newFile.day, -1));
+  if (previousFile === undefined) return undefined;
+  const leavingSql = isAlsoInSql(planned, newFile.localPath);
+  const stored = readParquetSql([await fetchColumns(place, previousFile, idColumns(planned))]);
+  const rowsLost = await place.engine.count(`${stored} WHERE ${leavingSql}`);
+  if (rowsLost === 0) return undefined;
+  const { tableBefore, columns } = planned;
+  const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
+  const file = await rewriteFile(place, previousFile, events, leavingSql);
+  return { table: EVENTS.name, day: previousFile.day, file };
+}
+
+/** The columns by which neighbouring days are compared. */
+function idColumns({ columns }: PlannedBatch): string[] {
+  const id = findColumn(columns, DETAIL_LOG_ID);
+  return ['_key', ...(id === undefined ? [] : [id.name])];
+}
+
+/** SQL that is TRUE for a row which another file also has, else FALSE. */
+function isAlsoInSql({ columns }: PlannedBatch, path: string): string {
+  const id = sharedRowIdSql(columns);
+  return `coalesce(${id} IN (SELECT ${id} FROM ${readParquetSql([path])}), false)`;
+}
+
+const receiptOf = ({ changedAt }: Batch, { receipt }: CheckedDay, rows_stored: number): StoredReceipt => {
+  return { ...receipt, rows_stored, changed_at: changedAt };
+};
+
+/** The cells of the batch's days in `_rescued`, by the source name of their column. */
+async function countRescued({ place, planned }: Batch, files: readonly FileChange[]): Promise<Map<string, number>> {
+  const days = new Set(planned.days.map(({ receipt }) => receipt.day));
+  const paths = files.flatMap(({ day, file }) => (days.has(day) && file !== undefined ? [file.localPath] : []));
+  return paths.length === 0 ? new Map() : countRescuedByKey(place.engine, readParquetSql(paths));
+}
+
+/** The stored days that have a value in a column that widens. */
+async function findWidenedDays(
+  place: FilesPlace,
+  { columns, table, tableBefore }: PlannedBatch,
+  tableFiles: readonly LiveFile[],
+): Promise<ReadonlySet<Day>> {
+  const names = columns.filter(isWidened).map(({ name }) => name);
+  const files = tableFiles.filter((file) => names.some((name) => file.columns.has(name)));
+  if (files.length === 0) return new Set();
+  const rows = await relationOf(place, table.name, tableBefore, files);
+  const hasValueSql = anyOfSql(names.map((name) => `${identifier(name)} IS NOT NULL`));
+  const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
+  return new Set((await countRowsByDay(place.engine, `${rows} WHERE ${hasValueSql}`, daySql)).keys());
+}
