@@ -82,7 +82,7 @@ function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
   if (history?.standingAnswer?.outcome !== 'done') return false;
   // A row that comes again is no new request: its deletion was confirmed already.
   const confirmedAt = Date.parse(history.standingAnswer.at);
-  return requestedAt === undefined || requestedAt < confirmedAt || requestedAt <= history.newestWishAt;
+  return requestedAt === undefined || requestedAt < confirmedAt || requestedAt <= history.newestRequestedAt;
 }
 
 /** What the ledger remembers of the list, or that it remembers nothing. */

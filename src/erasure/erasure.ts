@@ -11,7 +11,7 @@ import { purgePlaces } from './purge.ts';
 import { type Decision, NO_REQUESTS, type RequestResult, sendRequests } from './requests.ts';
 
 interface ErasureEvents {
-  /** Called before the first request. */
+  /** Called with the plan that is carried out, before anything is sent or removed. */
   readonly onPlanned?: (report: ErasureReport) => void;
   /** Called once for each id that is requested, or was deleted before; the ledger has every answer by then. */
   readonly onDecided?: (id: string, decision: Decision, hasConfirmed: boolean) => void;
@@ -30,11 +30,8 @@ export interface ErasureResult {
  * is impossible, or if the hash is another one. Also if the ledger cannot be written, but for the purge of a place. A
  * stop by the signal and a defect reject, too.
  */
-export async function runErasure(
-  options: ErasureOptions,
-  { onPlanned, onDecided }: ErasureEvents = {},
-): Promise<ErasureResult> {
-  const { settings, io, consent, deleter } = options;
+export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
+  const { settings, io, consent, deleter, onPlanned, onDecided } = options;
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);

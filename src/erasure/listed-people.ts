@@ -38,7 +38,7 @@ export interface SearchSettings {
   /** File with the columns external_id and df_unified_id, in place of the profiles. */
   readonly mapping: string | undefined;
   readonly hashKey: HashKey | undefined;
-  readonly io: Pick<PlaceOptions, 'lockWaitMs' | 'spoolDir'> & Runtime;
+  readonly io: Pick<PlaceOptions, 'spoolDir'> & Runtime;
 }
 
 /** The people of a list, as they were found before anything is changed. */
@@ -80,7 +80,7 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   const unifiedIdsInRows = lookups.flatMap(({ unifiedIdsById }) => [...unifiedIdsById.values()].flat());
   const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
-  const { profiles, whyNot } = asksService
+  const { profiles, whyNoProfiles } = asksService
     ? await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io)
     : {};
   const searchesProfiles = usesProfiles && profiles === undefined;
@@ -89,7 +89,7 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
   const usesColumn = lookups.some(hasColumn);
   const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.user_profiles !== undefined);
   if (searchesProfiles && !usesColumn && !hasProfiles) {
-    const missing = whyNot ?? (column === undefined ? '' : `No place has a column ${column}.`);
+    const missing = whyNoProfiles ?? (column === undefined ? '' : `No place has a column ${column}.`);
     throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());
   }
 
@@ -102,7 +102,7 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
     ...unifiedIdsById.keys(),
     ...lookups.flatMap(({ rowCountById }) => [...rowCountById.keys()]),
   ]);
-  const withoutColumn = lookups.filter((lookup) => column !== undefined && !hasColumn(lookup));
+  const placesWithoutColumn = lookups.filter((lookup) => column !== undefined && !hasColumn(lookup));
   return {
     query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsById },
     foundIds,
@@ -116,9 +116,9 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
     ],
     mapping,
     warnings: [
-      ...(whyNot === undefined ? [] : [`${whyNot} People are found in the places alone.`]),
+      ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles} People are found in the places alone.`]),
       ...lookups.flatMap(({ warnings }) => warnings),
-      ...withoutColumn.map(
+      ...placesWithoutColumn.map(
         ({ name }) => `${name} has no column ${column}: people are found there in the other ways alone.`,
       ),
       ...missedSentences(listedIds, foundIds, [profiles, ...lookups]),
@@ -142,13 +142,13 @@ async function searchRows(query: PeopleQuery, { places, io }: SearchSettings) {
 function missedSentences(
   listedIds: readonly ListedId[],
   foundIds: ReadonlySet<string>,
-  sources: readonly (Pick<ProfilesOfIds, 'similarIds'> | undefined)[],
+  sources: readonly (Pick<ProfilesOfIds, 'similarIdById'> | undefined)[],
 ): string[] {
   const missedIds = listedIds.filter(({ id }) => !foundIds.has(id));
   if (missedIds.length === 0) return [];
-  const similarIds = new Map(sources.flatMap((source) => [...(source?.similarIds ?? [])]));
-  const alikeIds = missedIds.filter(({ id }) => similarIds.has(id));
-  const byDifference = groupBy(alikeIds, ({ id }) => differenceOf(id, similarIds.get(id) ?? ''));
+  const similarIdById = new Map(sources.flatMap((source) => [...(source?.similarIdById ?? [])]));
+  const misspeltIds = missedIds.filter(({ id }) => similarIdById.has(id));
+  const byDifference = groupBy(misspeltIds, ({ id }) => differenceOf(id, similarIdById.get(id) ?? ''));
   const what = missedIds.length === 1 ? 'this ID was' : 'these IDs were';
   return [
     `${rowsText(missedIds)}: ${what} found in no way (${formatCount(missedIds.length, 'ID')}).`,

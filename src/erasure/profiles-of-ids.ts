@@ -14,7 +14,7 @@ import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '.
  * What the profiles of the service say of the ids of a list. `peopleWithOtherIds`: those whom rows name, and whose
  * profile has an external id that is not on the list.
  */
-export type ProfilesOfIds = Pick<PeopleInPlace, 'unifiedIdsById' | 'similarIds' | 'peopleWithOtherIds'>;
+export type ProfilesOfIds = Pick<PeopleInPlace, 'unifiedIdsById' | 'similarIdById' | 'peopleWithOtherIds'>;
 
 interface ProfileQuery {
   /** The external ids of the list. */
@@ -29,13 +29,13 @@ const REMEDY =
 
 /**
  * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. Throws UserError where people
- * could be missed: the service is busy, or refuses the token. `whyNot`: it exports no profiles with external ids.
+ * could be missed: the service is busy, or refuses the token. `whyNoProfiles`: it exports no profiles with external ids.
  */
 export async function profilesOfIds(
   query: ProfileQuery,
   service: ExportService,
   io: Omit<Runtime, 'env'>,
-): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNot?: string }> {
+): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNoProfiles?: string }> {
   const deps = { ...io, service, openOutput: () => new ProfileReader(query) };
   let result = await download(IDS_ALONE, deps);
   if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);
@@ -44,13 +44,13 @@ export async function profilesOfIds(
     if (result.kind === 'retry') throw transientError(`${sentence} ${REMEDY}`);
     const isMissing = result.kind === 'gone' || result.kind === 'invalid';
     if (!isMissing) throw configError(`${sentence} Nothing was done.`);
-    return { whyNot: `The service does not export profiles: ${sentence}` };
+    return { whyNoProfiles: `The service does not export profiles: ${sentence}` };
   }
   const { scan, output: reader } = result;
   reader.finish();
   if (!scan.columns.some(({ name }) => name === EXTERNAL_ID))
-    return { whyNot: `The profiles of the service have no column ${EXTERNAL_ID}.` };
-  if (reader.profileCount === 0) return { whyNot: `No profile of the service has a ${EXTERNAL_ID}.` };
+    return { whyNoProfiles: `The profiles of the service have no column ${EXTERNAL_ID}.` };
+  if (!reader.hasExternalIds) return { whyNoProfiles: `No profile of the service has a ${EXTERNAL_ID}.` };
   return { profiles: reader };
 }
 
@@ -67,10 +67,10 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
 /** Reads checked CSV as it arrives. Memory: the profiles of the list. */
 class ProfileReader implements ProfilesOfIds {
   readonly unifiedIdsById = new Map<string, string[]>();
-  readonly similarIds = new Map<string, string>();
+  readonly similarIdById = new Map<string, string>();
   readonly peopleWithOtherIds = new Set<string>();
-  /** Number of profiles with an external id. */
-  profileCount = 0;
+  /** True if a profile has an external id. */
+  hasExternalIds = false;
   readonly #query: ProfileQuery;
   readonly #idsBySpelling: Map<string, string[]>;
   readonly #reader = new RowReader();
@@ -92,7 +92,7 @@ class ProfileReader implements ProfilesOfIds {
   finish(): void {
     this.#reader.finish();
     this.#readRows();
-    for (const id of this.unifiedIdsById.keys()) this.similarIds.delete(id);
+    for (const id of this.unifiedIdsById.keys()) this.similarIdById.delete(id);
   }
 
   #readRows(): void {
@@ -105,7 +105,7 @@ class ProfileReader implements ProfilesOfIds {
 
   #add(unifiedId: string, externalId: string): void {
     if (externalId === '' || isPlaceholder(unifiedId)) return;
-    this.profileCount++;
+    this.hasExternalIds = true;
     const { ids, peopleInRows, hashKey } = this.#query;
     if (ids.has(externalId)) {
       const unifiedIds = this.unifiedIdsById.get(externalId);
@@ -113,7 +113,7 @@ class ProfileReader implements ProfilesOfIds {
       else unifiedIds.push(unifiedId);
       return;
     }
-    for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.similarIds.set(id, externalId);
+    for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.similarIdById.set(id, externalId);
     const person = personOf(unifiedId, hashKey);
     if (peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
   }

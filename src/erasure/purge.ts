@@ -11,9 +11,9 @@ import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { findListedPeople, type ListedPeople, placeName, type SearchSettings } from './listed-people.ts';
 import {
-  olderListWarnings,
+  olderSuppressionListWarnings,
   readSuppressedPeople,
-  refuseOlderList,
+  refuseOlderSuppressionList,
   requireWritableSuppressionList,
   suppressPeople,
 } from './suppression.ts';
@@ -88,12 +88,12 @@ export async function planPurge(
   const suppressedCount = readSuppressedPeople(suppressionFile).hmacs.length;
   const warnings = [...listedPeople.warnings];
   const knownLength = ledger.history.suppressionLength;
-  if (!newList) warnings.push(...olderListWarnings('The ledger', knownLength, suppressedCount));
+  if (!newList) warnings.push(...olderSuppressionListWarnings('The ledger', knownLength, suppressedCount));
   for (const { name, people, foreignNames } of places) {
     warnings.push(...people.warnings);
     const { suppressionLength } = people.state;
-    if (newList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
-    else refuseOlderList(name, suppressionLength, suppressedCount);
+    if (newList) warnings.push(...olderSuppressionListWarnings(name, suppressionLength, suppressedCount));
+    else refuseOlderSuppressionList(name, suppressionLength, suppressedCount);
     if (foreignNames.length === 0) continue;
     warnings.push(`${name} also has ${shortened(foreignNames)}, not made here: they stay, and may name the people.`);
   }
@@ -119,7 +119,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
   const { places, warnings } = purge;
   const { io, suppressionFile } = purge.settings;
   try {
-    await suppressPeople(keyChecksOfPeople(purge), suppressionFile, io);
+    await suppressPeople(unifiedIdsOf(purge), suppressionFile, io);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
     if (failure instanceof UserError) return [failure];
@@ -155,7 +155,7 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!newList) {
       const { hmacs } = readSuppressedPeople(suppressionFile);
-      refuseOlderList(name, people.state.suppressionLength, hmacs.length);
+      refuseOlderSuppressionList(name, people.state.suppressionLength, hmacs.length);
     }
     await ledger.writeAll(purgeLines(place, purge));
     return await suppressPeople(people.keyCheckByUnifiedId, suppressionFile, io);
@@ -184,7 +184,7 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
   const { settings, listedIds, listedPeople, places } = purge;
   const { maxPeople, allowShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const personCount = new Set([...keyChecksOfPeople(purge).keys()].map((text) => personOf(text, hashKey))).size;
+  const personCount = new Set([...unifiedIdsOf(purge).keys()].map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -192,21 +192,21 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
       `If that is meant, give --max-people ${personCount}.`
     );
   }
-  const lookups = [listedPeople, ...places.map(({ people }) => people)];
-  const withOtherIds = new Set(lookups.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
-  if (withOtherIds.size === 0 || allowShared) return undefined;
+  const sources = [listedPeople, ...places.map(({ people }) => people)];
+  const sharedPeople = new Set(sources.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
+  if (sharedPeople.size === 0 || allowShared) return undefined;
   return (
-    `${formatCount(withOtherIds.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
+    `${formatCount(sharedPeople.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
     'the ID changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'
   );
 }
 
 /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-function keyChecksOfPeople({ listedPeople, places }: Purge): KeyCheckByUnifiedId {
-  const textsOfWays = [...(listedPeople.query.knownUnifiedIds?.values() ?? [])].flat();
+function unifiedIdsOf({ listedPeople, places }: Purge): KeyCheckByUnifiedId {
+  const knownUnifiedIds = [...(listedPeople.query.knownUnifiedIds?.values() ?? [])].flat();
   // Last those of rows: a place knows under which key its form is a hash.
   return new Map<string, string | undefined>([
-    ...textsOfWays.map((text) => [text, undefined] as const),
+    ...knownUnifiedIds.map((text) => [text, undefined] as const),
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
 }

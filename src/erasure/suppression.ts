@@ -28,8 +28,9 @@ interface SuppressionConfig {
   readonly ledgerDir?: string | undefined;
 }
 
-const listKey = (secret: Secret): HashKey => new HashKey(secret, 'dfinery-elt suppression key check v1');
-const NEW_LIST = 'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
+const suppressionKeyOf = (secret: Secret): HashKey => new HashKey(secret, 'dfinery-elt suppression key check v1');
+const NEW_LIST_HINT =
+  'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
 
 /** The list of a configuration: `suppression_file`, else one in the folder of the ledger; undefined without either. */
 export function suppressionFileOf(config: SuppressionConfig): KeyedFile | undefined {
@@ -43,7 +44,7 @@ export function suppressionFileOf(config: SuppressionConfig): KeyedFile | undefi
     keyFileName: 'suppressed.key',
     configuredKey: isConfigured ? suppressionKey : undefined,
     optionName: 'suppression_key',
-    lostKeyText: `The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST}`,
+    lostKeyText: `The suppression list ${path} has lost its key: put suppressed.key back. ${NEW_LIST_HINT}`,
   };
 }
 
@@ -56,10 +57,10 @@ export function readSuppression(
 ): Suppression | undefined {
   const file = suppressionFileOf(config);
   if (file === undefined) return undefined;
-  const { key, hmacs, hashChecks } = readListForLoad(file);
+  const { key, hmacs, keyChecks } = readForLoad(file);
   const isHashed = config.columnsHash.includes(UNIFIED_ID) && config.hashKey !== undefined;
   const hashKey = isHashed ? new HashKey(config.hashKey) : undefined;
-  if ([...hashChecks].some((check) => check !== hashKey?.checkValue)) {
+  if ([...keyChecks].some((check) => check !== hashKey?.checkValue)) {
     throw configError(
       `The suppression list ${file.path} names people by df_unified_id as it was hashed under another hash_key. Keep ` +
         'df_unified_id in columns_hash with that key, or their rows would come back.',
@@ -67,10 +68,9 @@ export function readSuppression(
     );
   }
   const suppressedHmacs = new Set(hmacs);
-  const isSuppressed = (id: Buffer): boolean => suppressedHmacs.has(key.hashOf(id));
+  const isOnList = (id: Buffer): boolean => suppressedHmacs.has(key.hashOf(id));
   const has = (id: Buffer): boolean =>
-    suppressedHmacs.size > 0 &&
-    (isSuppressed(id) || (hashKey !== undefined && isSuppressed(Buffer.from(hashKey.hashOf(id)))));
+    suppressedHmacs.size > 0 && (isOnList(id) || (hashKey !== undefined && isOnList(Buffer.from(hashKey.hashOf(id)))));
   return { has, length: hmacs.length };
 }
 
@@ -78,7 +78,11 @@ export function readSuppression(
  * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
  * and a purge would lose track of them.
  */
-export function refuseOlderList(place: string, knownLength: number | undefined, listLength: number | undefined): void {
+export function refuseOlderSuppressionList(
+  place: string,
+  knownLength: number | undefined,
+  listLength: number | undefined,
+): void {
   if (knownLength === undefined || knownLength <= (listLength ?? 0)) return;
   const why =
     listLength === undefined
@@ -91,7 +95,11 @@ export function refuseOlderList(place: string, knownLength: number | undefined, 
 }
 
 /** A warning if `who`, a place or the ledger, knows of more people than are on the list. */
-export function olderListWarnings(who: string, knownLength: number | undefined, listLength: number): string[] {
+export function olderSuppressionListWarnings(
+  who: string,
+  knownLength: number | undefined,
+  listLength: number,
+): string[] {
   if (knownLength === undefined || knownLength <= listLength) return [];
   return [
     `${who} knew ${formatCount(knownLength, 'person', 'people')} on the suppression list, and the list has ` +
@@ -101,18 +109,18 @@ export function olderListWarnings(who: string, knownLength: number | undefined, 
 
 interface SuppressionList extends SuppressedPeople {
   /** Check values of the keys under which unified ids are hashes themselves. */
-  readonly hashChecks: ReadonlySet<string>;
+  readonly keyChecks: ReadonlySet<string>;
 }
 
 /**
  * Reads a list for a load. A list in the folder of the ledger begins with the first purge. A file that a configuration
  * names must be there: perhaps its disk is not mounted. Throws UserError.
  */
-function readListForLoad(file: KeyedFile): SuppressionList {
+function readForLoad(file: KeyedFile): SuppressionList {
   const { path, configuredKey } = file;
   try {
     const text = configuredKey === undefined ? textIfThere(path) : readFileSync(path, 'utf8');
-    return parseList(text, path, listKey(readingKey(file)));
+    return parseLines(text, path, suppressionKeyOf(readingKey(file)));
   } catch (error) {
     if (codeOf(error) === undefined) throw error;
     throw configError(
@@ -124,11 +132,11 @@ function readListForLoad(file: KeyedFile): SuppressionList {
 
 /** Reads a list that a purge will append to. A missing file is empty. A last line that was cut does not count. */
 export const readSuppressedPeople = (file: KeyedFile): SuppressedPeople =>
-  parseList(wholeLines(textIfThere(file.path)), file.path, listKey(readingKey(file)));
+  parseLines(wholeLines(textIfThere(file.path)), file.path, suppressionKeyOf(readingKey(file)));
 
 /** Throws UserError if nobody could be put on the list. Changes nothing. */
 export const requireWritableSuppressionList = ({ path }: KeyedFile): Promise<void> =>
-  checkWritable(path).catch((error: unknown) => Promise.reject(listError(error, path)));
+  checkWritable(path).catch((error: unknown) => Promise.reject(suppressionListError(error, path)));
 
 /**
  * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list,
@@ -144,11 +152,11 @@ export async function suppressPeople(
     await makeFolders(dirname(path));
     const lock = { what: `the suppression list ${path}`, clock, waitMs: LOCK_WAIT_MS, signal };
     return await withLockFile(`${path}.lock`, lock, async (checkHeld) => {
-      const key = listKey(await ensureKey(file));
+      const key = suppressionKeyOf(await ensureKey(file));
       return append(people, path, key, checkHeld);
     });
   } catch (error) {
-    throw listError(error, path);
+    throw suppressionListError(error, path);
   }
 }
 
@@ -157,7 +165,7 @@ async function append(people: KeyCheckByUnifiedId, path: string, key: HashKey, c
   try {
     const text = await file.readFile('utf8');
     const wholeText = wholeLines(text);
-    const { hmacs } = parseList(wholeText, path, key);
+    const { hmacs } = parseLines(wholeText, path, key);
     const unifiedIds = [...people].filter(([unifiedId]) => !isPlaceholder(unifiedId));
     const newPeople = new Map(unifiedIds.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
     for (const hmac of hmacs) newPeople.delete(hmac);
@@ -184,9 +192,9 @@ const textIfThere = (path: string): string =>
   statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
 
 /** Throws UserError unless every line is understood: half a list would let people through. */
-function parseList(text: string, path: string, key: HashKey): SuppressionList {
+function parseLines(text: string, path: string, key: HashKey): SuppressionList {
   const hmacs: string[] = [];
-  const hashChecks = new Set<string>();
+  const keyChecks = new Set<string>();
   for (const [i, line] of text.split(/\r?\n/).entries()) {
     if (line.trim() === '') continue;
     const lineError = (why: string) =>
@@ -194,7 +202,7 @@ function parseList(text: string, path: string, key: HashKey): SuppressionList {
     const { kind, key_check, hmac, hash_key } = objectIn(line);
     if (i === 0 && kind === 'suppression') {
       if (key_check === key.checkValue) continue;
-      throw lineError(`was written under another key: give that one. ${NEW_LIST}`);
+      throw lineError(`was written under another key: give that one. ${NEW_LIST_HINT}`);
     }
     if (typeof hmac !== 'string' || !isHash(hmac)) {
       throw lineError(
@@ -202,9 +210,9 @@ function parseList(text: string, path: string, key: HashKey): SuppressionList {
       );
     }
     hmacs.push(hmac);
-    if (typeof hash_key === 'string') hashChecks.add(hash_key);
+    if (typeof hash_key === 'string') keyChecks.add(hash_key);
   }
-  return { key, hmacs, hashChecks };
+  return { key, hmacs, keyChecks };
 }
 
 /** The text without a last line that a crash has cut. A whole line may lack its end, as an editor leaves it. */
@@ -216,5 +224,5 @@ function wholeLines(text: string): string {
   return isWhole ? `${text}\n` : text.slice(0, end);
 }
 
-const listError = (error: unknown, path: string): unknown =>
+const suppressionListError = (error: unknown, path: string): unknown =>
   diskError(error, { what: `the suppression list ${path}`, path });

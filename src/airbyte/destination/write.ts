@@ -34,8 +34,12 @@ export const write: Verb = async (context) => {
   try {
     const consent = config.dryRun ? undefined : 'configured';
     const io = { clock, random, logger, signal };
-    const options = { settings: config, io, list: idList, consent, deleter } as const;
-    const { report, failure } = await runErasure(options, {
+    const { report, failure } = await runErasure({
+      settings: config,
+      io,
+      list: idList,
+      consent,
+      deleter,
       onPlanned: (plan) => logStart(plan, config, context),
       onDecided(id, decision, hasConfirmed) {
         queue.decide(id, decision);

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount } from '../../base/quantities.ts';
-import { readSuppression, refuseOlderList } from '../../erasure/suppression.ts';
+import { readSuppression, refuseOlderSuppressionList } from '../../erasure/suppression.ts';
 import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -51,7 +51,7 @@ async function loadDay(
 ): Promise<RunOutcome> {
   const suppression = readSuppression(config);
   const { events, suppressionLength } = sink.state ?? {};
-  refuseOlderList('The place', suppressionLength, suppression?.length);
+  refuseOlderSuppressionList('The place', suppressionLength, suppression?.length);
   const stored = events?.receipts.get(day);
   const dayFile = { file, day, settings: config, state: events?.exportState, stored, suppression };
   const { rowsWritten, daysChanged } = await loadDayFromFile(dayFile, { clock, signal }, (checkedDay, commitInfo) =>

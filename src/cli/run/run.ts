@@ -2,7 +2,7 @@
 
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { readSuppression, refuseOlderList } from '../../erasure/suppression.ts';
+import { readSuppression, refuseOlderSuppressionList } from '../../erasure/suppression.ts';
 import { pinnedTypes } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
@@ -94,7 +94,7 @@ async function loadInto(
   const keepsCursor = 'commit' in sink;
   const { events, suppressionLength } = (keepsCursor ? sink.state : undefined) ?? {};
   const suppression = readSuppression(config);
-  refuseOlderList('The place', suppressionLength, suppression?.length);
+  refuseOlderSuppressionList('The place', suppressionLength, suppression?.length);
   const { exportState, receipts } = events ?? {};
   const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
   let waitingUntil: number | undefined;

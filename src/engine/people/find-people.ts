@@ -74,12 +74,18 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
 
   // 5. Of ids without a row: how another id there differs.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
-  const similarIds = new Map<string, string>();
+  const similarIdById = new Map<string, string>();
   for (const { externalColumn } of tables) {
-    for (const [id, text] of await externalColumn.similarIds(missingIds)) similarIds.set(id, text);
+    for (const [id, text] of await externalColumn.similarIdsOf(missingIds)) similarIdById.set(id, text);
   }
   const { state } = place;
-  const people = { ...counts, unifiedIdsById: unifiedIdsInRows, similarIds, state, warnings: [...new Set(warnings)] };
+  const people = {
+    ...counts,
+    unifiedIdsById: unifiedIdsInRows,
+    similarIdById,
+    state,
+    warnings: [...new Set(warnings)],
+  };
   return { people: people satisfies PeopleInPlace, conditions };
 }
 

@@ -116,7 +116,7 @@ export class IdColumn {
   }
 
   /** For each of these ids: the text of a cell that differs only in its spelling, if there is one. */
-  async similarIds(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+  async similarIdsOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     if (ids.length === 0 || this.cells.length === 0) return new Map();
     const folded = foldedSql('id');
     const foldedTexts = this.keys.hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];

@@ -51,7 +51,7 @@ export interface PeopleInPlace {
   /** The unified ids of the rows that hold an id. */
   readonly unifiedIdsById: UnifiedIdsById;
   /** Of ids without a row: a text of the column that differs only in its spelling. */
-  readonly similarIds: ReadonlyMap<string, string>;
+  readonly similarIdById: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rowCount: number;
   /** The people whose rows also carry other ids in the column. */

@@ -102,14 +102,14 @@ function derived(secret: Secret, purpose: string): HashKey {
 
 /** Where a chain ends: behind so many lines, which are `size` bytes. `head` is the code of the last. */
 export interface ChainEnd {
-  readonly lines: number;
+  readonly lineCount: number;
   readonly size: number;
   readonly head: string;
 }
-export const EMPTY_CHAIN: ChainEnd = { lines: 0, size: 0, head: GENESIS };
+export const EMPTY_CHAIN: ChainEnd = { lineCount: 0, size: 0, head: GENESIS };
 
 /** The text of lines that follow `end`, and the end behind them. */
-export function signLines(lines: readonly LedgerLine[], { lines: number, size, head }: ChainEnd, key: LedgerKey) {
+export function signLines(lines: readonly LedgerLine[], { lineCount, size, head }: ChainEnd, key: LedgerKey) {
   let text = '';
   let mac = head;
   for (const line of lines) {
@@ -117,7 +117,7 @@ export function signLines(lines: readonly LedgerLine[], { lines: number, size, h
     mac = key.mac(covered);
     text += `${covered},"mac":"${mac}"}\n`;
   }
-  const end: ChainEnd = { lines: number + lines.length, size: size + Buffer.byteLength(text), head: mac };
+  const end: ChainEnd = { lineCount: lineCount + lines.length, size: size + Buffer.byteLength(text), head: mac };
   return { text, end };
 }
 
@@ -176,7 +176,7 @@ export async function readChain({ path, key }: OpenedLedger, from: ChainEnd, onL
   const stopped = (why?: string, tornBytes = 0) => ({
     end,
     tornBytes,
-    problem: why && `${basename(path)}, line ${end.lines + 1} ${why}.`,
+    problem: why && `${basename(path)}, line ${end.lineCount + 1} ${why}.`,
   });
   const fileSize = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
   if (fileSize < end.size) return stopped('and lines before it are missing');
@@ -188,8 +188,8 @@ export async function readChain({ path, key }: OpenedLedger, from: ChainEnd, onL
       const line = verifiedLine(bytes, key);
       if (typeof line === 'string') return stopped(line);
       if (line.prev !== end.head) return stopped('does not follow the line before it');
-      end = { lines: end.lines + 1, size, head: line.mac };
-      onLine(line, end.lines);
+      end = { lineCount: end.lineCount + 1, size, head: line.mac };
+      onLine(line, end.lineCount);
     }
   }
   return stopped();
@@ -214,7 +214,7 @@ export async function verifyLedger(ledger: OpenedLedger, head = GENESIS, onLine:
     kind: 'ledger_verdict',
     ok: problems.length === 0,
     file: ledger.path,
-    lines: end.lines,
+    lines: end.lineCount,
     torn_bytes: tornBytes,
     problems,
     head: end.head,

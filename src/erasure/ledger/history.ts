@@ -26,7 +26,7 @@ export class IdHistory {
   /** The runs that were to delete the id. */
   readonly runs = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
-  newestWishAt = Number.NEGATIVE_INFINITY;
+  newestRequestedAt = Number.NEGATIVE_INFINITY;
   /** When the last request was begun, if no clear answer followed. */
   unansweredSince: string | undefined;
   /** True if a run was to ask the service for it. */
@@ -117,7 +117,7 @@ export class LedgerHistory {
         history.unansweredSince = undefined;
         history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
         if (line.requested_at === undefined) return;
-        history.newestWishAt = Math.max(history.newestWishAt, Date.parse(line.requested_at));
+        history.newestRequestedAt = Math.max(history.newestRequestedAt, Date.parse(line.requested_at));
     }
   }
 

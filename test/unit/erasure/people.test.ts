@@ -185,8 +185,8 @@ describe('people in a place', () => {
       { id: 'e2', df_unified_id: 'u2', member: '김 ' },
     ]);
     const ids = ['kim', '\u00a0\vKim', '김'.normalize('NFD'), 'Kimm', 'Kim'];
-    const { similarIds } = await look({ column: 'member', ids });
-    expect([...similarIds.keys()].sort()).toEqual(ids.slice(0, 3).sort());
+    const { similarIdById } = await look({ column: 'member', ids });
+    expect([...similarIdById.keys()].sort()).toEqual(ids.slice(0, 3).sort());
   });
 
   it('are named for another spelling in a hashed column, too, whatever its hash begins with', async () => {
@@ -196,7 +196,7 @@ describe('people in a place', () => {
     const rows = names.map((text, i) => ({ id: `e${i}`, df_unified_id: `u${i}`, member: hashKey.hashOf(text) }));
     await loadHashed(D1, rows, ['member'], hashKey);
     const ids = names.map((text) => text.toUpperCase());
-    expect((await look({ column: 'member', ids, hashKey })).similarIds.size).toBe(40);
+    expect((await look({ column: 'member', ids, hashKey })).similarIdById.size).toBe(40);
   });
 
   it('are found in either form in a hashed column, as one person', async () => {
