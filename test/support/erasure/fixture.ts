@@ -11,6 +11,7 @@ import { type Answer, type DeletionServer, json, SUCCESS, startDeletionServer } 
 
 const SUPPRESSION_KEY = 'a suppression key of 32 characters';
 export const PLACES = ['duckdb events.duckdb', 'parquet lake', 'delta delta'] as const;
+export const [DUCKDB, LAKE, DELTA] = PLACES;
 
 type Report = ErasureReport & { readonly exit: number; readonly error: string | null };
 
@@ -25,77 +26,83 @@ export const event = (member: string, n = 1, more: Cells = {}): Cells => ({
   ...more,
 });
 
-/** A service whose answers to deletions a test decides, a folder with places, and the commands on it. */
-export class ErasureCase {
-  readonly fixture: PrivacyFixture;
-  readonly server: DeletionServer;
-  answer: Answer = (_, response) => json(response, SUCCESS);
-  /** How the export of profiles is answered; it is asked once `profiles` was called. */
-  answerProfiles: (response: ServerResponse) => void = (response) => json(response, { result: 'fail' }, 404);
-  #searchesProfiles = false;
-  env: Record<string, string> = { DFINERY_SUPPRESSION_KEY: SUPPRESSION_KEY, DFINERY_IMPORT_TOKEN: TOKENS.import };
+/** A place loads the rows of one day; each test of the calling file has a service, a folder and places of its own. */
+export function setUpErasure() {
+  let fixture: PrivacyFixture;
+  let server: DeletionServer;
+  let searchesProfiles: boolean;
+  /** What a test may change: how the service answers deletions and, after `useProfiles`, exports of profiles. */
+  const changeable = () => ({
+    answer: ((_, response) => json(response, SUCCESS)) as Answer,
+    answerProfiles: (response: ServerResponse): void => json(response, { result: 'fail' }, 404),
+    env: { DFINERY_SUPPRESSION_KEY: SUPPRESSION_KEY, DFINERY_IMPORT_TOKEN: TOKENS.import } as Record<string, string>,
+  });
+  const erasure = {
+    ...changeable(),
+    forgetRequests: () => {
+      server.seen.length = 0;
+    },
+    clock: () => fixture.clock,
+    holding: (text: string) => fixture.holding(text),
+    /** The ids whose deletion was requested, in order. */
+    requestedIds: () => server.ids().filter((id) => id !== undefined),
+    /** Number of exports of profiles so far. */
+    profileExports: () => server.seen.filter(({ url }) => url.startsWith('/api/v1/export/userprofile')).length,
+    ...{ at, configure, useProfiles, load, run, runAt, planOf, erase, proofOf, only, writeList, copy },
+  };
 
-  private constructor(fixture: PrivacyFixture, server: DeletionServer) {
-    this.fixture = fixture;
-    this.server = server;
-  }
-
-  static async start(): Promise<ErasureCase> {
-    const fixture = await PrivacyFixture.start();
-    let own: ErasureCase | undefined;
-    const server = await startDeletionServer((deletion, response, nth) => {
-      if (deletion.url.startsWith('/api/v1/export/userprofile')) return own?.answerProfiles(response);
-      if (!deletion.url.startsWith('/api/v1/export/')) return own?.answer(deletion, response, nth);
+  beforeEach(async () => {
+    Object.assign(erasure, changeable());
+    searchesProfiles = false;
+    fixture = await PrivacyFixture.start();
+    server = await startDeletionServer((deletion, response, nth) => {
+      if (deletion.url.startsWith('/api/v1/export/userprofile')) return erasure.answerProfiles(response);
+      if (!deletion.url.startsWith('/api/v1/export/')) return erasure.answer(deletion, response, nth);
       const headers = { authorization: deletion.headers.authorization ?? '', 'content-type': 'application/json' };
-      void fetch(`${fixture.url}${deletion.url}`, { method: 'POST', headers, body: deletion.body }).then(
-        async (got) => {
-          const { headers: said } = got;
-          const [type, date] = ['content-type', 'date'].map((name) => said.get(name) ?? '');
-          // The clock of the service is that of the tests.
-          response.writeHead(got.status, { 'content-type': type, ...(date !== '' && { date }) });
-          response.end(Buffer.from(await got.arrayBuffer()));
-        },
-      );
+      const forwarded = fetch(`${fixture.url}${deletion.url}`, { method: 'POST', headers, body: deletion.body });
+      void forwarded.then(async (got) => {
+        const [type, date] = ['content-type', 'date'].map((name) => got.headers.get(name) ?? '');
+        // The clock of the service is that of the tests.
+        response.writeHead(got.status, { 'content-type': type, ...(date !== '' && { date }) });
+        response.end(Buffer.from(await got.arrayBuffer()));
+      });
     });
-    own = new ErasureCase(fixture, server);
-    own.configure();
-    return own;
-  }
+    configure();
+  });
+  afterEach(async () => {
+    await server.close();
+    await fixture.close();
+  });
 
-  async close(): Promise<void> {
-    await this.server.close();
-    await this.fixture.close();
-  }
-
-  at(name: string): string {
-    return this.fixture.at(name);
+  function at(name: string): string {
+    return fixture.at(name);
   }
 
   /** Writes dfinery.json; its paths are relative to it. */
-  configure(erasure: Json = {}, more: Json = {}, name = 'dfinery.json'): string {
+  function configure(more: Json = {}, others: Json = {}, name = 'dfinery.json'): string {
     const places = PLACES.map((words) => words.split(' ')).map(([target, place]) => ({ target, place }));
     const config = {
-      base_url: this.server.url,
+      base_url: server.url,
       service_id: SERVICE_ID,
       start_date: '2026-01-15',
       end_date: '2026-01-15',
       to_date_inclusive: 'true',
       spool_dir: 'spool',
       suppression_file: 'suppressed.jsonl',
-      erasure: { places, by_column: 'member', ledger_dir: 'ledger', profiles: this.#searchesProfiles, ...erasure },
-      ...more,
+      erasure: { places, by_column: 'member', ledger_dir: 'ledger', profiles: searchesProfiles, ...more },
+      ...others,
     };
-    mkdirSync(dirname(this.at(name)), { recursive: true });
-    writeFileSync(this.at(name), JSON.stringify(config));
-    return this.at(name);
+    mkdirSync(dirname(at(name)), { recursive: true });
+    writeFileSync(at(name), JSON.stringify(config));
+    return at(name);
   }
 
   /** From now on people are found by profiles, without a column; `csv` undefined: the service has no such export. */
-  profiles(csv: string | undefined, erasure: Json = {}, more: Json = {}): void {
-    this.#searchesProfiles = true;
-    this.configure({ by_column: undefined, ...erasure }, { suppression_file: undefined, ...more });
+  function useProfiles(csv: string | undefined, more: Json = {}, others: Json = {}): void {
+    searchesProfiles = true;
+    configure({ by_column: undefined, ...more }, { suppression_file: undefined, ...others });
     if (csv === undefined) return;
-    this.answerProfiles = (response) => {
+    erasure.answerProfiles = (response) => {
       // Its date would be that of this machine.
       response.sendDate = false;
       response.writeHead(200, { 'content-type': 'text/csv' });
@@ -103,71 +110,60 @@ export class ErasureCase {
     };
   }
 
-  /** Number of exports of profiles so far. */
-  get profileExports(): number {
-    return this.server.seen.filter(({ url }) => url.startsWith('/api/v1/export/userprofile')).length;
-  }
-
-  /** Loads these rows into every place; the suppression list is made if there is none. */
-  async load(rows: readonly Cells[], places: readonly string[] = PLACES): Promise<Said[]> {
-    this.fixture.serve(rows);
-    writeFileSync(this.at('suppressed.jsonl'), '', { flag: 'a' });
+  /** Loads these rows into these places, or into all; the suppression list is made if there is none. */
+  async function load(rows: readonly Cells[], ...places: readonly string[]): Promise<Said[]> {
+    fixture.serve(rows);
+    writeFileSync(at('suppressed.jsonl'), '', { flag: 'a' });
     const done: Said[] = [];
-    for (const words of places) {
-      const [target = '', place = ''] = words.split(' ');
-      done.push(await this.run('sync', target, this.at(place), '--full-refresh', '--json'));
-    }
+    for (const place of places.length === 0 ? PLACES : places)
+      done.push(await runAt('sync', place, '--full-refresh', '--json'));
     return done;
   }
 
-  run(...words: readonly string[]): Promise<Said> {
-    const env = { ...this.env, DFINERY_EXPORT_TOKEN: TOKENS.export };
-    const config = words.includes('--config') ? [] : ['--config', this.at('dfinery.json')];
-    return this.fixture.run([...words, ...config], env);
+  function run(...words: readonly string[]): Promise<Said> {
+    const config = words.includes('--config') ? [] : ['--config', at('dfinery.json')];
+    return fixture.run([...words, ...config], { ...erasure.env, DFINERY_EXPORT_TOKEN: TOKENS.export });
+  }
+
+  /** Runs a command that takes a target and its place. */
+  function runAt(command: string, place: string, ...words: readonly string[]): Promise<Said> {
+    const [target = '', path = ''] = place.split(' ');
+    return run(command, target, at(path), ...words);
   }
 
   /** Plans; the report, and what was said beside it. */
-  async plan(...words: readonly string[]): Promise<Report & { readonly said: string }> {
-    const { result, said } = await this.run('forget', ...words, '--json');
+  async function planOf(...words: readonly string[]): Promise<Report & { readonly said: string }> {
+    const { result, said } = await run('forget', ...words, '--json');
     return { ...JSON.parse(result), said };
   }
 
   /** Plans, confirms and executes. */
-  async erase(...words: readonly string[]): Promise<Report & { readonly said: string }> {
-    const { hash } = await this.plan(...words);
-    return this.plan(...words, '--execute', '--confirm', hash);
+  async function erase(...words: readonly string[]): Promise<Report & { readonly said: string }> {
+    const { hash } = await planOf(...words);
+    return planOf(...words, '--execute', '--confirm', hash);
   }
 
-  /** The options that name these places. */
-  optionsOf(places: readonly string[]): string[] {
-    return places
-      .map((words) => words.split(' '))
-      .flatMap(([target = '', place = '']) => ['--in', target, this.at(place)]);
+  /** The exit code and the text of a proof. */
+  async function proofOf(id: string): Promise<[number, string]> {
+    const { code, result } = await run('forget', '--proof', id);
+    return [code, result];
   }
 
-  list(name: string, text: string): string {
-    writeFileSync(this.at(name), text);
-    return this.at(name);
+  /** The options that name these places alone. */
+  function only(...places: readonly string[]): string[] {
+    return places.map((words) => words.split(' ')).flatMap(([target = '', place = '']) => ['--in', target, at(place)]);
+  }
+
+  function writeList(name: string, text: string): string {
+    writeFileSync(at(name), text);
+    return at(name);
   }
 
   /** Copies a place aside, or back. */
-  copy(from: string, to: string): void {
-    rmSync(this.at(to), { recursive: true, force: true });
-    cpSync(this.at(from), this.at(to), { recursive: true });
+  function copy(from: string, to: string): void {
+    rmSync(at(to), { recursive: true, force: true });
+    cpSync(at(from), at(to), { recursive: true });
   }
 
-  /** The ids whose deletion was requested, in order. */
-  requested(): string[] {
-    return this.server.ids().filter((id) => id !== undefined);
-  }
-}
-
-/** A case for each test of the calling file. */
-export function setUpErasure(): { case: ErasureCase } {
-  const setup: Partial<{ case: ErasureCase }> = {};
-  beforeEach(async () => {
-    setup.case = await ErasureCase.start();
-  });
-  afterEach(() => setup.case?.close());
-  return setup as { case: ErasureCase };
+  return erasure;
 }

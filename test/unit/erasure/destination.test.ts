@@ -149,14 +149,14 @@ describe('a sync', () => {
     ]);
   });
 
-  it.each([
-    ['no JSON', 'nonsense'],
-    ['a row of another stream', record('a', {}, 'strangers')],
-  ])('is given up before any deletion for %s', async (_, line) => {
-    const output = await setup.write([record('x'), line, state(1)]);
-    expect([output.code, setup.server.seen.length]).toEqual([1, 0]);
-    expect(output.text).toMatch(/[Ll]ine 2 of the input/);
-  });
+  it.each(['nonsense', record('a', {}, 'strangers')])(
+    'is given up before any deletion for the line %s',
+    async (line) => {
+      const output = await setup.write([record('x'), line, state(1)]);
+      expect([output.code, setup.server.seen.length]).toEqual([1, 0]);
+      expect(output.text).toMatch(/[Ll]ine 2 of the input/);
+    },
+  );
 });
 
 describe('ten days of syncs', () => {
@@ -185,11 +185,7 @@ describe('ten days of syncs', () => {
     const row = (asked_at: string) => record('a', { asked_at });
     await on(0, [row('2026-11-20T00:00:00Z'), state(0)], more);
     await on(1, [row('2026-11-20T00:00:00Z'), state(1)], more);
-    expect(setup.server.ids()).toEqual(['a']);
     await on(2, [row('2026-11-22T12:00:00Z'), state(2)], more);
     expect(setup.server.ids()).toEqual(['a', 'a']);
-    const output = await on(3, [row('some day'), state(3)], more);
-    expect(output.text).toContain('the time of the request is no datetime');
-    expect(setup.server.ids()).toHaveLength(2);
   });
 });

@@ -4,7 +4,8 @@ import { json, SUCCESS } from '../../support/erasure/deletions.ts';
 import { event, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
 import { type Recording, record } from '../../support/recorder.ts';
 
-const setup = setUpErasure();
+const erasure = setUpErasure();
+const { at, holding, load, planOf, requestedIds, run, runAt, useProfiles, writeList } = erasure;
 
 const PASSING = /lock$|_dfinery\/tmp|rewriting|^spool|\.tmp$/;
 const tell = (path: string) =>
@@ -45,37 +46,35 @@ describe('an erasure', () => {
   /** Whom the service has deleted: it no longer knows the profile. */
   let deleted = new Set<string>();
   beforeEach(async () => {
-    const { case: erasure } = setup;
-    erasure.profiles('');
+    useProfiles('');
     erasure.answerProfiles = (response) => {
       const lines = ['m1', 'm2', 'm3'].filter((id) => !deleted.has(id)).map((id) => `${id},marked-u-${id}`);
       response.writeHead(200, { 'content-type': 'text/csv' });
       response.end(['df_external_id,df_unified_id', ...lines, ''].join('\n'));
     };
     deleted = new Set();
-    await erasure.load([event('m1'), event('m1', 2), event('m2'), event('m3')]);
-    erasure.list('ids.txt', 'm1\nm2\n');
-    hash = (await erasure.plan('--file', erasure.at('ids.txt'))).hash;
+    await load([event('m1'), event('m1', 2), event('m2'), event('m3')]);
+    writeList('ids.txt', 'm1\nm2\n');
+    hash = (await planOf('--file', at('ids.txt'))).hash;
   });
 
-  const execute = () =>
-    setup.case.run('forget', '--file', setup.case.at('ids.txt'), '--json', '--execute', '--confirm', hash);
+  const execute = () => run('forget', '--file', at('ids.txt'), '--json', '--execute', '--confirm', hash);
 
   const recorded = (slow?: RegExp): Promise<Recording> =>
-    record({ folder: setup.case.at(''), tell, appended, ...(slow && { slow }) }, async (note) => {
-      setup.case.answer = ({ id }, response) => {
+    record({ folder: at(''), tell, appended, ...(slow && { slow }) }, async (note) => {
+      erasure.answer = ({ id }, response) => {
         note(`request ${id}`);
         deleted.add(id ?? '');
         json(response, SUCCESS);
       };
       const { code, said } = await execute();
       expect(code, said).toBe(0);
-      setup.case.answer = (_, response) => json(response, SUCCESS);
+      erasure.answer = (_, response) => json(response, SUCCESS);
     });
 
   /** The whole lines of this kind that the ledger has. */
   function ledgerLines(kind: string): string[] {
-    const path = setup.case.at('ledger/ledger.jsonl');
+    const path = at('ledger/ledger.jsonl');
     const lines = existsSync(path) ? readFileSync(path, 'utf8').split('\n').slice(0, -1) : [];
     return lines.filter((line) => line.includes(`"kind":"${kind}"`));
   }
@@ -85,7 +84,6 @@ describe('an erasure', () => {
   });
 
   it('forgets nothing and nobody, wherever it ends: the same command finishes it', async () => {
-    const { case: erasure } = setup;
     const { cuts } = await recorded();
     for (const cut of cuts) {
       cut.restore();
@@ -93,20 +91,19 @@ describe('an erasure', () => {
       // The ledger knows of every request.
       expect(ledgerLines('before').length, cut.name).toBeGreaterThanOrEqual(deleted.size);
       const answered = ledgerLines('after').length;
-      const list = erasure.at('ledger/suppressed.jsonl');
-      const isPurging = erasure.fixture.holding('marked-u-m1').length < PLACES.length;
+      const list = at('ledger/suppressed.jsonl');
+      const isPurging = holding('marked-u-m1').length < PLACES.length;
       if (isPurging) expect(readFileSync(list, 'utf8').match(/"hmac"/g), cut.name).toHaveLength(2);
 
-      erasure.server.seen.length = 0;
+      erasure.forgetRequests();
       const { code, said } = await execute();
       expect(code, `${cut.name}: ${said}`).toBe(0);
-      expect(erasure.requested(), cut.name).toEqual(['m1', 'm2'].slice(answered));
-      for (const member of ['m1', 'm2']) expect(erasure.fixture.holding(`marked-u-${member}`), cut.name).toEqual([]);
-      expect(erasure.fixture.holding('marked-u-m3').length, cut.name).toBeGreaterThanOrEqual(PLACES.length);
+      expect(requestedIds(), cut.name).toEqual(['m1', 'm2'].slice(answered));
+      for (const member of ['m1', 'm2']) expect(holding(`marked-u-${member}`), cut.name).toEqual([]);
+      expect(holding('marked-u-m3').length, cut.name).toBeGreaterThanOrEqual(PLACES.length);
     }
     for (const words of PLACES) {
-      const [target = '', path = ''] = words.split(' ');
-      const verified = await erasure.run('verify', target, erasure.at(path));
+      const verified = await runAt('verify', words);
       expect(verified.code, `${words}: ${verified.said}`).toBe(0);
     }
   });
