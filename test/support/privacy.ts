@@ -2,10 +2,9 @@ import { createHmac } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { Writable } from 'node:stream';
 import type { Day } from '../../src/base/days.ts';
-import { runCommandLine } from '../../src/cli/program.ts';
 import { LeapingClock } from './clock.ts';
+import { runHere } from './processes/command-line.ts';
 import type { FaultRule } from './service/faults.ts';
 import { SERVICE_ID, startTestSimulator, TOKENS } from './service/simulator.ts';
 import type { TestService } from './service/test-service.ts';
@@ -89,21 +88,8 @@ export class PrivacyFixture {
   }
 
   async run(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Said> {
-    const [results, notes]: [string[], string[]] = [[], []];
-    const code = await runCommandLine(argv, {
-      terminal: {
-        print: (line) => void results.push(line),
-        log: (line) => void notes.push(line),
-        showStatus() {},
-        isInteractive: false,
-        columns: 200,
-        stdout: new Writable({ write: (_chunk, _encoding, done) => done() }),
-      },
-      clock: this.clock,
-      env,
-      signal: new AbortController().signal,
-    });
-    return { code, result: results.join('\n'), said: notes.join('\n') };
+    const { code, stdout, stderr } = await runHere(argv, { env, clock: this.clock, columns: 200 });
+    return { code, result: stdout.trimEnd(), said: stderr.trimEnd() };
   }
 
   /** `sync duckdb` into `events.duckdb`, or another target, at the most talkative level. */

@@ -1,50 +1,29 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { addDays, dayAt } from '../../../src/base/days.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { suppressionFileOf, suppressPeople } from '../../../src/erasure/suppression.ts';
-import { runHere } from '../../support/processes/command-line.ts';
+import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
 import { type FaultRule, onDay, refusal } from '../../support/service/faults.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
-import type { TestService } from '../../support/service/test-service.ts';
 
-let sim: TestService;
-let folder: string;
+let fixture: CliFixture;
 const start = async (fault: FaultRule = () => undefined) => {
-  sim = await startTestSimulator({ fault }, { clock: systemClock, rowsPerDay: 20 });
+  fixture = await CliFixture.start({ fault });
 };
-const back = (days: number) => addDays(dayAt(systemClock.now()), -days);
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'dfinery-arrow-summary-'));
-});
-afterEach(async () => {
-  await sim.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterEach(() => fixture.close());
 
 const KEY = 'a suppression key of 32 characters';
 
 async function sync(env: Readonly<Record<string, string>>) {
-  const out = join(folder, 'events.arrows');
-  const given = {
-    DFINERY_BASE_URL: sim.url,
-    DFINERY_SERVICE_ID: SERVICE_ID,
-    DFINERY_EXPORT_TOKEN: TOKENS.export,
-    DFINERY_SPOOL_DIR: folder,
-    DFINERY_START_DATE: back(8),
-    DFINERY_END_DATE: back(5),
-    ...env,
-  };
-  const { code, stdout } = await runHere(['sync', 'arrow', out, '--json'], { env: given });
+  const out = join(fixture.dir, 'events.arrows');
+  const { code, stdout } = await fixture.run(['sync', 'arrow', out, '--json', '--config', fixture.config()], env);
   return { code, out, summary: JSON.parse(stdout) };
 }
 
 it('the summary of an unfinished Arrow file counts no rows', async () => {
-  await start(onDay(back(7), refusal(401)));
+  await start(onDay(daysBack(7), refusal(401)));
   const { code, out, summary } = await sync({});
   expect(code).toBe(2);
   expect(existsSync(out)).toBe(false);
@@ -59,7 +38,7 @@ it('the summary of an Arrow stream counts the suppressed rows', async () => {
   const ids = tableFromIPC(readFileSync(whole.out)).getChild('df_unified_id')?.toArray() ?? [];
   const id = String([...ids].find((one) => one !== null && one !== ''));
   const count = [...ids].filter((one) => one === id).length;
-  const list = join(folder, 'list.jsonl');
+  const list = join(fixture.dir, 'list.jsonl');
   const file = suppressionFileOf({ suppressionFile: list, suppressionKey: new Secret(KEY) });
   await suppressPeople(new Map([[id, undefined]]), file ?? expect.fail(), { clock: systemClock });
   const { summary } = await sync({ DFINERY_SUPPRESSION_FILE: list, DFINERY_SUPPRESSION_KEY: KEY });

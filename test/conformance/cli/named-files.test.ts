@@ -1,48 +1,32 @@
-import { existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
-import { addDays, dayAt } from '../../../src/base/days.ts';
-import { runHere } from '../../support/processes/command-line.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
-import type { TestService } from '../../support/service/test-service.ts';
+import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
+import { TOKENS } from '../../support/service/simulator.ts';
 
-let sim: TestService;
-let folder: string;
-let database: string;
+let fixture: CliFixture;
 const run = (...args: string[]) =>
-  runHere(args, {
-    env: {
-      DFINERY_BASE_URL: sim.url,
-      DFINERY_SERVICE_ID: SERVICE_ID,
-      DFINERY_EXPORT_TOKEN: TOKENS.export,
-      DFINERY_IMPORT_TOKEN: TOKENS.import,
-      DFINERY_SPOOL_DIR: folder,
-      DFINERY_START_DATE: addDays(dayAt(systemClock.now()), -3),
-    },
+  fixture.run(args, {
+    ...fixture.variables,
+    DFINERY_IMPORT_TOKEN: TOKENS.import,
+    DFINERY_START_DATE: daysBack(3),
   });
 
 beforeAll(async () => {
-  sim = await startTestSimulator({}, { clock: systemClock, rowsPerDay: 9 });
-  folder = mkdtempSync(join(tmpdir(), 'dfinery-named-files-'));
-  database = join(folder, 'events.duckdb');
-  expect(await run('sync', 'duckdb', database)).toMatchObject({ code: 0 });
+  fixture = await CliFixture.start();
+  expect(await run('sync', 'duckdb', fixture.file)).toMatchObject({ code: 0 });
 });
-afterAll(async () => {
-  await sim.close();
-  rmSync(folder, { recursive: true, force: true });
-});
+afterAll(() => fixture.close());
 
 const REPLACED = /events\.duckdb is a DuckDB database, which is not replaced: give another path, or remove it\.$/m;
 it.each([
-  ['the page of a report', () => ['report', 'duckdb', database, '--output', database], REPLACED],
-  ['an Arrow stream', () => ['sync', 'arrow', database], /events\.duckdb is a place of duckdb: write sync duckdb /],
-  ['an Arrow stream below it', () => ['sync', 'arrow', `${database}/`], /cannot be written \(ENOTDIR\)/],
+  ['the page of a report', () => ['report', 'duckdb', fixture.file, '--output', fixture.file], REPLACED],
+  ['an Arrow stream', () => ['sync', 'arrow', fixture.file], /events\.duckdb is a place of duckdb: write sync duckdb /],
+  ['an Arrow stream below it', () => ['sync', 'arrow', `${fixture.file}/`], /cannot be written \(ENOTDIR\)/],
 ] as const)('%s does not replace a database', async (_what, args, message) => {
   const { code, stderr } = await run(...args());
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
-  expect(await run('verify', 'duckdb', database)).toMatchObject({ code: 0 });
+  expect(await run('verify', 'duckdb', fixture.file)).toMatchObject({ code: 0 });
 });
 
 const inBucket = (name: string) => `s3://bucket/${name}`;
@@ -51,7 +35,7 @@ it.each([
   ['a Parquet folder', () => ['sync', 'parquet', inBucket('lake')], ADDRESS],
   ['a DuckDB file', () => ['sync', 'duckdb', inBucket('events')], ADDRESS],
   ['an Arrow stream', () => ['sync', 'arrow', inBucket('stream')], ADDRESS],
-  ['the page of a report', () => ['report', 'duckdb', database, '--output', inBucket('page')], ADDRESS],
+  ['the page of a report', () => ['report', 'duckdb', fixture.file, '--output', inBucket('page')], ADDRESS],
 ] as const)('%s is never written below a folder called s3: or gs:', async (_what, args, message) => {
   const { code, stderr } = await run(...args());
   expect({ code, stderr }).toEqual({ code: 2, stderr: expect.stringMatching(message) });
@@ -59,7 +43,7 @@ it.each([
 });
 
 it.each(['parquet', 'delta'])('no tables of %s are made around the files of others', async (name) => {
-  const lake = join(folder, `${name}-around`);
+  const lake = join(fixture.dir, `${name}-around`);
   const events = join(lake, 'events');
   mkdirSync(events, { recursive: true });
   const other = join(events, 'other.duckdb');
@@ -72,9 +56,9 @@ it.each(['parquet', 'delta'])('no tables of %s are made around the files of othe
 });
 
 it('the page of a report goes to stdout for -', async () => {
-  const page = await run('report', 'duckdb', database, '-o', '-');
+  const page = await run('report', 'duckdb', fixture.file, '-o', '-');
   expect(page).toMatchObject({ code: 0, stdout: expect.stringMatching(/^<!doctype html>\n.*<\/html>\n$/is) });
   expect(existsSync('-')).toBe(false);
-  const { stdout } = await run('report', 'duckdb', database, '-o', '-', '--json');
+  const { stdout } = await run('report', 'duckdb', fixture.file, '-o', '-', '--json');
   expect(stdout).toMatch(/^<!doctype html>\n.*<\/html>\n\{"v":1,.*\}\n$/is);
 });

@@ -81,6 +81,16 @@ export class CliFixture {
     return new CliFixture(await startTestSimulator(scenario, { clock: systemClock, rowsPerDay: 60, ...more }));
   }
 
+  /** The service and the spool folder as variables. */
+  get variables(): Record<string, string> {
+    return {
+      DFINERY_BASE_URL: this.sim.url,
+      DFINERY_SERVICE_ID: SERVICE_ID,
+      DFINERY_EXPORT_TOKEN: TOKENS.export,
+      DFINERY_SPOOL_DIR: this.spool,
+    };
+  }
+
   config(more: Json = {}): string {
     const path = join(this.dir, `config-${++this.#configs}.json`);
     const value = {

@@ -1,28 +1,21 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Prompts, terminalPrompts } from '../../../src/cli/prompts.ts';
 import { expectMode } from '../../support/modes.ts';
+import { CliFixture } from '../../support/processes/cli-child.ts';
 import { runHere } from '../../support/processes/command-line.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
-import type { TestService } from '../../support/service/test-service.ts';
+import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
 
-let sim: TestService;
-let folder: string;
-beforeAll(async () => {
-  sim = await startTestSimulator({}, { clock: systemClock, rowsPerDay: 5 });
+let fixture: CliFixture;
+beforeEach(async () => {
+  fixture = await CliFixture.start();
 });
-afterAll(() => sim.close());
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'dfinery-init-'));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => fixture.close());
 
 const PLACE = { target: 'duckdb', place: 'events.duckdb' };
-const written = () => join(folder, 'dfinery.json');
+const written = () => join(fixture.dir, 'dfinery.json');
 const content = () => JSON.parse(readFileSync(written(), 'utf8'));
 const run = (prompts?: Prompts, ...more: string[]) => runHere(['init', '--config', written(), ...more], { prompts });
 
@@ -43,7 +36,7 @@ function person(answers: Readonly<Record<string, readonly (string | boolean)[]>>
   return { asked, prompts };
 }
 
-const service = () => ({ Address: [sim.url], Service: [SERVICE_ID], Export: [TOKENS.export] });
+const service = () => ({ Address: [fixture.sim.url], Service: [SERVICE_ID], Export: [TOKENS.export] });
 
 describe('init', () => {
   it('gives scripts the file that it wrote', async () => {
@@ -58,7 +51,7 @@ describe('init', () => {
     expect(asked.map((question) => question.split(' ')[0])).toEqual([
       ...['Address', 'Service', 'Export', 'Where', 'Time', 'Will'],
     ]);
-    expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID, ...PLACE });
+    expect(content()).toEqual({ base_url: fixture.sim.url, service_id: SERVICE_ID, ...PLACE });
     expectMode(written(), 0o600);
     expect(stdout + stderr).not.toContain(TOKENS.export);
     const lines = stdout.replaceAll(` --config ${written()}`, '').replaceAll(written(), 'dfinery.json').split('\n');
@@ -67,13 +60,17 @@ describe('init', () => {
 
   it('asks again until the answers are right, and keeps those that Enter confirms', async () => {
     const away = 'http://127.0.0.1:9';
-    const { asked, prompts } = person({ ...service(), Address: [away, sim.url], Export: ['canary', TOKENS.export] });
+    const { asked, prompts } = person({
+      ...service(),
+      Address: [away, fixture.sim.url],
+      Export: ['canary', TOKENS.export],
+    });
     const { code, stderr } = await run(prompts);
     expect([code, stderr]).toEqual([0, expect.not.stringContaining('canary')]);
     expect(asked.map((question) => question.split(' ')[0])).toEqual([
       ...['Address', 'Service', 'Export', 'Keep', 'Address', 'Service', 'Export', 'Where', 'Time', 'Will'],
     ]);
-    expect(content()).toEqual({ base_url: sim.url, service_id: SERVICE_ID, ...PLACE });
+    expect(content()).toEqual({ base_url: fixture.sim.url, service_id: SERVICE_ID, ...PLACE });
   });
 
   it('keeps the answers on request while the service is away', async () => {
@@ -109,7 +106,7 @@ describe('init', () => {
     expect(await run(person(service()).prompts)).toMatchObject({ code: 2 });
     expect(content()).toEqual({ mine: true });
     expect(await run(person({ ...service(), [written()]: [true] }).prompts)).toMatchObject({ code: 0 });
-    expect(content()).toMatchObject({ base_url: sim.url });
+    expect(content()).toMatchObject({ base_url: fixture.sim.url });
     expect(await run()).toMatchObject({ code: 2, stderr: expect.stringContaining('there is no terminal here') });
   });
 });
