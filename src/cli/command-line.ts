@@ -1,5 +1,5 @@
-// yargs finds commands, options and words, and writes the help. This file checks their values: the messages of yargs
-// repeat words, which may be ids or secrets.
+// yargs splits a command line into options and words, and writes the help. This file checks their values: the messages
+// of yargs repeat words, which may be ids or secrets.
 
 import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';

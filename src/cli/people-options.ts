@@ -63,23 +63,17 @@ export async function withPeopleSearch<T>(
   const { byColumn, mapping, suppressed } = values;
   const { hashKey } = requireKeys(config, 'hash_key');
   const io = placeOptions(config, context);
-  const search = {
-    places: placesOf(values, config, io),
-    profileService: undefined,
-    column: suppressed ? undefined : (byColumn ?? config.byColumn),
-    mapping,
-    hashKey: hashKey && new HashKey(hashKey),
-    io,
-  };
-  if (suppressed || !config.profiles || mapping !== undefined || config.exportToken === undefined)
-    return await work(search);
-  const profileService = openExportClient(requireKeys(config, ...EXPORT_KEYS), context, {
-    maxWaitMs: MAX_QUOTA_WAIT_MS,
-  });
+  const places = placesOf(values, config, io);
+  const asksProfiles = !suppressed && config.profiles && mapping === undefined && config.exportToken !== undefined;
+  const waits = { maxWaitMs: MAX_QUOTA_WAIT_MS };
+  const profileService = asksProfiles
+    ? openExportClient(requireKeys(config, ...EXPORT_KEYS), context, waits)
+    : undefined;
   try {
-    return await work({ ...search, profileService });
+    const column = suppressed ? undefined : (byColumn ?? config.byColumn);
+    return await work({ places, profileService, column, mapping, hashKey: hashKey && new HashKey(hashKey), io });
   } finally {
-    await profileService.close();
+    await profileService?.close();
   }
 }
 

@@ -1,6 +1,6 @@
-// This folder: the Airbyte source. `read.ts` opens the service, and reads the profiles, then the days.
-// `stream-plans.ts` decides the days of a stream from its saved state. `event-stream.ts` is a stream while it is read,
-// `stream-output.ts` tells the platform of it.
+// This folder: the Airbyte source. `read.ts` opens the service, and reads the profiles, then the days. A stream is a
+// `ConfiguredStream` in the catalog. `stream-plans.ts` decides its days from its saved state. While it is read, an
+// `EventStream` has its days and its cursor, and a `StreamOutput` tells the platform of it.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
 import type { Connector } from '../protocol/connector.ts';
