@@ -34,11 +34,6 @@ describe.each(TARGET_NAMES)('the key of a row in %s', (name) => {
     expect(await place.keys()).toEqual(keys);
   });
 
-  it('is verified whatever the columns are called', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', h: '1', n: '2', day: '3', name: '4', key: '5' }])]]);
-    expect(await place.verify()).toEqual({ differences: [], warnings: [] });
-  });
-
   it('is numbered over the parts of a day that was too large', async () => {
     const parts = [place.of(D1, [{ id: 'a', x: '1' }]), place.of(D1, [{ id: 'a', y: 'z' }])];
     const files = parts.flatMap((part) => part.files);
