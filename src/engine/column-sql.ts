@@ -23,7 +23,7 @@ export const sharedRowIdSql = (columns: readonly StoredColumn[]): string =>
   `coalesce(${varcharSql(columnOfSourceSql(columns, DETAIL_LOG_ID))}, _key)`;
 
 /** SQL of a value in a column's own type, which a file of a dataset must have. */
-export const castToColumnSql = (value: string, type: ColumnType, zone: Zone | undefined): string =>
+export const castToTypeSql = (value: string, type: ColumnType, zone: Zone | undefined): string =>
   castSql(value, codecOf(type, zone).duckdbType);
 
 /** The name in `cells/types` of a type as DESCRIBE gives it. */

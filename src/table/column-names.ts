@@ -2,19 +2,19 @@ import { compareUtf8 } from '../base/text.ts';
 import { ITEM_PREFIX } from '../cells/csv/header.ts';
 import type { DuckDbColumn } from '../cells/types/codec.ts';
 
-/** The program's own columns of `events`, with their types. */
-export const OWN_COLUMNS = [
+/** The program's columns of `events`, with their types. */
+export const PROGRAM_COLUMNS = [
   { name: '_key', type: 'VARCHAR' },
   { name: 'event_date', type: 'DATE' },
   { name: '_rescued', type: 'VARCHAR' },
   { name: '_loaded_at', type: 'TIMESTAMP' },
 ] as const satisfies readonly DuckDbColumn[];
-export type OwnColumn = (typeof OWN_COLUMNS)[number];
+export type ProgramColumn = (typeof PROGRAM_COLUMNS)[number];
 
 export const ITEM_POSITION = 'item_position';
 
 /** Reserved column names; a column of the export with such a name gets a suffix. */
-export const RESERVED_NAMES: readonly string[] = [...OWN_COLUMNS.map(({ name }) => name), ITEM_POSITION];
+export const RESERVED_NAMES: readonly string[] = [...PROGRAM_COLUMNS.map(({ name }) => name), ITEM_POSITION];
 
 /** The name of a column whose header cell is empty. */
 export const UNNAMED = 'column';

@@ -3,7 +3,7 @@ import type { ColumnType } from '../cells/types/column-types.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { isWidened, type PlannedColumn } from './column-plan.ts';
-import { type ColumnChange, newTable, type TableState } from './place-state.ts';
+import { type ColumnChange, newTableState, type TableState } from './place-state.ts';
 import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRows, withUnchanged } from './receipts.ts';
 
 /** The rows of a planned batch once they are stored. */
@@ -56,7 +56,7 @@ export function finishBatch(
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
   // A snapshot replaces all that was there.
-  const kept = table.isSnapshot ? newTable(table, tableBefore.timezone) : tableBefore;
+  const kept = table.isSnapshot ? newTableState(table, tableBefore.timezone) : tableBefore;
   const keptReceipts = withRows(withUnchanged(kept.receipts, unchangedDays), rowsByDay, changedAt);
   const otherReceipts = withChangedAt(keptReceipts, widenedDays, changedAt);
   const receipts = receiptsOf([...otherReceipts.values(), ...writtenReceipts]);

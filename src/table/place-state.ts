@@ -45,7 +45,7 @@ export interface ColumnChange {
   readonly shape: string | null;
 }
 
-export const newTable = ({ firstColumns }: Table, timezone: string | null): TableState => ({
+export const newTableState = ({ firstColumns }: Table, timezone: string | null): TableState => ({
   timezone,
   columns: firstColumns,
   receipts: new Map(),
@@ -53,7 +53,7 @@ export const newTable = ({ firstColumns }: Table, timezone: string | null): Tabl
   changes: [],
 });
 
-export const newState = (timezone: string | null): PlaceState => ({ events: newTable(EVENTS, timezone) });
+export const newPlaceState = (timezone: string | null): PlaceState => ({ events: newTableState(EVENTS, timezone) });
 
 /** The state of a table as it is stored in JSON (schemas/files-state.json). */
 export interface TableJson extends Pick<TableState, 'timezone' | 'columns' | 'changes'> {

@@ -28,9 +28,9 @@ export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
 /** The receipts once days came again whose rows stay. One is renewed if its `is_over` or `to_date` changed. */
 export function withUnchanged(receipts: Receipts, unchangedDays: readonly CheckedDay[]): Receipts {
   const renewedReceipts = unchangedDays.flatMap(({ receipt }) => {
-    const stored = receipts.get(receipt.day);
-    if (stored === undefined || (stored.is_over === receipt.is_over && stored.to_date === receipt.to_date)) return [];
-    return [{ ...receipt, rows_stored: stored.rows_stored, changed_at: stored.changed_at }];
+    const before = receipts.get(receipt.day);
+    if (before === undefined || (before.is_over === receipt.is_over && before.to_date === receipt.to_date)) return [];
+    return [{ ...receipt, rows_stored: before.rows_stored, changed_at: before.changed_at }];
   });
   return receiptsOf([...receipts.values(), ...renewedReceipts]);
 }

@@ -1,7 +1,7 @@
 import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import type { CellForms } from '../cells/types/forms.ts';
-import { OWN_COLUMNS, type OwnColumn } from './column-names.ts';
+import { PROGRAM_COLUMNS, type ProgramColumn } from './column-names.ts';
 
 /** A column of the export as a target stores it. */
 export interface StoredColumn {
@@ -57,7 +57,7 @@ export interface Table {
   /** The column of the export whose cells are the keys of rows. */
   readonly idColumn: string;
   /** The columns of this program that it has. */
-  readonly ownColumns: readonly OwnColumn[];
+  readonly programColumns: readonly ProgramColumn[];
   /** The columns that it has from the start. */
   readonly firstColumns: readonly StoredColumn[];
 }
@@ -66,7 +66,7 @@ export const EVENTS: Table = {
   name: 'events',
   isSnapshot: false,
   idColumn: DETAIL_LOG_ID,
-  ownColumns: OWN_COLUMNS,
+  programColumns: PROGRAM_COLUMNS,
   firstColumns: FIRST_COLUMNS,
 };
 
@@ -74,7 +74,7 @@ export const USER_PROFILES: Table = {
   name: 'user_profiles',
   isSnapshot: true,
   idColumn: UNIFIED_ID,
-  ownColumns: OWN_COLUMNS.filter(({ name }) => name !== 'event_date'),
+  programColumns: PROGRAM_COLUMNS.filter(({ name }) => name !== 'event_date'),
   firstColumns: [
     newColumn({ source: UNIFIED_ID, group: 'unified_id', type: 'string', position: 0 }),
     newColumn({ source: EXTERNAL_ID, group: 'custom', type: 'string', position: 1 }),

@@ -1,11 +1,13 @@
 import { identifier, literal } from '../../base/sql.ts';
 import { compareUtf8 } from '../../base/text.ts';
 import { columnKey } from '../../cells/csv/header.ts';
+import type { ColumnType } from '../../cells/types/column-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { Receipt, SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
-import type { OwnColumn } from '../../table/column-names.ts';
+import type { ProgramColumn } from '../../table/column-names.ts';
 import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
+import { cellTypeOf } from '../../table/column-type.ts';
 import type { StoredColumn } from '../../table/tables.ts';
 import { dateSql } from '../column-sql.ts';
 import { type CellSql, cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql } from './csv-sql.ts';
@@ -13,7 +15,7 @@ import { type CellSql, cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSq
 /** A query of typed rows. */
 export interface TypedRows {
   /**
-   * A SELECT of the own columns of the table, and of each of `columns` in its type. They have their names in the table.
+   * A SELECT of the program's columns of the table, and of each of `columns` in its type. They have their names in the table.
    * `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
    */
   readonly sql: string;
@@ -26,6 +28,18 @@ export interface TypedRows {
 /** A file, and the receipt of its day. */
 export interface FileOfDay extends SpoolFile {
   readonly receipt: Receipt;
+}
+
+/** What files that one query reads have in common: the header, and as what the texts that are stored are read. */
+export function readingOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
+  const readings = columns.flatMap((column): (ColumnType | boolean)[] => {
+    const { type } = column;
+    const { forms, isNullText } = formsOfFiles(column, [file]);
+    // Such cells go to `_rescued`; a file without any goes with every other.
+    if (type === null) return [isNullText || forms === 0];
+    return type === 'string' ? [cellTypeOf(type, forms, zone)] : [];
+  });
+  return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }
 
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
@@ -46,7 +60,7 @@ export function filesQuery(
     const wantsText = !everyRowHasId || index === idIndex;
     return { column, ...cellSql(column, formsOfFiles(column, files), readerColumn(index), { zone, wantsText }) };
   });
-  const ownSql: Readonly<Record<OwnColumn['name'], string>> = {
+  const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
     event_date: byFileSql(files, ({ day }) => dateSql(day)),
     _rescued: rescuedSql(cells),
@@ -54,7 +68,7 @@ export function filesQuery(
   };
   const values = cells.flatMap(({ column, value }) => (column && value ? { column, value } : []));
   const select = [
-    ...table.ownColumns.map(({ name }) => `${ownSql[name]} AS ${name}`),
+    ...table.programColumns.map(({ name }) => `${programSql[name]} AS ${name}`),
     ...values.map(({ column, value }) => `${value} AS ${identifier(column.name)}`),
   ];
   const readerTypes = cells.map(({ readerType }) => readerType);
@@ -66,7 +80,7 @@ export function filesQuery(
 }
 
 /** The forms of the cells of a column in all these files. */
-export function formsOfFiles({ formsByDay }: PlannedColumn, files: readonly FileOfDay[]): ColumnForms {
+function formsOfFiles({ formsByDay }: PlannedColumn, files: readonly FileOfDay[]): ColumnForms {
   const cellForms = files
     .flatMap(({ receipt: { day } }) => formsByDay.get(day) ?? [])
     .filter(({ forms }) => forms !== 0);

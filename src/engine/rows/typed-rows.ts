@@ -5,17 +5,14 @@
 import { groupBy } from '../../base/group.ts';
 import { identifier } from '../../base/sql.ts';
 import type { DuckDbColumn } from '../../cells/types/codec.ts';
-import type { ColumnType } from '../../cells/types/column-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
-import type { PlannedColumn } from '../../table/column-plan.ts';
-import { cellTypeOf } from '../../table/column-type.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
-import { castToColumnSql } from '../column-sql.ts';
+import { castToTypeSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
-import { type FileOfDay, filesQuery, formsOfFiles, type TypedRows } from './files-query.ts';
+import { type FileOfDay, filesQuery, readingOf, type TypedRows } from './files-query.ts';
 
 /** Number of rows of these files. */
 export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
@@ -44,31 +41,19 @@ export async function* typedRows(
   const daysWithIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
   if (daysWithIds.length > 0) {
     const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => readingOf(file, batch.columns, zone)).values();
-    yield unionOf([...filesAlike].map((files) => filesQuery(files, batch, zone)));
+    yield unionOfQueries([...filesAlike].map((files) => filesQuery(files, batch, zone)));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
     await engine.keepOrder();
-    const rows = unionOf(filesOf(day).map((file) => filesQuery([file], batch, zone)));
-    yield { ...rows, sql: await numberIds(engine, rows.sql) };
+    const rows = unionOfQueries(filesOf(day).map((file) => filesQuery([file], batch, zone)));
+    yield { ...rows, sql: await numberRepeatedIds(engine, rows.sql) };
     for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
   }
 }
 
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
-/** What files that one query reads have in common: the header, and as what the texts that are stored are read. */
-function readingOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
-  const readings = columns.flatMap((column): (ColumnType | boolean)[] => {
-    const { type } = column;
-    const { forms, isNullText } = formsOfFiles(column, [file]);
-    // Such cells go to `_rescued`; a file without any goes with every other.
-    if (type === null) return [isNullText || forms === 0];
-    return type === 'string' ? [cellTypeOf(type, forms, zone)] : [];
-  });
-  return JSON.stringify([file.columns.map(({ name }) => name), readings]);
-}
-
-function unionOf(queries: readonly TypedRows[]): TypedRows {
+function unionOfQueries(queries: readonly TypedRows[]): TypedRows {
   const columns = new Map(queries.flatMap((query) => query.columns).map((column) => [column.position, column]));
   return {
     sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
@@ -88,7 +73,7 @@ const STAGE = '_dfinery_stage';
 const KEYS = '_dfinery_keys';
 
 /** Makes both temporary tables of the rows of a day. Gives the query of these rows, with repeated ids numbered. */
-async function numberIds(engine: Engine, rowsSql: string): Promise<string> {
+async function numberRepeatedIds(engine: Engine, rowsSql: string): Promise<string> {
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} AS ${rowsSql}`);
   await engine.run(`
     CREATE OR REPLACE TEMP TABLE ${KEYS} AS
@@ -102,20 +87,20 @@ async function numberIds(engine: Engine, rowsSql: string): Promise<string> {
     ORDER BY s.rowid`;
 }
 
-/** The SELECT of typed rows: own columns as asked for, then each typed one of `columns` in its type. */
+/** The SELECT of typed rows: the program's columns as asked for, then each typed one of `columns` in its type. */
 export function selectRowsSql(
   rows: TypedRows,
   columns: readonly StoredColumn[],
-  ownColumns: readonly DuckDbColumn[],
+  programColumns: readonly DuckDbColumn[],
   zone: Zone | undefined,
 ): string {
   const filled = new Set(rows.columns.map(({ position }) => position));
   const select = [
     // A TIMESTAMP in UTC where the place has instants.
-    ...ownColumns.map(({ name, type }) => (type === 'TIMESTAMPTZ' ? `timezone('UTC', ${name}) AS ${name}` : name)),
+    ...programColumns.map(({ name, type }) => (type === 'TIMESTAMPTZ' ? `timezone('UTC', ${name}) AS ${name}` : name)),
     ...typedColumns(columns).map(({ name, position, type }) => {
       const value = filled.has(position) ? identifier(name) : 'NULL';
-      return `${castToColumnSql(value, type, zone)} AS ${identifier(name)}`;
+      return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
     }),
   ];
   return `SELECT ${select.join(', ')} FROM (${rows.sql})`;

@@ -10,7 +10,7 @@ import { checkStored, selectRowsSql, typedRows } from '../../engine/rows/typed-r
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
-import { OWN_COLUMNS } from '../../table/column-names.ts';
+import { PROGRAM_COLUMNS } from '../../table/column-names.ts';
 import { planColumns } from '../../table/column-plan.ts';
 import type { ColumnRules } from '../../table/new-columns.ts';
 import { EVENTS, type StoredColumn, typedColumns } from '../../table/tables.ts';
@@ -98,7 +98,7 @@ async function writeDay(
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
   const allPath = join(folder, `${receipt.day}.parquet`);
   for await (const rows of typedRows(engine, { table: EVENTS, columns, days: [download] }, zone)) {
-    const query = selectRowsSql(rows, columns, OWN_COLUMNS, zone);
+    const query = selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone);
     // What will read the file is loaded while it is written.
     const [rowsWritten] = await Promise.all([write(query, allPath), loadDecoder()]);
     checkStored(rows, rowsWritten);

@@ -4,16 +4,16 @@ import { abortable } from '../../base/abort.ts';
 import { DUCKDB_SCALARS, type DuckDbType, scalarOf } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { OWN_COLUMNS } from '../../table/column-names.ts';
+import { PROGRAM_COLUMNS } from '../../table/column-names.ts';
 import type { TypedColumn } from '../../table/tables.ts';
 
-/** The schema of a stream: the program's own columns, then those of the export in their order. */
+/** The schema of a stream: the program's columns, then those of the export in their order. */
 export function streamSchema(columns: readonly TypedColumn[], zone: Zone | undefined, version: string): Schema {
   const fields = columns.map(({ name, source, group, type }) =>
     fieldOf(name, codecOf(type, zone).duckdbType, { source, group, type }),
   );
-  const ownFields = OWN_COLUMNS.map(({ name, type }) => fieldOf(name, type));
-  return new Schema([...ownFields, ...fields], new Map([['dfinery.version', version]]));
+  const programFields = PROGRAM_COLUMNS.map(({ name, type }) => fieldOf(name, type));
+  return new Schema([...programFields, ...fields], new Map([['dfinery.version', version]]));
 }
 
 function fieldOf(name: string, type: DuckDbType, metadata: Readonly<Record<string, string>> = {}): Field {

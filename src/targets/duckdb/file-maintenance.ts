@@ -71,7 +71,7 @@ async function verifyTables(engine: Engine, state: PlaceState): Promise<VerifyRe
     const tableState = state[table.name];
     if (tableState === undefined) continue;
     const columns = await columnDifferences(engine, table, tableState);
-    if (table.ownColumns.every(({ name }) => !columns.has(name))) {
+    if (table.programColumns.every(({ name }) => !columns.has(name))) {
       const rows = await checkRows(engine, table, table.name, tableState);
       differences.push(...rows.differences);
       warnings.push(...rows.warnings);

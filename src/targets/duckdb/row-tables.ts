@@ -26,10 +26,10 @@ const COMMENTED_COLUMNS = 500;
 
 /** The columns that a table has in a file, with their types. */
 export const sqlColumns = (
-  { ownColumns }: Table,
+  { programColumns }: Table,
   { columns, timezone }: TableState,
 ): [name: string, type: string][] => [
-  ...ownColumns.map(({ name, type }): [string, string] => [name, name === '_rescued' ? 'JSON' : type]),
+  ...programColumns.map(({ name, type }): [string, string] => [name, name === '_rescued' ? 'JSON' : type]),
   ...typedColumns(columns).map((column): [string, string] => [column.name, typeSql(column, timezone)]),
 ];
 
@@ -37,11 +37,11 @@ const typeSql = ({ type }: TypedColumn, timezone: string | null): string => code
 
 /** Makes a table for these columns. */
 export async function makeTable(engine: Engine, table: Table, state: TableState): Promise<void> {
-  const { name, ownColumns } = table;
+  const { name, programColumns } = table;
   const columnsSql = sqlColumns(table, state).map(([column, type]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
-  for (const column of ownColumns) await commentColumn(engine, name, column.name, OWN_COMMENTS[column.name]);
+  for (const column of programColumns) await commentColumn(engine, name, column.name, OWN_COMMENTS[column.name]);
   await commentColumns(engine, name, state.columns);
 }
 

@@ -25,7 +25,7 @@ import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { isWidened, logWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED, type StoredRows } from '../../table/commit.ts';
 import { scannedColumns } from '../../table/new-columns.ts';
-import { newState, newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
+import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
@@ -92,7 +92,7 @@ class DuckDbSink implements Sink {
       const stored = await readStateToLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stored?.state);
       this.#state = stored?.state;
-      const before = stored?.state[table.name] ?? newTable(table, rules.timezone);
+      const before = stored?.state[table.name] ?? newTableState(table, rules.timezone);
       const planned = await planBatch(before, batch, {
         table,
         commitInfo,
@@ -116,7 +116,7 @@ class DuckDbSink implements Sink {
       return await engine.transaction(async () => {
         const rows = await storeRows(engine, stored?.state, planned);
         const { state: tableState, commit } = finishBatch(planned, rows, changedAt);
-        const state = { ...(stored?.state ?? newState(tableBefore.timezone)), [table.name]: tableState };
+        const state = { ...(stored?.state ?? newPlaceState(tableBefore.timezone)), [table.name]: tableState };
         const isUnchanged = stored?.removedDays.length === 0 && isDeepStrictEqual(state, stored.state);
         if (!isUnchanged) await writeState(engine, state);
         return { state, commit };
@@ -177,7 +177,7 @@ async function prepareTable(
   const hasTable = state?.[table.name] !== undefined;
   if (hasTable && !columns.some(isAltered)) return;
   const tableState = { ...tableBefore, columns };
-  const stateNow = { ...(state ?? newState(tableBefore.timezone)), [table.name]: tableState };
+  const stateNow = { ...(state ?? newPlaceState(tableBefore.timezone)), [table.name]: tableState };
   if (state === undefined) await makeTables(engine, stateNow);
   else if (hasTable) await alterTable(engine, table, tableState);
   else await makeTable(engine, table, tableState);

@@ -29,7 +29,7 @@ export interface FileLayout {
 export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;
 
 /** The columns of this program that each file has. */
-export const ownColumns = ({ loadedAtType }: FileLayout, timezone: string | null): DuckDbColumn[] => [
+export const programColumns = ({ loadedAtType }: FileLayout, timezone: string | null): DuckDbColumn[] => [
   { name: '_key', type: 'VARCHAR' },
   { name: '_rescued', type: 'VARCHAR' },
   { name: '_loaded_at', type: loadedAtType(timezone) },
@@ -39,7 +39,7 @@ export const ownColumns = ({ loadedAtType }: FileLayout, timezone: string | null
 export function fileColumns(layout: FileLayout, { columns, timezone }: TableColumns): ColumnTypes {
   const zone = zoneOf(timezone);
   return new Map([
-    ...ownColumns(layout, timezone).map(({ name, type }) => [name, type] as const),
+    ...programColumns(layout, timezone).map(({ name, type }) => [name, type] as const),
     ...typedColumns(columns).map(({ name, type }) => [name, codecOf(type, zone).duckdbType] as const),
   ]);
 }

@@ -3,7 +3,7 @@ import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
-import { newTable, type PlaceState, type RunRecord } from '../../table/place-state.ts';
+import { newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
@@ -97,7 +97,7 @@ class FilesSink implements Sink {
     checkNotPurged(address, this.#stateAtOpen, state);
     // A first run that died may have had another time zone.
     const stored = state[table.name];
-    const before = stored === undefined || stored.receipts.size === 0 ? newTable(table, rules.timezone) : stored;
+    const before = stored === undefined || stored.receipts.size === 0 ? newTableState(table, rules.timezone) : stored;
     const planned = await planBatch(before, batch, {
       table,
       commitInfo,

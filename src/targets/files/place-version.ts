@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { newState, type PlaceState } from '../../table/place-state.ts';
+import { newPlaceState, type PlaceState } from '../../table/place-state.ts';
 import { damagedWarning } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { ColumnTypes } from './file-layout.ts';
@@ -49,7 +49,7 @@ export interface PlaceVersion {
 
 /** A place before its first commit. */
 export const emptyVersion = (timezone: string | null): PlaceVersion => ({
-  state: newState(timezone),
+  state: newPlaceState(timezone),
   files: [],
   damagedFiles: [],
 });

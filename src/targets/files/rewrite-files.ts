@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { identifier } from '../../base/sql.ts';
 import { COLUMN_TYPES, codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { castToColumnSql } from '../../engine/column-sql.ts';
+import { castToTypeSql } from '../../engine/column-sql.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
-import { fileColumns, ownColumns } from './file-layout.ts';
+import { fileColumns, programColumns } from './file-layout.ts';
 import type { FilesPlace } from './files-place.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
 import { fetchFile } from './read-files.ts';
@@ -78,9 +78,9 @@ async function tableRowsSql(place: FilesPlace, file: LiveFile, { columns, timezo
     const fileType = file.columns.get(name);
     const before = COLUMN_TYPES.find((columnType) => codecOf(columnType, zone).duckdbType === fileType);
     const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
-    return `${castToColumnSql(value, type, zone)} AS ${identifier(name)}`;
+    return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });
-  const names = ownColumns(place.layout, timezone).map(({ name }) => name);
+  const names = programColumns(place.layout, timezone).map(({ name }) => name);
   const local = await fetchFile(place, file);
   return `SELECT ${[...names, ...values].join(', ')} FROM ${readParquetSql([local])}`;
 }

@@ -12,7 +12,7 @@ import { finishBatch } from '../../table/commit.ts';
 import { type TableState, withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
-import { ownColumns } from './file-layout.ts';
+import { programColumns } from './file-layout.ts';
 import type { FilesPlace } from './files-place.ts';
 import type { FileChange, LiveFile, NewFile, PlaceVersion } from './place-version.ts';
 import { fetchColumns, relationOf } from './read-files.ts';
@@ -62,7 +62,7 @@ async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | u
     const filled = new Set(rows.columns.map(({ name }) => name));
     const isInFile = ({ name, group }: StoredColumn) =>
       place.layout.hasAllColumns || group === 'system' || filled.has(name);
-    const own = ownColumns(place.layout, tableBefore.timezone);
+    const own = programColumns(place.layout, tableBefore.timezone);
     const query = selectRowsSql(rows, columns.filter(isInFile), own, zone);
     file = await writeFile(place, table.name, { query, receipt, snapshot });
     checkStored(rows, file.rows);

@@ -1,5 +1,5 @@
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
-import { newState, type PlaceState, type TableState } from '../../../src/table/place-state.ts';
+import { newPlaceState, type PlaceState, type TableState } from '../../../src/table/place-state.ts';
 import { receiptsOf, type StoredReceipt } from '../../../src/table/receipts.ts';
 import type { TargetReport } from '../../../src/targets/contract.ts';
 
@@ -12,7 +12,7 @@ export function exampleReport(): TargetReport {
   const names = ['df_start_session', HOSTILE, '설문 응답', null];
   const state: PlaceState = {
     events: {
-      ...newState('Asia/Seoul').events,
+      ...newPlaceState('Asia/Seoul').events,
       exportState: {
         version: 1,
         from_date: '2026-02-08',

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { reportPage } from '../../../src/cli/report/report-page.ts';
-import { newState } from '../../../src/table/place-state.ts';
+import { newPlaceState } from '../../../src/table/place-state.ts';
 import { receiptsOf } from '../../../src/table/receipts.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { Place } from '../../support/targets/place.ts';
@@ -109,7 +109,7 @@ describe('the page of a target', () => {
       events: [],
       columns: [],
       runs: [],
-      state: newState('Asia/Seoul'),
+      state: newPlaceState('Asia/Seoul'),
     };
     const page = await reportPage({ ...empty, lastEventAt: null }, OPTIONS);
     expect(page).toContain('Nothing was loaded yet.');

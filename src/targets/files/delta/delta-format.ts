@@ -7,7 +7,7 @@ import { transientError, UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
-import { newState, type RunRecord } from '../../../table/place-state.ts';
+import { newPlaceState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesPlace } from '../files-place.ts';
 import { type FilesFormat, foreignError } from '../format.ts';
@@ -104,7 +104,7 @@ function versionOf({ events, profiles }: DeltaTables, lastRun?: RunRecord): Delt
   const hasProfiles = receipt !== undefined && receipt.pruned !== true;
   if (events.state === undefined && !hasProfiles) return undefined;
   const state = {
-    events: events.state ?? newState(profiles?.state?.timezone ?? null).events,
+    events: events.state ?? newPlaceState(profiles?.state?.timezone ?? null).events,
     user_profiles: hasProfiles ? profiles?.state : undefined,
     suppressionLength: events.state?.suppressionLength,
     lastRun,

@@ -8,7 +8,7 @@ import { pathLiteral } from '../../../base/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
-import { newState, type PlaceState, type TableState } from '../../../table/place-state.ts';
+import { newPlaceState, type PlaceState, type TableState } from '../../../table/place-state.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesPlace } from '../files-place.ts';
@@ -47,7 +47,7 @@ export interface DamagedFolderFile extends DamagedFile {
 
 /** A folder before its first commit. */
 export const emptyFolder = (timezone: string | null): FolderVersion => {
-  return { state: newState(timezone), files: [], damagedFiles: [], missingDays: [], stateText: '' };
+  return { state: newPlaceState(timezone), files: [], damagedFiles: [], missingDays: [], stateText: '' };
 };
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
