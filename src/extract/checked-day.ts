@@ -46,9 +46,9 @@ export interface KnownReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_ove
 
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
 export const hasOtherSettings = (
-  stored: Pick<KnownReceipt, 'filters'> | undefined,
+  receipt: Pick<KnownReceipt, 'filters'> | undefined,
   { filters }: Pick<RequestFingerprints, 'filters'>,
-): boolean => stored?.filters !== undefined && stored.filters !== filters;
+): boolean => receipt?.filters !== undefined && receipt.filters !== filters;
 
 /** Receipts by day: those of a place, and of the days that a run has loaded. */
 export type KnownReceipts = ReadonlyMap<Day, KnownReceipt>;

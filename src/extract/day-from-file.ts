@@ -26,7 +26,7 @@ export interface DayFile {
   readonly settings: ExportSettings & { readonly spoolDir: string };
   /** What the place has stored of earlier loads, and of this day. */
   readonly state: ExportState | undefined;
-  readonly stored: KnownReceipt | undefined;
+  readonly storedReceipt: KnownReceipt | undefined;
   readonly suppression: Suppression | undefined;
 }
 
@@ -40,7 +40,7 @@ export async function loadDayFromFile<T>(
   { clock, signal }: Pick<Runtime, 'clock' | 'signal'>,
   store: (checkedDay: CheckedDay, commitInfo: CommitInfo) => Promise<T>,
 ): Promise<T> {
-  const { file, day, settings, state, stored } = dayFile;
+  const { file, day, settings, state, storedReceipt } = dayFile;
   const now = clock.now();
   const fingerprints = fingerprintsOf(settings);
   checkState(state, fingerprints, { now, fullRefresh: false });
@@ -59,11 +59,11 @@ export async function loadDayFromFile<T>(
       source: 'file',
     });
     const { rows } = checkedDay.receipt;
-    const before = stored?.pruned === true ? 0 : (stored?.rows_stored ?? 0);
-    if (rows < before)
+    const rowsBefore = storedReceipt?.pruned === true ? 0 : (storedReceipt?.rows_stored ?? 0);
+    if (rows < rowsBefore)
       throw fileError(
         dayFile,
-        `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${before}: the stored rows stay.`,
+        `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}: the stored rows stay.`,
       );
     const commitInfo: CommitInfo = {
       now,
@@ -81,8 +81,8 @@ export async function loadDayFromFile<T>(
 const fileError = ({ file, day }: DayFile, message: string, cause?: unknown) =>
   configError(message, { cause, where: { file, day } });
 
-function checkNeedsFile({ day, stored, settings }: DayFile, now: number): void {
-  const isLoaded = stored?.is_over === true && stored.pruned !== true;
+function checkNeedsFile({ day, storedReceipt, settings }: DayFile, now: number): void {
+  const isLoaded = storedReceipt?.is_over === true && storedReceipt.pruned !== true;
   if (day < oldestExportedDay(now, settings.historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
   const why = day > lastDayOver(now) ? 'is not over' : 'is loaded, and the service still exports it';
   throw configError(`${day} ${why}: read it again with sync … --from ${day} --to ${day}.`, { where: { day } });

@@ -38,10 +38,10 @@ export class DaysOutcome {
   }
 
   /** Takes the result of the next day; returns what is to be stored. Throws once too many days have failed. */
-  add(result: DayResult): CheckedDay | undefined {
-    if (result.kind === 'downloaded') return this.#addDownloaded(result);
-    if (result.kind === 'gone') this.#addGone(result.day);
-    else this.#addFailed(result);
+  add(dayResult: DayResult): CheckedDay | undefined {
+    if (dayResult.kind === 'downloaded') return this.#addDownloaded(dayResult);
+    if (dayResult.kind === 'gone') this.#addGone(dayResult.day);
+    else this.#addFailed(dayResult);
     return undefined;
   }
 

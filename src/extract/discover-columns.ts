@@ -96,16 +96,16 @@ async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): P
   for (let days = SAMPLED_DAYS; ; days--) {
     const from = addDays(last, 1 - days);
     const label = from === last ? last : `${from} to ${last}`;
-    const result = await downloadChecked({
+    const answer = await downloadChecked({
       ...deps,
       label,
       request: { ...filtersOf(config), from, to },
       openOutput: () => ({ write() {} }),
     });
-    if (result.kind === 'checked') return result.scan.columns;
-    if (result.kind === 'empty') return [];
-    const mayBeTooMany = ['retry_or_split', 'invalid', 'gone'].includes(result.kind);
-    if (days === 1 || !mayBeTooMany) throw downloadError(label, result);
+    if (answer.kind === 'checked') return answer.scan.columns;
+    if (answer.kind === 'empty') return [];
+    const mayBeTooMany = ['retry_or_split', 'invalid', 'gone'].includes(answer.kind);
+    if (days === 1 || !mayBeTooMany) throw downloadError(label, answer);
   }
 }
 

@@ -180,9 +180,11 @@ const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(list
 
 /** Why days are read again that are over. */
 function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBasis): PlanNote[] {
-  const why = (stored: KnownReceipt | undefined) => {
-    if (hasOtherSettings(stored, fingerprints)) return 'they were loaded with other filters or columns';
-    return stored?.rows === 0 ? 'they had no rows, and the provider may be late' : 'they had far fewer rows than usual';
+  const why = (receipt: KnownReceipt | undefined) => {
+    if (hasOtherSettings(receipt, fingerprints)) return 'they were loaded with other filters or columns';
+    return receipt?.rows === 0
+      ? 'they had no rows, and the provider may be late'
+      : 'they had far fewer rows than usual';
   };
   return [...groupBy(days, (day) => why(receipts.get(day)))].map(([reason, daysOfReason]) => {
     return {

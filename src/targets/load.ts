@@ -6,8 +6,8 @@ import type { CheckedDay } from '../extract/checked-day.ts';
 import type { DaysOutcome } from '../extract/days-outcome.ts';
 import type { ExportSettings } from '../extract/export-settings.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
-import type { Extraction } from '../extract/extract.ts';
 import type { ExtractDeps } from '../extract/extract-deps.ts';
+import type { Extraction } from '../extract/extraction.ts';
 import type { ObservedService } from '../extract/observed-service.ts';
 import type { Plan } from '../extract/which-days.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
@@ -101,7 +101,7 @@ export class Load {
   /** Executes a plan: reads its days and stores them in an open place. Throws UserError. */
   async loadDays(plan: Plan, sink: Sink | StreamSink): Promise<void> {
     // This module is loaded late: the library and a dry run import this file, and may load nothing.
-    const { Extraction } = await import('../extract/extract.ts');
+    const { Extraction } = await import('../extract/extraction.ts');
     const extraction = new Extraction(plan, this.#deps);
     this.#days = extraction.outcome;
     await ('commit' in sink ? this.#loadBatches(extraction, sink) : this.#loadStream(extraction, sink));

@@ -52,8 +52,8 @@ async function loadDay(
   const suppression = readSuppression(config);
   const { events, suppressionLength } = sink.state ?? {};
   refuseOlderSuppressionList('The place', suppressionLength, suppression?.length);
-  const stored = events?.receipts.get(day);
-  const dayFile = { file, day, settings: config, state: events?.exportState, stored, suppression };
+  const storedReceipt = events?.receipts.get(day);
+  const dayFile = { file, day, settings: config, state: events?.exportState, storedReceipt, suppression };
   const { rowsWritten, daysChanged } = await loadDayFromFile(dayFile, { clock, signal }, (checkedDay, commitInfo) =>
     sink.commit([checkedDay], commitInfo),
   );

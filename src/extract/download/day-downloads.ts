@@ -44,11 +44,11 @@ export class DayDownloads {
     await this.#sendFirst();
     this.#startFrom(0);
     for (const [i, day] of this.#days.entries()) {
-      const result = await this.#download(day);
+      const dayResult = await this.#download(day);
       this.#deps.signal.throwIfAborted();
       this.#started.delete(day);
       this.#startFrom(i + 1);
-      yield result;
+      yield dayResult;
     }
   }
 
@@ -83,9 +83,9 @@ export class DayDownloads {
     const codes = new Set<string>();
     for (const day of days.toReversed()) {
       if (this.#deps.service.exportsDays) return;
-      const result = await this.#resultAlone(day);
-      if (result.kind !== 'downloaded' || result.emptyAnswer === undefined) return;
-      codes.add(result.emptyAnswer.code);
+      const dayResult = await this.#resultAlone(day);
+      if (dayResult.kind !== 'downloaded' || dayResult.emptyAnswer === undefined) return;
+      codes.add(dayResult.emptyAnswer.code);
     }
     if (codes.size === 1 && codes.has(NOT_FOUND))
       throw configError(`The service knows no export under base_url (404) for ${formatDays(days)}: is base_url right?`);
@@ -93,20 +93,20 @@ export class DayDownloads {
 
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */
   async #resultAlone(day: Day): Promise<DayResult> {
-    const result = await this.#download(day);
-    if (result.kind === 'failed' && this.#deps.service.exports === 0) throw result.error;
-    return result;
+    const dayResult = await this.#download(day);
+    if (dayResult.kind === 'failed' && this.#deps.service.exports === 0) throw dayResult.error;
+    return dayResult;
   }
 
   /** The result of a day, whose download begins unless it has. */
   #download(day: Day): Promise<DayResult> {
     const started = this.#started.get(day);
     if (started !== undefined) return started;
-    const result = new DayExport(day, this.#deps).download();
-    this.#started.set(day, result);
+    const download = new DayExport(day, this.#deps).download();
+    this.#started.set(day, download);
     // A failure is thrown when it is the turn of its day.
-    result.catch(() => {});
-    return result;
+    download.catch(() => {});
+    return download;
   }
 }
 

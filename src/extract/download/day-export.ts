@@ -69,15 +69,15 @@ export class DayExport {
     const { newestGoneDay } = this.#deps.service;
     if (newestGoneDay !== undefined && day <= newestGoneDay) return { kind: 'gone', day };
     const provesEnd = day === this.#deps.endProofDay;
-    const result = await this.#resultOf(await (provesEnd ? this.#proveEndDay() : this.#export()));
-    return result.kind === 'downloaded' ? this.#confirmFewerRows(result) : result;
+    const dayResult = await this.#resultOf(await (provesEnd ? this.#proveEndDay() : this.#export()));
+    return dayResult.kind === 'downloaded' ? this.#confirmFewerRows(dayResult) : dayResult;
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
   readonly #export: ExportDay = async (changes) => {
     const { service, spool, settings } = this.#deps;
     const request = { ...filtersOf(settings), from: this.#day, to: this.#toDate, ...changes };
-    const result = await downloadChecked({
+    const answer = await downloadChecked({
       ...this.#deps,
       request,
       label: request.from,
@@ -85,9 +85,9 @@ export class DayExport {
       mayGrow: !this.#isOver,
       openOutput: () => newSpoolFile(spool),
     });
-    this.#exports += result.exports;
-    if (result.kind === 'checked') service.learnFromScan(result.scan);
-    return result;
+    this.#exports += answer.exports;
+    if (answer.kind === 'checked') service.learnFromScan(answer.scan);
+    return answer;
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
@@ -144,11 +144,11 @@ export class DayExport {
   /** Asks once more after an answer without data. Such an answer never replaces rows. */
   async #confirmEmpty(answer: ExportRefusal): Promise<DayResult> {
     const day = this.#day;
-    const second = await this.#export();
-    if (second.kind !== 'empty') return this.#resultOf(second);
+    const secondAnswer = await this.#export();
+    if (secondAnswer.kind !== 'empty') return this.#resultOf(secondAnswer);
     const { rows } = this.#storedRows();
     const fail = (message: string) => this.#notLoaded(transientError(message, { where: { day } }));
-    if (second.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${second.clause}.`);
+    if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
     if (rows === 0) return { ...this.#downloaded([]), emptyAnswer: answer };
     return fail(
       `${day} has ${plainCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
@@ -196,12 +196,12 @@ export class DayExport {
    */
   #storedRows(): { readonly rows: number; readonly isSameRequest: boolean } {
     const { receipts, fingerprints } = this.#deps;
-    const stored = receipts.get(this.#day);
-    if (stored === undefined || stored.pruned === true || hasOtherSettings(stored, fingerprints)) {
+    const receipt = receipts.get(this.#day);
+    if (receipt === undefined || receipt.pruned === true || hasOtherSettings(receipt, fingerprints)) {
       return { rows: 0, isSameRequest: false };
     }
-    const isSameRequest = stored.to_date === this.#toDate;
-    return { rows: isSameRequest ? stored.rows : (stored.rows_stored ?? 0), isSameRequest };
+    const isSameRequest = receipt.to_date === this.#toDate;
+    return { rows: isSameRequest ? receipt.rows : (receipt.rows_stored ?? 0), isSameRequest };
   }
 
   #downloaded(files: readonly CheckedFile[]): DownloadedDay {

@@ -71,14 +71,14 @@ class Download<Output extends CheckedOutput> {
   async run(): Promise<DownloadResult<Output>> {
     const { clock, random, signal } = this.#request;
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
-    const result = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#refusalAfterAllAttempts();
-    return { ...result, exports: this.#exports };
+    const answer = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#refusalAfterAllAttempts();
+    return { ...answer, exports: this.#exports };
   }
 
   #refusalAfterAllAttempts(): ExportRefusal {
-    const last = this.#refusals[this.#refusals.length - 1];
+    const lastRefusal = this.#refusals[this.#refusals.length - 1];
     const times = `the export of ${this.#request.label} failed ${BACKOFF.attempts} times`;
-    return finalRefusal(last, `${times}, at last because ${withCode(last)}; nothing of it was stored`);
+    return finalRefusal(lastRefusal, `${times}, at last because ${withCode(lastRefusal)}; nothing of it was stored`);
   }
 
   /** The result, or undefined if it is to be attempted again. */
@@ -172,7 +172,7 @@ class Download<Output extends CheckedOutput> {
 const withCode = ({ clause, code }: ExportRefusal): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
 
 /** A refusal after which only the next run may succeed. */
-const finalRefusal = (last: ExportRefusal, clause: string): ExportRefusal => ({ ...last, kind: 'retry', clause });
+const finalRefusal = (refusal: ExportRefusal, clause: string): ExportRefusal => ({ ...refusal, kind: 'retry', clause });
 
 /** The refusal that a body stands for, which could not be checked to its end. Throws any other error. */
 function refusalOf(error: unknown): ExportRefusal {

@@ -25,19 +25,19 @@ export async function downloadProfiles<Output extends CheckedOutput>(
   request: ProfileRequest,
   { scannerOptions, ...download }: ProfileDeps<Output>,
 ): Promise<DownloadResult<Output>> {
-  const result = await downloadChecked({
+  const answer = await downloadChecked({
     ...download,
     label: 'profiles',
     mayGrow: true,
     request,
     scannerOptions: { ...scannerOptions, requireColumns: false },
   });
-  if (result.kind === 'checked') {
-    if (result.scan.columns.some(({ name }) => name === UNIFIED_ID)) return result;
+  if (answer.kind === 'checked') {
+    if (answer.scan.columns.some(({ name }) => name === UNIFIED_ID)) return answer;
     const clause = `the export of profiles has no column ${UNIFIED_ID}: is base_url right?`;
-    return { kind: 'config', code: 'no_such_columns', clause, exports: result.exports };
+    return { kind: 'config', code: 'no_such_columns', clause, exports: answer.exports };
   }
-  if (result.code === NOT_FOUND) return { ...result, kind: 'gone' };
-  if (result.kind !== 'empty' && result.kind !== 'retry_or_split') return result;
-  return { ...result, kind: 'retry', clause: `the export of profiles failed: ${result.clause}` };
+  if (answer.code === NOT_FOUND) return { ...answer, kind: 'gone' };
+  if (answer.kind !== 'empty' && answer.kind !== 'retry_or_split') return answer;
+  return { ...answer, kind: 'retry', clause: `the export of profiles failed: ${answer.clause}` };
 }

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
 import type { ExportSettings } from '../../../src/extract/export-settings.ts';
-import { Extraction } from '../../../src/extract/extract.ts';
+import { Extraction } from '../../../src/extract/extraction.ts';
 import type { PlanInput } from '../../../src/extract/which-days.ts';
 import { NOTHING_STORED } from '../../../src/table/commit.ts';
 import { Load } from '../../../src/targets/load.ts';

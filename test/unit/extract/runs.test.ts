@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, utimesSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Day, daysOf } from '../../../src/base/days.ts';
-import { Extraction } from '../../../src/extract/extract.ts';
+import { Extraction } from '../../../src/extract/extraction.ts';
 import { Fixture, planFor, type ServiceSettings, steadyRows } from '../../support/extract/extraction.ts';
 import { expectMode } from '../../support/modes.ts';
 import { type FaultRule, refusal } from '../../support/service/faults.ts';

@@ -56,18 +56,18 @@ export class Extraction {
     }
     try {
       const results = downloads.results();
-      let next = results.next();
+      let nextResult = results.next();
       for (;;) {
-        const result = await batch.beforeExpiry(next);
-        if (result === undefined) {
+        const iteration = await batch.beforeExpiry(nextResult);
+        if (iteration === undefined) {
           yield* deliver();
           continue;
         }
-        if (result.done === true) break;
-        next = results.next();
+        if (iteration.done === true) break;
+        nextResult = results.next();
         // Its failure is thrown when its turn comes.
-        next.catch(() => {});
-        const checkedDay = outcome.add(result.value);
+        nextResult.catch(() => {});
+        const checkedDay = outcome.add(iteration.value);
         if (checkedDay !== undefined) batch.add(checkedDay);
         if (batch.isFull) yield* deliver();
       }
