@@ -7,4 +7,7 @@ const SEED = 20_260_310;
 const wanted = process.env.PROPERTY_SEED;
 if (wanted !== 'any') fc.configureGlobal({ ...fc.readConfigureGlobal(), seed: Number(wanted ?? SEED) });
 
+/** From 0 to below 1, evenly: `fc.double` gives numbers near 0 and 1 alone. */
+export const shares = fc.integer({ min: 0, max: 999 }).map((n) => n / 1_000);
+
 export { fc as default };

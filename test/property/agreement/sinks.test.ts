@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import * as forms from '../../support/column-types.ts';
-import fc from '../../support/property.ts';
+import fc, { shares } from '../../support/property.ts';
 import { AgreementFixture, type Held } from '../../support/targets/agreement.ts';
 import { type CellVector, VECTORS } from '../../support/vectors.ts';
 
@@ -66,7 +66,7 @@ const table = fc.integer({ min: 1, max: 14 }).chain((rows) =>
     lineEnd: fc.constantFrom('\n', '\r\n'),
     bom: fc.boolean(),
     finalLineEnd: fc.boolean(),
-    cuts: fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 6 }),
+    cuts: fc.array(shares, { maxLength: 6 }),
     timezone: fc.constantFrom(undefined, undefined, 'Asia/Seoul', 'America/New_York'),
   }),
 );

@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { addDays, type Day } from '../../../src/base/days.ts';
-import fc from '../../support/property.ts';
+import fc, { shares } from '../../support/property.ts';
 import { record } from '../../support/recorder.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
@@ -29,7 +29,7 @@ const step = fc.record({
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('prune' as const), day }) },
     { weight: 1, arbitrary: fc.record({ kind: fc.constant('remove' as const), day }) },
   ),
-  killedAt: fc.option(fc.double({ min: 0, max: 0.999, noNaN: true }), { freq: 3 }),
+  killedAt: fc.option(shares, { freq: 3 }),
 });
 type Step = typeof step extends fc.Arbitrary<infer S> ? S : never;
 
