@@ -6,21 +6,14 @@ import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { Place, PurgePreview, PurgeResult, StatefulTarget } from '../targets/contract.ts';
 import type { ListedId } from './id-list.ts';
-import type { KeyedFile } from './key-file.ts';
 import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { findListedPeople, type ListedPeople, placeName, type SearchSettings } from './listed-people.ts';
-import {
-  olderSuppressionListWarnings,
-  readSuppressedPeople,
-  refuseOlderSuppressionList,
-  requireWritableSuppressionList,
-  suppressPeople,
-} from './suppression.ts';
+import { SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
   /** Where the people are kept, so that they stay away. */
-  readonly suppressionFile: KeyedFile;
+  readonly suppressionList: SuppressionList;
   /** True to have the places remember the suppression list as it is, also if they knew more people on it. */
   readonly newList: boolean;
   /** Undefined for three for each id, ten at least. */
@@ -66,11 +59,11 @@ export async function planPurge(
   service: ServiceAddress,
   ledger: Ledger,
 ): Promise<Purge> {
-  const { suppressionFile, newList, io } = settings;
+  const { suppressionList, newList, io } = settings;
   const isSuppressedOnly = listedIds.length === 0;
-  await requireWritableSuppressionList(suppressionFile);
+  await suppressionList.requireWritable();
   const listedPeople = await findListedPeople(listedIds, settings);
-  const query = { ...listedPeople.query, suppressedPeople: readSuppressedPeople(suppressionFile) };
+  const query = { ...listedPeople.query, suppressedPeople: suppressionList.people() };
   const places: PlacePurge[] = [];
   for (const [i, place] of settings.places.entries()) {
     const name = placeName(place);
@@ -85,15 +78,15 @@ export async function planPurge(
     places.push({ ...place, name, ...preview });
   }
   // Anew: a purge that ended meanwhile has made list and places longer.
-  const suppressedCount = readSuppressedPeople(suppressionFile).hmacs.length;
+  const suppressedCount = suppressionList.people().hmacs.length;
   const warnings = [...listedPeople.warnings];
   const knownLength = ledger.history.suppressionLength;
-  if (!newList) warnings.push(...olderSuppressionListWarnings('The ledger', knownLength, suppressedCount));
+  if (!newList) warnings.push(...SuppressionList.olderWarnings('The ledger', knownLength, suppressedCount));
   for (const { name, people, foreignNames } of places) {
     warnings.push(...people.warnings);
     const { suppressionLength } = people.state;
-    if (newList) warnings.push(...olderSuppressionListWarnings(name, suppressionLength, suppressedCount));
-    else refuseOlderSuppressionList(name, suppressionLength, suppressedCount);
+    if (newList) warnings.push(...SuppressionList.olderWarnings(name, suppressionLength, suppressedCount));
+    else SuppressionList.refuseOlder(name, suppressionLength, suppressedCount);
     if (foreignNames.length === 0) continue;
     warnings.push(`${name} also has ${shortened(foreignNames)}, not made here: they stay, and may name the people.`);
   }
@@ -117,9 +110,9 @@ export async function planPurge(
  */
 export async function purgePlaces(purge: Purge): Promise<UserError[]> {
   const { places, warnings } = purge;
-  const { io, suppressionFile } = purge.settings;
+  const { io, suppressionList } = purge.settings;
   try {
-    await suppressPeople(unifiedIdsOf(purge), suppressionFile, io);
+    await suppressionList.add(unifiedIdsOf(purge), io);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
     if (failure instanceof UserError) return [failure];
@@ -145,7 +138,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
 /** Removes the people from a place, which then tells who was found and what became of them. */
 async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   const { settings, ledger, listedPeople } = purge;
-  const { io, suppressionFile, newList } = settings;
+  const { io, suppressionList, newList } = settings;
   const { target, name, foreignNames } = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
   // these two shows in neither order: the rows are still there, and the same command finds, notes and lists them again.
@@ -154,14 +147,14 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
     const problem = peopleLimitProblem(purge);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!newList) {
-      const { hmacs } = readSuppressedPeople(suppressionFile);
-      refuseOlderSuppressionList(name, people.state.suppressionLength, hmacs.length);
+      const { hmacs } = suppressionList.people();
+      SuppressionList.refuseOlder(name, people.state.suppressionLength, hmacs.length);
     }
     await ledger.writeAll(purgeLines(place, purge));
-    return await suppressPeople(people.keyCheckByUnifiedId, suppressionFile, io);
+    return await suppressionList.add(people.keyCheckByUnifiedId, io);
   };
   try {
-    const query = { ...listedPeople.query, suppressedPeople: readSuppressedPeople(suppressionFile) };
+    const query = { ...listedPeople.query, suppressedPeople: suppressionList.people() };
     place.result = await (await target.people(place)).purge(query, onFound);
     const { rowsRemoved: rows, suppressionLength, unreached } = place.result;
     const stays = foreignNames.slice(0, MAX_NAMED);

@@ -1,6 +1,6 @@
 import type { Logger, LogLevel } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
-import { readSuppression } from '../../erasure/suppression.ts';
+import { SuppressionList } from '../../erasure/suppression-list.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import { DayDownloads } from '../../extract/download/day-downloads.ts';
 import type { DayResult } from '../../extract/download/day-export.ts';
@@ -36,7 +36,7 @@ export const read: Verb = async (context) => {
   });
   const service = openExportClient(config, context, { onWait: heartbeat.setWaitingUntil });
   try {
-    const extract = extractDeps(config, service, context, readSuppression(config));
+    const extract = extractDeps(config, service, context, SuppressionList.of(config)?.filter(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
     const isProfiles = ({ descriptor }: StreamOutput) =>
       config.userProfiles && descriptor.name === PROFILE_STREAM && descriptor.namespace === undefined;

@@ -7,7 +7,7 @@ import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import type { SearchSettings } from '../../erasure/listed-people.ts';
 import type { PurgeSettings } from '../../erasure/purge.ts';
-import { suppressionFileOf } from '../../erasure/suppression.ts';
+import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
@@ -143,14 +143,14 @@ function purgeSettingsOf(
 ): PurgeSettings | undefined {
   if (search.places.length === 0) return undefined;
   const { newList, maxPeople, allowShared } = values;
-  const suppressionFile = suppressionFileOf(requireKeys(config, 'suppression_key'));
-  if (suppressionFile === undefined) {
+  const suppressionList = SuppressionList.of(requireKeys(config, 'suppression_key'));
+  if (suppressionList === undefined) {
     throw configError(
       'An erasure with places needs a suppression list, so that people stay away: set erasure.ledger_dir ' +
         '(DFINERY_LEDGER_DIR), or suppression_file with its key.',
     );
   }
-  return { ...search, suppressionFile, newList, maxPeople, allowShared };
+  return { ...search, suppressionList, newList, maxPeople, allowShared };
 }
 
 const NO_PLACES = 'The erasure has no places: rows that were loaded stay where they are.';

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount } from '../../base/quantities.ts';
-import { readSuppression, refuseOlderSuppressionList } from '../../erasure/suppression.ts';
+import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -49,9 +49,9 @@ async function loadDay(
   config: PlanConfig,
   { clock, signal }: Context,
 ): Promise<RunOutcome> {
-  const suppression = readSuppression(config);
+  const suppression = SuppressionList.of(config)?.filter(config);
   const { events, suppressionLength } = sink.state ?? {};
-  refuseOlderSuppressionList('The place', suppressionLength, suppression?.length);
+  SuppressionList.refuseOlder('The place', suppressionLength, suppression?.length);
   const storedReceipt = events?.receipts.get(day);
   const dayFile = { file, day, settings: config, state: events?.exportState, storedReceipt, suppression };
   const { rowsWritten, daysChanged } = await loadDayFromFile(dayFile, { clock, signal }, (checkedDay, commitInfo) =>

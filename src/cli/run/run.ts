@@ -2,7 +2,7 @@
 
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { readSuppression, refuseOlderSuppressionList } from '../../erasure/suppression.ts';
+import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { pinnedTypes } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
@@ -93,8 +93,8 @@ async function loadInto(
   const began = clock.now();
   const keepsCursor = 'commit' in sink;
   const { events, suppressionLength } = (keepsCursor ? sink.state : undefined) ?? {};
-  const suppression = readSuppression(config);
-  refuseOlderSuppressionList('The place', suppressionLength, suppression?.length);
+  const suppression = SuppressionList.of(config)?.filter(config);
+  SuppressionList.refuseOlder('The place', suppressionLength, suppression?.length);
   const { exportState, receipts } = events ?? {};
   const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
   let waitingUntil: number | undefined;

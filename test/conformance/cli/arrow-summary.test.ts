@@ -4,7 +4,7 @@ import { tableFromIPC } from 'apache-arrow';
 import { afterEach, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { suppressionFileOf, suppressPeople } from '../../../src/erasure/suppression.ts';
+import { SuppressionList } from '../../../src/erasure/suppression-list.ts';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
 import { type FaultRule, onDay, refusal } from '../../support/service/faults.ts';
 
@@ -39,8 +39,8 @@ it('the summary of an Arrow stream counts the suppressed rows', async () => {
   const id = String([...ids].find((one) => one !== null && one !== ''));
   const count = [...ids].filter((one) => one === id).length;
   const list = join(fixture.dir, 'list.jsonl');
-  const file = suppressionFileOf({ suppressionFile: list, suppressionKey: new Secret(KEY) });
-  await suppressPeople(new Map([[id, undefined]]), file ?? expect.fail(), { clock: systemClock });
+  const suppressionList = SuppressionList.of({ suppressionFile: list, suppressionKey: new Secret(KEY) });
+  await suppressionList?.add(new Map([[id, undefined]]), { clock: systemClock });
   const { summary } = await sync({ DFINERY_SUPPRESSION_FILE: list, DFINERY_SUPPRESSION_KEY: KEY });
   expect(summary).toMatchObject({ suppressed_rows: count, rows: whole.summary.rows - count });
 });

@@ -5,12 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import {
-  readSuppressedPeople,
-  readSuppression,
-  suppressionFileOf,
-  suppressPeople,
-} from '../../../src/erasure/suppression.ts';
+import { SuppressionList } from '../../../src/erasure/suppression-list.ts';
 import { expectMode } from '../../support/modes.ts';
 
 let folder: string;
@@ -25,18 +20,13 @@ const KEY = new Secret('a suppression key of 32 characters');
 const HASH_KEY = new Secret('a hash key of at least 32 characters');
 /** The list of a configuration; that of `file` unless it says otherwise. */
 const listOf = (config: object = {}) => {
-  const list = suppressionFileOf({ suppressionFile: file, suppressionKey: KEY, ...config });
+  const list = SuppressionList.of({ suppressionFile: file, suppressionKey: KEY, ...config });
   if (list === undefined) throw new Error('no list');
   return list;
 };
 const add = (...people: readonly string[]) =>
-  suppressPeople(new Map(people.map((text) => [text, undefined])), listOf(), { clock: systemClock });
-const load = (more: object = {}) => {
-  const config = { suppressionFile: file, suppressionKey: KEY, columnsHash: [], hashKey: undefined, ...more };
-  const list = readSuppression(config);
-  if (list === undefined) throw new Error('no list');
-  return list;
-};
+  listOf().add(new Map(people.map((text) => [text, undefined])), { clock: systemClock });
+const load = (more: object = {}) => listOf(more).filter({ columnsHash: [], hashKey: undefined, ...more });
 const drops = (list: ReturnType<typeof load>, id: string) => list.has(Buffer.from(id));
 
 describe('a suppression list', () => {
@@ -60,7 +50,7 @@ describe('a suppression list', () => {
     truncateSync(file, statSync(file).size - 30);
     expect(() => load()).toThrow(/Line 3 .* is not/);
     // So a purge can be planned, which removes the cut line.
-    expect(readSuppressedPeople(listOf()).hmacs).toHaveLength(1);
+    expect(listOf().people().hmacs).toHaveLength(1);
     await add('c');
     expect(['a', 'b', 'c'].map((id) => drops(load(), id))).toEqual([true, false, true]);
     writeFileSync(file, readFileSync(file, 'utf8').trimEnd());
@@ -88,7 +78,7 @@ describe('a suppression list', () => {
 
   it('knows a person by the id or its hash, and is refused where the hash key is another', async () => {
     const key = new HashKey(HASH_KEY);
-    await suppressPeople(new Map([[key.hashOf('kim'), key.checkValue]]), listOf(), { clock: systemClock });
+    await listOf().add(new Map([[key.hashOf('kim'), key.checkValue]]), { clock: systemClock });
     await add('lee');
     const list = load({ columnsHash: ['df_unified_id'], hashKey: HASH_KEY });
     expect([drops(list, 'kim'), drops(list, 'lee'), drops(list, 'park')]).toEqual([true, true, false]);
@@ -99,13 +89,13 @@ describe('a suppression list', () => {
     const config = { suppressionFile: undefined, suppressionKey: undefined, ledgerDir: join(folder, 'ledger') };
     expect(load(config).length).toBe(0);
     expect(readdirSync(folder)).toEqual([]);
-    await suppressPeople(new Map([['kim', undefined]]), listOf(config), { clock: systemClock });
+    await listOf(config).add(new Map([['kim', undefined]]), { clock: systemClock });
     expect([load(config).length, drops(load(config), 'kim')]).toEqual([1, true]);
     for (const name of ['suppressed.jsonl', 'suppressed.key']) {
       expectMode(join(folder, 'ledger', name), 0o600);
     }
     rmSync(join(folder, 'ledger/suppressed.key'));
     expect(() => load(config)).toThrow(/has lost its key.*forget --suppressed --new-list/);
-    expect(suppressionFileOf({ ...config, ledgerDir: undefined })).toBeUndefined();
+    expect(SuppressionList.of({ ...config, ledgerDir: undefined })).toBeUndefined();
   });
 });

@@ -1,0 +1,225 @@
+import { readFileSync, statSync } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { codeOf, configError, messageOf } from '../base/errors.ts';
+import { HashKey } from '../base/hash-key.ts';
+import { objectIn } from '../base/json.ts';
+import { formatCount, withSeparators } from '../base/quantities.ts';
+import type { Secret } from '../base/secrets.ts';
+import { isPlaceholder } from '../base/visible-text.ts';
+import type { Suppression } from '../cells/columns/scanner.ts';
+import { UNIFIED_ID } from '../cells/csv/header.ts';
+import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engine/people/people.ts';
+import { diskError } from '../fs/disk-failure.ts';
+import { makeFolders, syncFolder } from '../fs/folders.ts';
+import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
+import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
+import { checkWritable } from '../fs/writability.ts';
+import { ensureKey, type KeyedFile, readingKey } from './key-file.ts';
+
+// The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
+// an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
+// these people.
+
+interface SuppressionConfig {
+  readonly suppressionFile: string | undefined;
+  readonly suppressionKey: Secret | undefined;
+  readonly ledgerDir?: string | undefined;
+}
+
+interface FilterConfig {
+  readonly columnsHash: readonly string[];
+  readonly hashKey: Secret | undefined;
+}
+
+interface ParsedList extends SuppressedPeople {
+  /** Check values of the keys under which unified ids are hashes themselves. */
+  readonly keyChecks: ReadonlySet<string>;
+}
+
+const NEW_LIST_HINT =
+  'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
+
+export class SuppressionList {
+  readonly path: string;
+  readonly #keyedFile: KeyedFile;
+
+  private constructor(file: string, configuredKey: Secret | undefined) {
+    this.path = resolve(file);
+    this.#keyedFile = {
+      path: this.path,
+      keyFileName: 'suppressed.key',
+      configuredKey,
+      optionName: 'suppression_key',
+      lostKeyText: `The suppression list ${this.path} has lost its key: put suppressed.key back. ${NEW_LIST_HINT}`,
+    };
+  }
+
+  /** The list of a configuration: `suppression_file`, else one in the folder of the ledger; undefined without either. */
+  static of({ suppressionFile, suppressionKey, ledgerDir }: SuppressionConfig): SuppressionList | undefined {
+    if (suppressionFile !== undefined && suppressionKey !== undefined)
+      return new SuppressionList(suppressionFile, suppressionKey);
+    return ledgerDir === undefined ? undefined : new SuppressionList(join(ledgerDir, 'suppressed.jsonl'), undefined);
+  }
+
+  /**
+   * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
+   * and a purge would lose track of them. `length`: undefined for a configuration without a list.
+   */
+  static refuseOlder(place: string, knownLength: number | undefined, length: number | undefined): void {
+    if (knownLength === undefined || knownLength <= (length ?? 0)) return;
+    const why =
+      length === undefined
+        ? 'neither suppression_file nor erasure.ledger_dir is configured'
+        : `the list has ${length}: it is an older copy, or another one`;
+    throw configError(
+      `${place} was purged with a suppression list of ${knownLength} entries, but ${why}. Give that list, so that nobody comes ` +
+        'back. If it is lost for good, begin a new one: forget --suppressed --new-list.',
+    );
+  }
+
+  /** A warning if `who`, a place or the ledger, knows of more people than are on the list. */
+  static olderWarnings(who: string, knownLength: number | undefined, length: number): string[] {
+    if (knownLength === undefined || knownLength <= length) return [];
+    return [
+      `${who} knew ${formatCount(knownLength, 'person', 'people')} on the suppression list, and the list has ` +
+        `${withSeparators(length)}: it is an older copy, or another one. Those who are missing return while the service exports them.`,
+    ];
+  }
+
+  /**
+   * Reads the filter for downloads. If the configuration hashes `df_unified_id`, a person may be on the list by the id
+   * or its hash. Throws UserError for a person who is known by the hash under another key.
+   */
+  filter({ columnsHash, hashKey: secret }: FilterConfig): Suppression {
+    const { key, hmacs, keyChecks } = this.#readForLoad();
+    const hashKey = columnsHash.includes(UNIFIED_ID) && secret !== undefined ? new HashKey(secret) : undefined;
+    if ([...keyChecks].some((check) => check !== hashKey?.checkValue)) {
+      throw configError(
+        `The suppression list ${this.path} names people by df_unified_id as it was hashed under another hash_key. Keep ` +
+          'df_unified_id in columns_hash with that key, or their rows would come back.',
+        { where: { file: this.path } },
+      );
+    }
+    const suppressedHmacs = new Set(hmacs);
+    const isOnList = (id: Buffer): boolean => suppressedHmacs.has(key.hashOf(id));
+    const has = (id: Buffer): boolean =>
+      suppressedHmacs.size > 0 &&
+      (isOnList(id) || (hashKey !== undefined && isOnList(Buffer.from(hashKey.hashOf(id)))));
+    return { has, length: hmacs.length };
+  }
+
+  /** Reads the people for a purge. A missing file is empty. A last line that was cut does not count. */
+  people(): SuppressedPeople {
+    return this.#parse(wholeLines(textIfThere(this.path)), readingKey(this.#keyedFile));
+  }
+
+  /** Throws UserError if nobody could be put on the list. Changes nothing. */
+  async requireWritable(): Promise<void> {
+    await checkWritable(this.path).catch((error: unknown) => this.#fail(error));
+  }
+
+  /**
+   * Appends the people who are not on the list yet; a placeholder is nobody. Returns the number of people on the list,
+   * which is on disk then. Throws UserError, also if another purge holds the lock too long.
+   */
+  async add(people: KeyCheckByUnifiedId, { clock, signal }: Pick<LockOptions, 'clock' | 'signal'>): Promise<number> {
+    const lock = { what: `the suppression list ${this.path}`, clock, waitMs: LOCK_WAIT_MS, signal };
+    try {
+      await makeFolders(dirname(this.path));
+      return await withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(people, checkHeld));
+    } catch (error) {
+      return this.#fail(error);
+    }
+  }
+
+  async #append(people: KeyCheckByUnifiedId, checkHeld: () => void): Promise<number> {
+    const secret = await ensureKey(this.#keyedFile);
+    const file = await open(this.path, 'a+', PRIVATE_FILE_MODE);
+    try {
+      const text = await file.readFile('utf8');
+      const wholeText = wholeLines(text);
+      const { key, hmacs } = this.#parse(wholeText, secret);
+      const unifiedIds = [...people].filter(([unifiedId]) => !isPlaceholder(unifiedId));
+      const newPeople = new Map(unifiedIds.map(([unifiedId, keyCheck]) => [key.hashOf(unifiedId), keyCheck]));
+      for (const hmac of hmacs) newPeople.delete(hmac);
+      const header = { v: 1, kind: 'suppression', key_check: key.checkValue };
+      const newLines = [
+        ...(wholeText === '' ? [header] : []),
+        ...Array.from(newPeople, ([hmac, keyCheck]) => ({ hmac, hash_key: keyCheck })),
+      ];
+      // The end of the last line, if an editor has left it out; else empty.
+      const missingEnd = wholeText.slice(text.length);
+      checkHeld();
+      if (wholeText.length < text.length) await file.truncate(Buffer.byteLength(wholeText));
+      await file.writeFile(missingEnd + newLines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+      await file.sync();
+      await syncFolder(dirname(this.path));
+      return hmacs.length + newPeople.size;
+    } finally {
+      await file.close();
+    }
+  }
+
+  /**
+   * A list in the folder of the ledger begins with the first purge. A file that a configuration names must be there:
+   * perhaps its disk is not mounted. Throws UserError.
+   */
+  #readForLoad(): ParsedList {
+    const { path } = this;
+    try {
+      const mayBeMissing = this.#keyedFile.configuredKey === undefined;
+      const text = mayBeMissing ? textIfThere(path) : readFileSync(path, 'utf8');
+      return this.#parse(text, readingKey(this.#keyedFile));
+    } catch (error) {
+      if (codeOf(error) === undefined) throw error;
+      throw configError(
+        `The suppression list ${path} cannot be read (${messageOf(error)}). If nobody is suppressed yet, make an empty file.`,
+        { cause: error, where: { file: path } },
+      );
+    }
+  }
+
+  /** Throws UserError unless every line is understood: half a list would let people through. */
+  #parse(text: string, secret: Secret): ParsedList {
+    const { path } = this;
+    const key = new HashKey(secret, 'dfinery-elt suppression key check v1');
+    const hmacs: string[] = [];
+    const keyChecks = new Set<string>();
+    for (const [i, line] of text.split(/\r?\n/).entries()) {
+      if (line.trim() === '') continue;
+      const lineError = (why: string) =>
+        configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { file: path, row: i + 1 } });
+      const { kind, key_check, hmac, hash_key } = objectIn(line);
+      if (i === 0 && kind === 'suppression') {
+        if (key_check === key.checkValue) continue;
+        throw lineError(`was written under another key: give that one. ${NEW_LIST_HINT}`);
+      }
+      if (typeof hmac !== 'string' || !isHash(hmac)) {
+        throw lineError(
+          'is not {"hmac":"<64 hex digits>"}. Restore the file; the next purge removes a last line that was cut.',
+        );
+      }
+      hmacs.push(hmac);
+      if (typeof hash_key === 'string') keyChecks.add(hash_key);
+    }
+    return { key, hmacs, keyChecks };
+  }
+
+  #fail(error: unknown): never {
+    throw diskError(error, { what: `the suppression list ${this.path}`, path: this.path });
+  }
+}
+
+/** The text of a file; an empty one for a file that is not there. */
+const textIfThere = (path: string): string =>
+  statSync(path, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(path, 'utf8');
+
+/** The text without a last line that a crash has cut. A whole line may lack its end, as an editor leaves it. */
+function wholeLines(text: string): string {
+  // A purge begins such a file with the header.
+  if (text.trim() === '') return '';
+  const end = text.lastIndexOf('\n') + 1;
+  const isWhole = isHash(String(objectIn(text.slice(end)).hmac));
+  return isWhole ? `${text}\n` : text.slice(0, end);
+}
