@@ -58,7 +58,7 @@ export async function planBatch(
   const downloads = batch.filter((download) => !isOlder(download));
   if (downloads.length === 0) return undefined;
   const mayBeUnchanged = !table.isSnapshot && !commitInfo.rewrites;
-  const unchangedDays = mayBeUnchanged ? await findUnchanged(downloads, receipts, countRows) : [];
+  const unchangedDays = mayBeUnchanged ? await findUnchangedDays(downloads, receipts, countRows) : [];
   const days = downloads.filter((download) => !unchangedDays.includes(download));
   const columns =
     days.length === 0
@@ -68,14 +68,14 @@ export async function planBatch(
 }
 
 /** The days with the same bytes and filters as the stored ones, which were not pruned, and whose rows are there. */
-async function findUnchanged(
+async function findUnchangedDays(
   downloads: readonly CheckedDay[],
   receipts: Receipts,
   countRows: BatchOptions['countRows'],
 ): Promise<readonly CheckedDay[]> {
   const sameDays = downloads.filter(({ receipt: { day, sha256, filters } }) => {
-    const stored = receipts.get(day);
-    return stored?.sha256 === sha256 && stored.filters === filters && stored.pruned !== true;
+    const before = receipts.get(day);
+    return before?.sha256 === sha256 && before.filters === filters && before.pruned !== true;
   });
   if (sameDays.length === 0) return [];
   const rowsByDay = await countRows(sameDays.map(({ receipt }) => receipt.day));
@@ -88,7 +88,7 @@ async function findUnchanged(
  * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
  * says how many it left. It does so only if the same people were suppressed.
  */
-function expectedRows(receipt: Receipt, stored: StoredReceipt | undefined): number {
-  if (mayShareRows(receipt) && stored?.suppressed === receipt.suppressed) return stored.rows_stored;
-  return receipt.rows - receipt.suppressed;
+function expectedRows(receipt: Receipt, storedReceipt: StoredReceipt | undefined): number {
+  const isComparable = mayShareRows(receipt) && storedReceipt?.suppressed === receipt.suppressed;
+  return isComparable ? storedReceipt.rows_stored : receipt.rows - receipt.suppressed;
 }

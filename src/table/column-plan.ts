@@ -57,7 +57,7 @@ export function planColumns(
   rules: ColumnRules,
   table: Table = EVENTS,
 ): PlannedColumn[] {
-  const tableRules = rulesOf(table, rules);
+  const tableRules = rulesOfTable(table, rules);
   const { timezone, pinned, schemaMode } = tableRules;
   const zone = zoneOf(timezone);
   const isFirstCommit = columnsBefore === undefined;
@@ -67,12 +67,12 @@ export function planColumns(
   const tableColumns = [...storedColumns, ...newColumns(storedColumns, batchColumns, tableRules)];
   // Without a pinned schema the first commit gives `freeze` its columns.
   const isFrozen = schemaMode === 'freeze' && !(isFirstCommit && pinned === undefined);
-  return tableColumns.map((storedColumn) => {
-    const { source, occurrence } = storedColumn;
+  return tableColumns.map((columnBefore) => {
+    const { source, occurrence } = columnBefore;
     const typeRules = {
-      storedColumn,
-      configuredType: configuredTypeOf(storedColumn, tableColumns, tableRules),
-      declared: batchColumns.get(columnKey(storedColumn))?.declared,
+      columnBefore,
+      configuredType: configuredTypeOf(columnBefore, tableColumns, tableRules),
+      declared: batchColumns.get(columnKey(columnBefore))?.declared,
       isPinned: occurrence === 1 && pinned?.has(source) === true,
       isFrozen,
       zone,
@@ -83,7 +83,7 @@ export function planColumns(
 }
 
 /** The first columns of a snapshot, its ids, keep their types. A pinned schema is one of events. */
-function rulesOf({ isSnapshot, firstColumns }: Table, rules: ColumnRules): ColumnRules {
+function rulesOfTable({ isSnapshot, firstColumns }: Table, rules: ColumnRules): ColumnRules {
   if (!isSnapshot) return rules;
   const idTypes = typedColumns(firstColumns).map(({ source, type }) => [source, type] as const);
   return { ...rules, columnTypes: new Map([...rules.columnTypes, ...idTypes]), pinned: undefined };
@@ -91,8 +91,8 @@ function rulesOf({ isSnapshot, firstColumns }: Table, rules: ColumnRules): Colum
 
 /** Plans a column. Days are read as if they were committed one by one. */
 function planColumn(rules: TypeRules, days: readonly ScannedDay[]): Omit<PlannedColumn, 'change'> {
-  const { storedColumn } = rules;
-  const key = columnKey(storedColumn);
+  const { columnBefore } = rules;
+  const key = columnKey(columnBefore);
   const isFixed = fixedTypeOf(rules) !== null;
   let forms: CellForms = 0;
   const formsByDay = new Map<Day, ColumnForms>();
@@ -103,11 +103,11 @@ function planColumn(rules: TypeRules, days: readonly ScannedDay[]): Omit<Planned
   }
   const [firstCell] = days.flatMap(({ columns }) => columns.get(key)?.firstCells ?? []);
   return {
-    ...storedColumn,
+    ...columnBefore,
     type: typeAfter(rules, forms),
-    forms: storedColumn.forms | forms,
-    firstShape: storedColumn.firstShape ?? firstCell?.shape ?? null,
-    typeBefore: storedColumn.type,
+    forms: columnBefore.forms | forms,
+    firstShape: columnBefore.firstShape ?? firstCell?.shape ?? null,
+    typeBefore: columnBefore.type,
     formsByDay,
   };
 }

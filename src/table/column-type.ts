@@ -13,7 +13,7 @@ import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 /** What decides the type of a column beside its new cells. */
 export interface TypeRules {
   /** The column before the batch; its type is null if it was no column of the table. */
-  readonly storedColumn: StoredColumn;
+  readonly columnBefore: StoredColumn;
   /** The type that the settings name; null if they name none. */
   readonly configuredType: ColumnType | null;
   /** The type that the service fixes, or the string of hashes; undefined if the batch lacks the column. */
@@ -26,8 +26,8 @@ export interface TypeRules {
 }
 
 /** The type that no cell changes; null if the cells decide. */
-export function fixedTypeOf({ storedColumn, configuredType, declared, isFrozen, zone }: TypeRules): ColumnType | null {
-  const { type, forms, group } = storedColumn;
+export function fixedTypeOf({ columnBefore, configuredType, declared, isFrozen, zone }: TypeRules): ColumnType | null {
+  const { type, forms, group } = columnBefore;
   if (configuredType !== null) return configuredType;
   if (group === 'custom' || group === 'custom_item') return isFrozen ? type : null;
   if (type === null || declared === undefined) return declared ?? type;
@@ -37,8 +37,8 @@ export function fixedTypeOf({ storedColumn, configuredType, declared, isFrozen, 
 
 /** The type once new cells of these forms have come; null if the table does not have the column. */
 export function typeAfter(rules: TypeRules, newForms: CellForms): ColumnType | null {
-  const { storedColumn, configuredType, isPinned, isFrozen, zone } = rules;
-  const { type, forms: storedForms } = storedColumn;
+  const { columnBefore, configuredType, isPinned, isFrozen, zone } = rules;
+  const { type, forms: storedForms } = columnBefore;
   const fixedType = fixedTypeOf(rules);
   const hasNewValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
   const takesColumn = isPinned || (hasNewValue && (!isFrozen || configuredType !== null));

@@ -56,15 +56,15 @@ export function finishBatch(
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
   // A snapshot replaces all that was there.
-  const kept = table.isSnapshot ? newTableState(table, tableBefore.timezone) : tableBefore;
-  const keptReceipts = withRows(withUnchanged(kept.receipts, unchangedDays), rowsByDay, changedAt);
+  const keptState = table.isSnapshot ? newTableState(table, tableBefore.timezone) : tableBefore;
+  const keptReceipts = withRows(withUnchanged(keptState.receipts, unchangedDays), rowsByDay, changedAt);
   const otherReceipts = withChangedAt(keptReceipts, widenedDays, changedAt);
   const receipts = receiptsOf([...otherReceipts.values(), ...writtenReceipts]);
   const state: TableState = {
     timezone: tableBefore.timezone,
     columns: columns.map(({ typeBefore, formsByDay, change, ...column }) => column),
     receipts,
-    exportState: stateAfter(kept.exportState, receipts, commitInfo),
+    exportState: stateAfter(keptState.exportState, receipts, commitInfo),
     changes: [...tableBefore.changes, ...newChanges(columns, tableBefore.changes, changedAt)],
   };
   const commit = {

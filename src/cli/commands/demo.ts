@@ -115,8 +115,8 @@ async function loadDemo(place: Place, context: Context): Promise<Summary> {
 }
 
 async function queryLines(place: Place, columns: number): Promise<string[]> {
-  const { withFile } = await import('../../engine/session/open-engine.ts');
-  return await withFile(place.address, 'read', place, async (engine) => {
+  const { withEngine } = await import('../../engine/session/open-engine.ts');
+  return await withEngine(place.address, 'read', place, async (engine) => {
     const lines: string[] = [];
     for (const { title, sql } of DEMO_QUERIES) {
       const rows = await engine.rows(sql);

@@ -18,20 +18,20 @@ export interface CellSql {
   readonly rescue?: { readonly condition: string; readonly member: string };
 }
 
-/** The SQL for a column that is read as `expr`. `wantsText`: other SQL needs its texts. */
+/** The SQL for a column that is read as `expr`. `needsText`: other SQL needs its texts. */
 export function cellSql(
   column: StoredColumn,
   { forms, isNullText }: ColumnForms,
   expr: string,
-  { zone, wantsText }: { readonly zone: Zone | undefined; readonly wantsText: boolean },
+  { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
 ): CellSql {
   const { type } = column;
   if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return { readerType: 'VARCHAR' };
   const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
   if (type === null) {
     // The table does not take the column.
-    const hasText = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
-    return { readerType: 'VARCHAR', rescue: rescueIf(hasText) };
+    const isFilledSql = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
+    return { readerType: 'VARCHAR', rescue: rescueIf(isFilledSql) };
   }
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
@@ -40,13 +40,13 @@ export function cellSql(
     const rescue = rescueIf(`NOT ${fitsSql(codec, expr)}`);
     return { readerType: 'VARCHAR', value: widen(codec.valueSql(expr)), rescue };
   }
-  const keepsNull = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
-  if (!wantsText && !keepsNull && canCast(codec, forms)) {
+  const hasNullTexts = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
+  if (!needsText && !hasNullTexts && canCast(codec, forms)) {
     return { readerType: codec.duckdbType, value: widen(expr) };
   }
   const value = widen(uncheckedValueSql(codec, expr, forms));
   const valueOrNull = `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END`;
-  return { readerType: 'VARCHAR', value: keepsNull ? valueOrNull : value };
+  return { readerType: 'VARCHAR', value: hasNullTexts ? valueOrNull : value };
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */

@@ -15,8 +15,8 @@ import { type CellSql, cellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSq
 /** A query of typed rows. */
 export interface TypedRows {
   /**
-   * A SELECT of the program's columns of the table, and of each of `columns` in its type. They have their names in the table.
-   * `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
+   * A SELECT of the program's columns of the table, and of each of `columns` in its type, under their names in the
+   * table. `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
    */
   readonly sql: string;
   /** The columns of the table that have a value in these rows. */
@@ -30,8 +30,8 @@ export interface FileOfDay extends SpoolFile {
   readonly receipt: Receipt;
 }
 
-/** What files that one query reads have in common: the header, and as what the texts that are stored are read. */
-export function readingOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
+/** Equal for files that one query can read: of the header, and of the types as which stored texts are read. */
+export function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
   const readings = columns.flatMap((column): (ColumnType | boolean)[] => {
     const { type } = column;
     const { forms, isNullText } = formsOfFiles(column, [file]);
@@ -57,8 +57,8 @@ export function filesQuery(
     const column = columnsByKey.get(key);
     if (column === undefined) return { readerType: 'VARCHAR' };
     // Hashes, and the key, are made of texts.
-    const wantsText = !everyRowHasId || index === idIndex;
-    return { column, ...cellSql(column, formsOfFiles(column, files), readerColumn(index), { zone, wantsText }) };
+    const needsText = !everyRowHasId || index === idIndex;
+    return { column, ...cellSql(column, formsOfFiles(column, files), readerColumn(index), { zone, needsText }) };
   });
   const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),

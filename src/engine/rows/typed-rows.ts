@@ -12,7 +12,7 @@ import { type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { castToTypeSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
-import { type FileOfDay, filesQuery, readingOf, type TypedRows } from './files-query.ts';
+import { type FileOfDay, filesQuery, queryKeyOf, type TypedRows } from './files-query.ts';
 
 /** Number of rows of these files. */
 export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
@@ -40,7 +40,7 @@ export async function* typedRows(
   const daysWithRows = batch.days.filter(({ files }) => sumRows(files) > 0);
   const daysWithIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
   if (daysWithIds.length > 0) {
-    const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => readingOf(file, batch.columns, zone)).values();
+    const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => queryKeyOf(file, batch.columns, zone)).values();
     yield unionOfQueries([...filesAlike].map((files) => filesQuery(files, batch, zone)));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {

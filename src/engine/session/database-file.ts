@@ -41,14 +41,14 @@ export function removeDatabase(path: string): void {
   for (const name of [path, `${path}.wal`]) rmSync(name, { force: true });
 }
 
-const SPILL = '.tmp-';
+const SPILL_SUFFIX = '.tmp-';
 
 /** Where an engine spills what does not fit into memory. Each has a folder, since all name their files alike. */
-export const spillFolder = (file: string): string => `${file}${SPILL}${randomBytes(6).toString('hex')}`;
+export const spillFolder = (file: string): string => `${file}${SPILL_SUFFIX}${randomBytes(6).toString('hex')}`;
 
 /** Removes what dead runs spilled. While a file is open for writing it has no readers. */
-export function sweepSpilled(file: string): void {
-  const prefix = `${basename(file)}${SPILL}`;
+export function sweepSpillFolders(file: string): void {
+  const prefix = `${basename(file)}${SPILL_SUFFIX}`;
   const folders = readdirSync(dirname(file)).filter(
     (name) => name.startsWith(prefix) && /^[0-9a-f]{12}$/.test(name.slice(prefix.length)),
   );

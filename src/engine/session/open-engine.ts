@@ -14,7 +14,7 @@ import {
   removeDatabase,
   spillFolder,
   sweepNewFiles,
-  sweepSpilled,
+  sweepSpillFolders,
 } from './database-file.ts';
 import { type Access, DATABASE, Engine, type EngineOptions } from './engine.ts';
 import { engineError, isLocked } from './engine-errors.ts';
@@ -30,7 +30,7 @@ const SPILL_LIMIT = '100GB';
 const NO_JOINING = 0;
 
 /** Opens a file, works on it and closes it; an abort ends the statement at work. Throws UserError. */
-export async function withFile<T>(
+export async function withEngine<T>(
   file: string,
   access: Access,
   options: EngineOptions,
@@ -78,7 +78,7 @@ export async function openEngine(path: string, access: Access, options: EngineOp
       // A rewrite holds this lock until its end: only a killed one has left its copy.
       removeDatabase(copyPathOf(file));
       await sweepNewFiles(file, options.clock.now());
-      sweepSpilled(file);
+      sweepSpillFolders(file);
     }
     return new Engine(file, options, connection, end);
   } catch (error) {

@@ -4,7 +4,7 @@ import { identifier, literal } from '../../base/sql.ts';
 import { copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/engine-errors.ts';
-import { withFile } from '../../engine/session/open-engine.ts';
+import { withEngine } from '../../engine/session/open-engine.ts';
 import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { realOrGivenPath } from '../../fs/local-path.ts';
@@ -51,7 +51,7 @@ export async function withCopy<T>(options: PlaceOptions, work: (copied: CopiedFi
       return loaded;
     });
     try {
-      return await withFile(file, 'read_to_copy', options, async (engine) => {
+      return await withEngine(file, 'read_to_copy', options, async (engine) => {
         // From here on writers cannot open the file.
         if (existsSync(`${engine.file}.wal`)) {
           throw transientError(`Another program has just written to ${file}: run again.`);

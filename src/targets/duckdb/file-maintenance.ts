@@ -7,7 +7,7 @@ import { checkRows, type Difference, difference, type VerifyResult } from '../..
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isDamagedBlock } from '../../engine/session/engine-errors.ts';
-import { withFile } from '../../engine/session/open-engine.ts';
+import { withEngine } from '../../engine/session/open-engine.ts';
 import type { PlaceState, TableState } from '../../table/place-state.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
@@ -21,11 +21,11 @@ export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
   async readState() {
     // Before the first run there is no file, and this does not create one.
     if (!existsSync(options.address)) return undefined;
-    return (await withFile(options.address, 'read', options, readState))?.state;
+    return (await withEngine(options.address, 'read', options, readState))?.state;
   },
   async verify() {
     checkExists(options.address);
-    return withFile(options.address, 'read', options, async (engine) => {
+    return withEngine(options.address, 'read', options, async (engine) => {
       // Nothing else can be read of a damaged table, perhaps not even the state.
       const differences = await damagedTables(engine);
       return differences.length > 0

@@ -4,7 +4,7 @@ import { configError } from '../../base/errors.ts';
 import { tryParseJson } from '../../base/json.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Access, Engine } from '../../engine/session/engine.ts';
-import { withFile } from '../../engine/session/open-engine.ts';
+import { withEngine } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
 import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../../table/place-state.ts';
 import { nextChangedAt, receiptsOf, removedDays, withPruned } from '../../table/receipts.ts';
@@ -43,7 +43,7 @@ export async function withLoadedFile<T>(
   work: (engine: Engine, state: PlaceState) => Promise<T>,
 ): Promise<T> {
   checkExists(options.address);
-  return withFile(options.address, access, options, async (engine) => work(engine, await readLoadedState(engine)));
+  return withEngine(options.address, access, options, async (engine) => work(engine, await readLoadedState(engine)));
 }
 
 /** Throws UserError where no file is; to open one for writing would make it. */

@@ -16,7 +16,7 @@ import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.
 import { checkStored, typedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/engine-errors.ts';
-import { withFile } from '../../engine/session/open-engine.ts';
+import { withEngine } from '../../engine/session/open-engine.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -41,7 +41,7 @@ export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(undefined, options);
-  const stored = await withFile(file, 'read', options, (engine) => readStateToLoad(engine, options));
+  const stored = await withEngine(file, 'read', options, (engine) => readStateToLoad(engine, options));
   const removedDays = stored?.removedDays ?? [];
   if (removedDays.length > 0) {
     options.logger.warn('days.removed', removedWarning(removedDays), { days: removedDays.length });
@@ -88,7 +88,7 @@ class DuckDbSink implements Sink {
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
     const { address, rules, logger } = this.#options;
     const columnCount = Math.max(rules.pinned?.size ?? 0, scannedColumns(batch.flatMap(({ files }) => files)).size);
-    return withFile(address, 'write', { ...this.#options, columnCount }, async (engine) => {
+    return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
       const stored = await readStateToLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stored?.state);
       this.#state = stored?.state;
@@ -136,7 +136,7 @@ class DuckDbSink implements Sink {
     const { address } = this.#options;
     if (!existsSync(address)) return;
     // A run that a signal has ended is recorded, too.
-    await withFile(address, 'write', { ...this.#options, signal: undefined }, async (engine) => {
+    await withEngine(address, 'write', { ...this.#options, signal: undefined }, async (engine) => {
       if ((await readState(engine)) === undefined) return;
       await engine.transaction(() => addRecords(engine, RUNS_TABLE, [run]));
     });
