@@ -3,15 +3,14 @@ import type { CommitInfo } from '../../extract/export-state.ts';
 import { planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
-import { newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
+import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
-import type { FilesPlace } from './files-place.ts';
-import type { FilesFormat } from './format.ts';
+import type { FilesFormat, FilesPlace } from './format.ts';
 import { closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
-import { emptyVersion, type PlaceChange, type PlaceVersion } from './place-version.ts';
+import type { PlaceChange, PlaceVersion } from './place-version.ts';
 import { countRows } from './read-files.ts';
 import { writeBatch } from './write-batch.ts';
 
@@ -21,12 +20,10 @@ export function openFilesSink(format: FilesFormat, options: OpenOptions): Promis
     const place = await openPlace(format, options, 'load');
     try {
       const version = await format.read(place);
-      const stored = version?.state.events;
-      const { timezone } = options.rules;
-      if (stored === undefined || stored.timezone === timezone || stored.receipts.size === 0) {
-        return new FilesSink(format, place, version, options);
-      }
-      throw otherTimezoneError(options.address, timezone, stored.timezone);
+      const { timezone, receipts } = version.state.events;
+      const isOther = timezone !== options.rules.timezone && receipts.size > 0;
+      if (isOther) throw otherTimezoneError(options.address, options.rules.timezone, timezone);
+      return new FilesSink(place, version, options);
     } catch (error) {
       await closePlace(place);
       throw error;
@@ -36,31 +33,29 @@ export function openFilesSink(format: FilesFormat, options: OpenOptions): Promis
 
 /** A place that is open for loading. */
 class FilesSink implements Sink {
-  readonly #format: FilesFormat;
   readonly #place: FilesPlace;
   readonly #options: OpenOptions;
   /** The state when the place was opened. */
-  readonly #stateAtOpen: PlaceState | undefined;
-  /** As read when the place was opened, or last committed; undefined before the first load. */
-  #version: PlaceVersion | undefined;
+  readonly #stateAtOpen: PlaceState;
+  /** As read when the place was opened, or last committed. */
+  #version: PlaceVersion;
 
-  constructor(format: FilesFormat, place: FilesPlace, version: PlaceVersion | undefined, options: OpenOptions) {
-    this.#format = format;
+  constructor(place: FilesPlace, version: PlaceVersion, options: OpenOptions) {
     this.#place = place;
     this.#options = options;
-    this.#stateAtOpen = version?.state;
+    this.#stateAtOpen = version.state;
     this.#version = version;
   }
 
   get state(): PlaceState | undefined {
-    return this.#version?.state;
+    return this.#version.isLoaded ? this.#version.state : undefined;
   }
 
   async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
     const { version, report } = await withUserErrors(this.#options, () => {
-      return this.#format.commit(this.#place, this.#version, (latest) =>
-        this.#changeOf(latest ?? emptyVersion(this.#options.rules.timezone), batch, commitInfo, table),
-      );
+      return this.#place.format.commit(this.#place, this.#version, (latest) => {
+        return this.#changeOf(latest, batch, commitInfo, table);
+      });
     });
     this.#version = version;
     logWidened(this.#options.logger, report.columns);
@@ -70,16 +65,16 @@ class FilesSink implements Sink {
   recordRun(run: RunRecord): Promise<void> {
     // A run that a signal has ended is recorded, too.
     this.#place.engine.ignoreAborts();
-    return withUserErrors(this.#options, () => this.#format.recordRun(this.#place, this.#version, run));
+    return withUserErrors(this.#options, () => this.#place.format.recordRun(this.#place, this.#version, run));
   }
 
   async close(): Promise<void> {
     const { logger, address, signal } = this.#options;
     const version = this.#version;
     try {
-      if (version !== undefined && !signal.aborted) {
+      if (version.isLoaded && !signal.aborted) {
         warnOfDamage(this.#options, version);
-        await this.#format.tidy(this.#place, version);
+        await this.#place.format.tidy(this.#place, version);
       }
     } catch (error) {
       const message = `${address}: old files could not be removed; the next run tries again.`;
@@ -93,7 +88,7 @@ class FilesSink implements Sink {
   async #changeOf(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
     const { address, clock, logger, rules } = this.#options;
     const place = this.#place;
-    const { state } = version;
+    const state = version.isLoaded ? version.state : newPlaceState(rules.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
     // A first run that died may have had another time zone.
     const stored = state[table.name];
@@ -101,7 +96,7 @@ class FilesSink implements Sink {
     const planned = await planBatch(before, batch, {
       table,
       commitInfo,
-      rules: { ...rules, columnName: this.#format.layout.columnName },
+      rules: { ...rules, columnName: place.format.layout.columnName },
       logger,
       countRows: (days) => countRows(place, version, days),
     });

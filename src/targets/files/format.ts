@@ -3,26 +3,28 @@
 // `open-place.ts` opens a place. `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it.
 
 import { configError, type UserError } from '../../base/errors.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import type { RunFolder } from '../../fs/run-folder.ts';
 import type { Storage } from '../../storage/storage.ts';
 import type { RunRecord } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
+import type { OpenOptions, PlaceOptions } from '../contract.ts';
 import type { FileLayout } from './file-layout.ts';
-import type { FilesOptions, FilesPlace } from './files-place.ts';
 import type { PlaceVersion, PlannedCommit } from './place-version.ts';
 
-/** One kind of place with Parquet files. A version is undefined before the first commit. All methods throw UserError. */
+/** One kind of place with Parquet files. All methods throw UserError. */
 export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
   readonly layout: FileLayout;
   openStorage(options: FilesOptions): Promise<Storage>;
-  /** True if the place may have been loaded. */
-  isLoaded(storage: Storage): Promise<boolean>;
+  /** False if the place was surely never loaded. */
+  mayBeLoaded(storage: Storage): Promise<boolean>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeign(storage: Storage): Promise<void>;
   /**
    * Reads the latest version; `before` itself if it is still the latest. For a load of profiles it throws a
    * configuration failure if others' files lie where their table would.
    */
-  read(place: FilesPlace, before?: V): Promise<V | undefined>;
+  read(place: FilesPlace, before?: V): Promise<V>;
   /** True if a file was replaced under its name. Then what was read may be of two versions. */
   hasReplacedFiles(place: FilesPlace, version: V): boolean;
   /**
@@ -30,11 +32,15 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
    * finishes what a killed run left half-way. A change after which all is as before leaves no trace, unless it is a
    * purge, or the first by a new version of this program. Once it returns, no crash undoes it. If another writer
    * commits to a table first, it removes the new files of that table, and throws a transient failure. A change of the
-   * table before stays.
+   * table before stays. Gives the version after it, and what the plan reports.
    */
-  commit<T>(place: FilesPlace, before: V | undefined, plan: PlanCommit<T>): Promise<Committed<T, V>>;
+  commit<T>(
+    place: FilesPlace,
+    before: V,
+    plan: (latest: PlaceVersion) => Promise<PlannedCommit<T>>,
+  ): Promise<{ readonly version: V; readonly report: T }>;
   /** Stores how a run ended, if something was loaded before. */
-  recordRun(place: FilesPlace, version: V | undefined, run: RunRecord): Promise<void>;
+  recordRun(place: FilesPlace, version: V, run: RunRecord): Promise<void>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */
   erase(place: FilesPlace, version: V): Promise<void>;
   /** Called at the end of a load: removes what no reader needs any more. */
@@ -45,13 +51,22 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
   isReadAsOwn(path: string, version: V): boolean;
 }
 
-/** Plans what becomes of the latest version. */
-export type PlanCommit<T> = (version: PlaceVersion | undefined) => Promise<PlannedCommit<T>>;
+export type FilesOptions = PlaceOptions & Partial<Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>>;
 
-/** The version after a commit, and what the plan reports. */
-export interface Committed<T, V extends PlaceVersion = PlaceVersion> {
-  readonly version: V | undefined;
-  readonly report: T;
+/** `read` changes nothing; `rewrite` needs a place that was loaded; `load` makes one that is missing. */
+export type OpenMode = 'read' | 'rewrite' | 'load';
+
+/** An open place. */
+export interface FilesPlace {
+  readonly format: FilesFormat;
+  readonly options: FilesOptions;
+  readonly mode: OpenMode;
+  readonly storage: Storage;
+  readonly engine: Engine;
+  /** The folder of this run on this machine. */
+  readonly run: RunFolder;
+  /** The local copies of files of a bucket, by the path of the file. */
+  readonly copies: Map<string, string>;
 }
 
 export const foreignError = (address: string, table: Table['name'] = 'events'): UserError =>

@@ -7,28 +7,26 @@ import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
-import type { FilesPlace } from './files-place.ts';
-import type { FilesFormat } from './format.ts';
-import { changePlace, loadedVersion, readPlace, withPlace } from './open-place.ts';
+import type { FilesFormat, FilesPlace } from './format.ts';
+import { changePlace, readPlace, requireLoaded, withPlace } from './open-place.ts';
 import { bytesIn, damageWarnings, type LiveFile, type PlaceChange, type PlaceVersion } from './place-version.ts';
 import { fetchFile, relationOf } from './read-files.ts';
 import { hashFile } from './read-parquet.ts';
 
 export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
-  readState: () => withPlace(format, options, 'read', async (place) => (await format.read(place))?.state),
-  verify: () =>
-    readPlace(
-      format,
-      options,
-      (place, version) => verify(format, place, version),
-      ({ differences }) => differences.length === 0,
-    ),
+  readState: () =>
+    withPlace(format, options, 'read', async (place) => {
+      const { isLoaded, state } = await format.read(place);
+      return isLoaded ? state : undefined;
+    }),
+  verify: () => readPlace(format, options, verify, ({ differences }) => differences.length === 0),
   report: () => readPlace(format, options, report),
   prune: (firstKeptDay, execute) => prune(format, options, firstKeptDay, execute),
 });
 
 /** Compares every file with the version. If all are whole, it compares the rows with the receipts. */
-async function verify(format: FilesFormat, place: FilesPlace, version: PlaceVersion): Promise<VerifyResult> {
+async function verify(place: FilesPlace, version: PlaceVersion): Promise<VerifyResult> {
+  const { format } = place;
   const { state } = version;
   const foreignMessages = (await format.foreignFiles(place, version))
     .filter((path) => format.isReadAsOwn(path, version))
@@ -81,8 +79,8 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
   const prunableIn = ({ state }: PlaceVersion): PruneResult => prunableBefore(state.events.receipts, firstKeptDay);
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
   return changePlace(format, options, async (place, opened) => {
-    const { report } = await format.commit(place, opened, async (latest) => {
-      const version = loadedVersion(place, latest);
+    const { report } = await format.commit(place, opened, async (version) => {
+      requireLoaded(place, version);
       const report = prunableIn(version);
       const { events } = version.state;
       const receipts = withPruned(events.receipts, report.days, nextChangedAt(events.receipts, options.clock.now()));

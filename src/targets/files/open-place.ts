@@ -7,8 +7,7 @@ import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { noTableError } from '../failures.ts';
-import type { FilesOptions, FilesPlace, OpenMode } from './files-place.ts';
-import type { FilesFormat } from './format.ts';
+import type { FilesFormat, FilesOptions, FilesPlace, OpenMode } from './format.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
 /** Pauses (ms) between attempts at reading one version of a place that is written: what was read is new by now. */
@@ -22,7 +21,7 @@ export async function openPlace(format: FilesFormat, options: FilesOptions, mode
   let engine: Engine | undefined;
   try {
     // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
-    if (mode === 'rewrite' && !(await format.isLoaded(storage))) throw noTableError(options.address);
+    if (mode === 'rewrite' && !(await format.mayBeLoaded(storage))) throw noTableError(options.address);
     if (mode === 'load') await format.refuseForeign(storage);
     run =
       mode === 'read' || workFolder === undefined
@@ -31,7 +30,7 @@ export async function openPlace(format: FilesFormat, options: FilesOptions, mode
     engine = await openEngine(join(run.path, 'engine'), 'write', options);
     // Files are replaced under their names.
     await engine.run('SET enable_external_file_cache = false');
-    return { layout: format.layout, options, mode, storage, engine, run, copies: new Map() };
+    return { format, options, mode, storage, engine, run, copies: new Map() };
   } catch (error) {
     await engine?.close();
     storage.close();
@@ -73,10 +72,9 @@ export function withPlace<T>(
   });
 }
 
-/** Gives a version. Throws UserError if nothing was loaded yet. */
-export function loadedVersion<V extends PlaceVersion>({ options }: FilesPlace, version: V | undefined): V {
-  if (version === undefined) throw noTableError(options.address);
-  return version;
+/** Throws UserError if nothing was loaded yet. */
+export function requireLoaded({ options }: FilesPlace, { isLoaded }: PlaceVersion): void {
+  if (!isLoaded) throw noTableError(options.address);
 }
 
 /** Opens a place that was loaded for work that may change it. Throws as `withUserErrors`. */
@@ -86,7 +84,8 @@ export function changePlace<T>(
   work: (place: FilesPlace, version: PlaceVersion) => Promise<T>,
 ): Promise<T> {
   return withPlace(format, options, 'rewrite', async (place) => {
-    const version = loadedVersion(place, await format.read(place));
+    const version = await format.read(place);
+    requireLoaded(place, version);
     warnOfDamage(options, version);
     return work(place, version);
   });
@@ -104,14 +103,15 @@ export function readPlace<T>(
 ): Promise<T> {
   const { clock, signal } = options;
   return withPlace(format, options, 'read', async (place) => {
-    let version = loadedVersion(place, await format.read(place));
+    let version = await format.read(place);
     const read = await retry({ pauses: READ_PAUSES, clock, signal }, async () => {
+      requireLoaded(place, version);
       const [outcome] = await Promise.allSettled([work(place, version)]);
       signal.throwIfAborted();
       const isDone = outcome.status === 'fulfilled' && isConsistent(outcome.value);
       if (isDone && !format.hasReplacedFiles(place, version)) return outcome;
       const before = version;
-      version = loadedVersion(place, await format.read(place, before));
+      version = await format.read(place, before);
       return version === before ? outcome : undefined;
     });
     if (read?.status === 'fulfilled') return read.value;

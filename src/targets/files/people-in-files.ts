@@ -14,9 +14,8 @@ import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, PurgePreview, PurgeResult } from '../contract.ts';
-import type { FilesPlace } from './files-place.ts';
-import type { FilesFormat } from './format.ts';
-import { changePlace, loadedVersion, readPlace, warnOfDamage } from './open-place.ts';
+import type { FilesFormat, FilesPlace } from './format.ts';
+import { changePlace, readPlace, requireLoaded, warnOfDamage } from './open-place.ts';
 import { bytesIn, damageWarnings, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
 import { relationOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
@@ -75,22 +74,21 @@ const NOT_ERASED =
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
   return changePlace(format, options, async (place, opened) => {
     const { version, report } = await format.commit(place, opened, async (latest) => {
-      const version = loadedVersion(place, latest);
-      const { people, change } = await place.engine.transaction(() => planRemoval(place, version, query));
+      requireLoaded(place, latest);
+      const { people, change } = await place.engine.transaction(() => planRemoval(place, latest, query));
       const suppressionLength = await onFound(people);
       const state = { ...change.state, suppressionLength };
       return { change: { ...change, state }, report: { people, suppressionLength } };
     });
     const { people, suppressionLength } = report;
-    const purged = loadedVersion(place, version);
-    const unerased = await eraseBytes(format, place, purged);
+    const unerased = await eraseBytes(place, version);
     const { inUse, unswept } = await sweepRuns(place);
-    const damaged = damageWarnings(purged).map((message) => `They may hold the people: ${message}`);
+    const damaged = damageWarnings(version).map((message) => `They may hold the people: ${message}`);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
       bytesBefore: bytesIn(opened),
-      bytesAfter: bytesIn(purged),
+      bytesAfter: bytesIn(version),
       unreached: [...unerased, ...damaged, ...unswept],
       inUse,
     };
@@ -98,10 +96,10 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
 }
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
-async function eraseBytes(format: FilesFormat, place: FilesPlace, version: PlaceVersion): Promise<string[]> {
+async function eraseBytes(place: FilesPlace, version: PlaceVersion): Promise<string[]> {
   const { signal, address } = place.options;
   try {
-    await format.erase(place, version);
+    await place.format.erase(place, version);
     return [];
   } catch (thrown) {
     signal.throwIfAborted();

@@ -1,5 +1,5 @@
 import type { Day } from '../../base/days.ts';
-import { newPlaceState, type PlaceState } from '../../table/place-state.ts';
+import type { PlaceState } from '../../table/place-state.ts';
 import { damagedWarning } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { ColumnTypes } from './file-layout.ts';
@@ -40,19 +40,14 @@ export type DamagedFile = Pick<LiveFile, 'table' | 'path'> & { readonly day: Day
 
 /** A place at one moment. */
 export interface PlaceVersion {
+  /** False before the first commit. */
+  readonly isLoaded: boolean;
   readonly state: PlaceState;
   /** The live files. Profiles have one, or none if they have no row. */
   readonly files: readonly LiveFile[];
   /** They stay as they are until their day or table is loaded again. */
   readonly damagedFiles: readonly DamagedFile[];
 }
-
-/** A place before its first commit. */
-export const emptyVersion = (timezone: string | null): PlaceVersion => ({
-  state: newPlaceState(timezone),
-  files: [],
-  damagedFiles: [],
-});
 
 /** A sentence about each table with damaged files. */
 export function damageWarnings({ damagedFiles }: PlaceVersion): string[] {

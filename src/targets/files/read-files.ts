@@ -8,7 +8,7 @@ import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from './file-layout.ts';
-import type { FilesPlace } from './files-place.ts';
+import type { FilesPlace } from './format.ts';
 import type { LiveFile, PlaceVersion } from './place-version.ts';
 import { columnRanges, countRowsOfFile, readParquetSql } from './read-parquet.ts';
 
@@ -33,7 +33,7 @@ export async function relationOf(
   const tableFiles = files.filter((file) => file.table === table);
   const paths = await pLimit(COPY_CONCURRENCY).map(tableFiles, (file) => fetchFile(place, file));
   const names = new Set(tableFiles.flatMap(({ columns }) => [...columns.keys()]));
-  const values = [...fileColumns(place.layout, state)].map(([name, type]) => {
+  const values = [...fileColumns(place.format.layout, state)].map(([name, type]) => {
     const value = names.has(name) ? identifier(name) : 'NULL';
     return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
   });
@@ -49,11 +49,11 @@ export async function relationOf(
 /** The rows of days by the footers of their files; a day without a file is left out. */
 export async function countRows(
   place: FilesPlace,
-  version: PlaceVersion | undefined,
+  { files }: PlaceVersion,
   days: readonly Day[],
 ): Promise<Map<Day, number>> {
   const rowsByDay = new Map<Day, number>();
-  for (const file of version?.files ?? []) {
+  for (const file of files) {
     if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
     rowsByDay.set(file.day, await countRowsOfFile(place.engine, await fetchColumns(place, file, [])));
   }

@@ -7,7 +7,7 @@ import { castToTypeSql } from '../../engine/column-sql.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import { fileColumns, programColumns } from './file-layout.ts';
-import type { FilesPlace } from './files-place.ts';
+import type { FilesPlace } from './format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
 import { fetchFile } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
@@ -15,13 +15,13 @@ import { type FileContent, writeParquet } from './write-parquet.ts';
 
 /** Writes a query into a local file, which the next commit may store. */
 export async function writeFile(
-  { engine, layout, run }: FilesPlace,
+  { format, engine, run }: FilesPlace,
   table: Table['name'],
   content: FileContent,
 ): Promise<NewFile> {
   const written = await writeParquet(engine, content, join(run.path, randomUUID()));
   const { day } = content.receipt;
-  return { ...written, table, day, path: layout.newPath(day, table) };
+  return { ...written, table, day, path: format.layout.newPath(day, table) };
 }
 
 /**
@@ -37,7 +37,7 @@ export async function rewriteFile(
   const receipt = table?.receipts.get(file.day);
   if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
   if (receipt.rows_stored === 0) return undefined;
-  const { layout } = place;
+  const { layout } = place.format;
   const columns = [...fileColumns(layout, table).keys()].filter(
     (name) => layout.hasAllColumns || file.columns.has(name),
   );
@@ -57,12 +57,13 @@ export async function* rewriteOutdated(
   files: readonly LiveFile[],
   { state, files: changes }: PlaceChange,
 ): AsyncGenerator<FileChange> {
-  const types = fileColumns(place.layout, state.events);
+  const { layout } = place.format;
+  const types = fileColumns(layout, state.events);
   for (const file of files) {
     const { table, day, columns } = file;
     const isReplaced = changes.some((change) => change.table === table && change.day === day);
     if (isReplaced || table !== EVENTS.name) continue;
-    const isComplete = !place.layout.hasAllColumns || columns.size === types.size;
+    const isComplete = !layout.hasAllColumns || columns.size === types.size;
     if (isComplete && [...columns].every(([name, type]) => types.get(name) === type)) continue;
     yield { table, day, file: await rewriteFile(place, file, state.events) };
   }
@@ -80,7 +81,7 @@ async function tableRowsSql(place: FilesPlace, file: LiveFile, { columns, timezo
     const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
     return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });
-  const names = programColumns(place.layout, timezone).map(({ name }) => name);
+  const names = programColumns(place.format.layout, timezone).map(({ name }) => name);
   const local = await fetchFile(place, file);
   return `SELECT ${[...names, ...values].join(', ')} FROM ${readParquetSql([local])}`;
 }

@@ -13,7 +13,7 @@ import { type TableState, withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
 import { programColumns } from './file-layout.ts';
-import type { FilesPlace } from './files-place.ts';
+import type { FilesPlace } from './format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceVersion } from './place-version.ts';
 import { fetchColumns, relationOf } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
@@ -53,6 +53,7 @@ export async function writeBatch(place: FilesPlace, version: PlaceVersion, plann
 /** Writes the file of one day; undefined if it has no row. */
 async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | undefined> {
   const { place, planned } = batch;
+  const { layout } = place.format;
   const { columns, table, tableBefore } = planned;
   const zone = zoneOf(tableBefore.timezone);
   const receipt = receiptOf(batch, download, sumRows(download.files));
@@ -60,9 +61,8 @@ async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | u
   let file: NewFile | undefined;
   for await (const rows of typedRows(place.engine, { ...planned, days: [download] }, zone)) {
     const filled = new Set(rows.columns.map(({ name }) => name));
-    const isInFile = ({ name, group }: StoredColumn) =>
-      place.layout.hasAllColumns || group === 'system' || filled.has(name);
-    const own = programColumns(place.layout, tableBefore.timezone);
+    const isInFile = ({ name, group }: StoredColumn) => layout.hasAllColumns || group === 'system' || filled.has(name);
+    const own = programColumns(layout, tableBefore.timezone);
     const query = selectRowsSql(rows, columns.filter(isInFile), own, zone);
     file = await writeFile(place, table.name, { query, receipt, snapshot });
     checkStored(rows, file.rows);

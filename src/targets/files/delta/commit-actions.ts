@@ -7,7 +7,7 @@ import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, typedColumns } from '../../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
-import type { FilesOptions } from '../files-place.ts';
+import type { FilesOptions } from '../format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
 import { damagedError, parseJson, requireValid } from '../stored-state.ts';
 import { type DeltaTable, type LogState, stateActions } from './delta-state.ts';

@@ -9,9 +9,9 @@ import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newPlaceState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import type { FilesPlace } from '../files-place.ts';
+import type { FilesPlace } from '../format.ts';
 import { type FilesFormat, foreignError } from '../format.ts';
-import type { LiveFile, NewFile, PlaceChange, PlaceVersion } from '../place-version.ts';
+import type { NewFile, PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
 import { type DeltaTable, type LogState, stateActions } from './delta-state.ts';
@@ -36,17 +36,16 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   layout: DELTA_LAYOUT,
   openStorage: (options) => openStorage(options.address, options),
   // A first load may have stored profiles alone.
-  isLoaded: async (storage) =>
+  mayBeLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
   refuseForeign: (storage) => refuseOthersFiles(storage, EVENTS.name),
 
-  async read(place, before) {
+  async read(place, before = emptyVersion(place)) {
     const { storage, mode } = place;
-    const tablesBefore = before ?? emptyTables(place);
-    const events = await readTable(place, tablesBefore.events);
+    const events = await readTable(place, before.events);
     if (events.state === undefined && mode === 'load') await checkConditionalWrites(storage);
-    const profiles = tablesBefore.profiles && (await readProfiles(place, tablesBefore.profiles));
-    if (events === before?.events && profiles === before.profiles) return before;
+    const profiles = before.profiles && (await readProfiles(place, before.profiles));
+    if (events === before.events && profiles === before.profiles) return before;
     const lastRun = mode === 'read' && events.state !== undefined ? await storage.read(LAST_RUN) : undefined;
     return versionOf({ events, profiles }, tryParseJson(lastRun?.toString('utf8') ?? '') as RunRecord | undefined);
   },
@@ -55,20 +54,18 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   hasReplacedFiles: () => false,
 
   async commit(place, before, plan) {
-    const tablesBefore = before ?? emptyTables(place);
-    const events = await followLog(place, tablesBefore.events);
-    const profiles = tablesBefore.profiles && (await followLog(place, tablesBefore.profiles));
-    const tables: DeltaTables = { events, profiles };
-    const version = versionOf(tables);
+    const events = await followLog(place, before.events);
+    const profiles = before.profiles && (await followLog(place, before.profiles));
+    const version = versionOf({ events, profiles });
     const { change, report } = await plan(version);
     place.run.checkHeld();
     if (change === undefined) return { version, report };
-    const changes = await changesOfTables(place, tables, version?.files ?? [], change);
-    return { version: versionOf(await commitToTables(place, tables, changes)), report };
+    const changes = await changesOfTables(place, version, change);
+    return { version: versionOf(await commitToTables(place, version, changes)), report };
   },
 
-  async recordRun({ storage }, version, run) {
-    if (version?.events.state !== undefined) await storage.write(LAST_RUN, JSON.stringify(run));
+  async recordRun({ storage }, { events }, run) {
+    if (events.state !== undefined) await storage.write(LAST_RUN, JSON.stringify(run));
   },
 
   async erase(place, version) {
@@ -88,21 +85,22 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   isReadAsOwn: () => false,
 };
 
-/** The tables before their first commits. */
-const emptyTables = ({ mode, options }: FilesPlace): DeltaTables => ({
-  events: emptyTable(EVENTS.name),
-  profiles: mode !== 'load' || options.loadsProfiles === true ? emptyTable(USER_PROFILES.name) : undefined,
-});
+/** A place before its first commit. */
+function emptyVersion({ mode, options }: FilesPlace): DeltaVersion {
+  const readsProfiles = mode !== 'load' || options.loadsProfiles === true;
+  const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
+  return versionOf({ events: emptyTable(EVENTS.name), profiles });
+}
 
 const tablesOf = ({ events, profiles }: DeltaTables): DeltaTable[] =>
   profiles === undefined ? [events] : [events, profiles];
 
-/** Both tables as one version; undefined before the first commit. */
-function versionOf({ events, profiles }: DeltaTables, lastRun?: RunRecord): DeltaVersion | undefined {
+/** Both tables as one version. */
+function versionOf({ events, profiles }: DeltaTables, lastRun?: RunRecord): DeltaVersion {
   const [receipt] = profiles?.state?.receipts.values() ?? [];
   // Somebody may have removed the file of profiles.
   const hasProfiles = receipt !== undefined && receipt.pruned !== true;
-  if (events.state === undefined && !hasProfiles) return undefined;
+  const isLoaded = events.state !== undefined || hasProfiles;
   const state = {
     events: events.state ?? newPlaceState(profiles?.state?.timezone ?? null).events,
     user_profiles: hasProfiles ? profiles?.state : undefined,
@@ -110,7 +108,7 @@ function versionOf({ events, profiles }: DeltaTables, lastRun?: RunRecord): Delt
     lastRun,
   };
   const profileFiles = hasProfiles ? (profiles?.files ?? []) : [];
-  return { state, files: [...events.files, ...profileFiles], damagedFiles: [], events, profiles };
+  return { isLoaded, state, files: [...events.files, ...profileFiles], damagedFiles: [], events, profiles };
 }
 
 /**
@@ -150,8 +148,7 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
  */
 async function changesOfTables(
   place: FilesPlace,
-  { events, profiles }: DeltaTables,
-  liveFiles: readonly LiveFile[],
+  { events, profiles, files: liveFiles }: DeltaVersion,
   change: PlaceChange,
 ): Promise<ReadonlyMap<DeltaTable, TableChange>> {
   const { kind, state } = change;

@@ -3,7 +3,7 @@ import { plainCount } from '../../../base/quantities.ts';
 import { listAll, type StoredObject } from '../../../storage/storage.ts';
 import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
 import type { Table } from '../../../table/tables.ts';
-import type { FilesPlace } from '../files-place.ts';
+import type { FilesPlace } from '../format.ts';
 import { commitActions, liveFilesOf, type TableChange } from './commit-actions.ts';
 import { type DeltaTable, stateOf } from './delta-state.ts';
 import { entryPath, logFolder } from './protocol/actions.ts';

@@ -3,7 +3,7 @@ import { DAY_MS } from '../../../base/clock.ts';
 import { DUCKDB_SCALARS, scalarOf } from '../../../cells/types/codec.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { dayFolder, type FileLayout, fileColumns, PARTITION_COLUMN, type TableColumns } from '../file-layout.ts';
-import type { FilesOptions } from '../files-place.ts';
+import type { FilesOptions } from '../format.ts';
 import type { MetaData } from './protocol/actions.ts';
 
 /** Characters that readers refuse in a column's name. */

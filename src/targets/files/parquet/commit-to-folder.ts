@@ -5,7 +5,7 @@ import type { Storage } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS } from '../../../table/tables.ts';
-import type { FilesPlace } from '../files-place.ts';
+import type { FilesPlace } from '../format.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { type FolderFile, filePath, PROFILES_FILE, STATE_FILE, serializeFolderState } from './folder-state.ts';
@@ -38,7 +38,7 @@ export async function commitToFolder(
     if (stateText === version.stateText) return version;
     checkHeld();
     await storage.write(STATE_FILE, stateText);
-    return { ...version, stateText };
+    return { ...version, isLoaded: true, stateText };
   }
 
   // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.

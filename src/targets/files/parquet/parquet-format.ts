@@ -13,12 +13,12 @@ import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
-import type { FilesPlace } from '../files-place.ts';
+import type { FilesPlace } from '../format.ts';
 import { type FilesFormat, foreignError } from '../format.ts';
 import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
 import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
-import { emptyFolder, type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
+import { type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
 
 /** Pauses between two looks at a lock that a writer holds (ms). */
 const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
@@ -29,7 +29,7 @@ export const PARQUET: FilesFormat<FolderVersion> = {
     checkLocalPath(address);
     return new DiskStorage(address);
   },
-  isLoaded: async (storage) => (await readStateText(storage)) !== undefined,
+  mayBeLoaded: async (storage) => (await readStateText(storage)) !== undefined,
   async refuseForeign(storage) {
     if (!(await hasObjects(storage, EVENTS.name))) return;
     // Read last: another process may have made the first commit meanwhile.
@@ -47,8 +47,8 @@ export const PARQUET: FilesFormat<FolderVersion> = {
     if (mode === 'load' && options.loadsProfiles === true && !hasProfiles(version)) {
       if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
     }
-    const isSame = before?.stateText === version?.stateText;
-    return isSame && before !== undefined && !PARQUET.hasReplacedFiles(place, before) ? before : version;
+    if (before === undefined || before.stateText !== version.stateText) return version;
+    return PARQUET.hasReplacedFiles(place, before) ? version : before;
   },
 
   hasReplacedFiles: ({ storage }, { files }) =>
@@ -69,8 +69,7 @@ export const PARQUET: FilesFormat<FolderVersion> = {
       const { change = mendingChange(version), report } = await plan(version);
       run.checkHeld();
       if (change === undefined) return { version, report };
-      const before = version ?? emptyFolder(change.state.events.timezone);
-      return { version: await commitToFolder(place, before, change, checkHeld), report };
+      return { version: await commitToFolder(place, version, change, checkHeld), report };
     });
   },
 
@@ -96,16 +95,14 @@ export const PARQUET: FilesFormat<FolderVersion> = {
 };
 
 /** A change without files: its commit finishes what a killed run left half-way. */
-const mendingChange = (version: PlaceVersion | undefined): PlaceChange | undefined =>
-  version && { kind: 'load', state: version.state, files: [] };
+const mendingChange = ({ isLoaded, state }: PlaceVersion): PlaceChange | undefined =>
+  isLoaded ? { kind: 'load', state, files: [] } : undefined;
 
 /** True if the file of profiles is one of this program, also if it is damaged. */
-const hasProfiles = (version: FolderVersion | undefined): boolean =>
-  version?.state.user_profiles !== undefined ||
-  version?.damagedFiles.some(({ table }) => table === USER_PROFILES.name) === true;
+const hasProfiles = ({ state, damagedFiles }: FolderVersion): boolean =>
+  state.user_profiles !== undefined || damagedFiles.some(({ table }) => table === USER_PROFILES.name);
 
-function warnOfMissingDays({ options: { address, logger } }: FilesPlace, version: FolderVersion | undefined): void {
-  const { missingDays = [] } = version ?? {};
+function warnOfMissingDays({ options: { address, logger } }: FilesPlace, { missingDays }: FolderVersion): void {
   const days = missingDays.length;
   if (days === 0) return;
   const removed = `the files of ${plainCount(days, 'day')} were removed (${formatDays(missingDays)})`;

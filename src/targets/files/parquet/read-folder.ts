@@ -11,7 +11,7 @@ import type { Storage } from '../../../storage/storage.ts';
 import { newPlaceState, type PlaceState, type TableState } from '../../../table/place-state.ts';
 import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
-import type { FilesPlace } from '../files-place.ts';
+import type { FilesPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion } from '../place-version.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readColumnTypes } from '../read-parquet.ts';
 import { receiptOf, tableStateOf } from '../stored-state.ts';
@@ -46,18 +46,23 @@ export interface DamagedFolderFile extends DamagedFile {
 }
 
 /** A folder before its first commit. */
-export const emptyFolder = (timezone: string | null): FolderVersion => {
-  return { state: newPlaceState(timezone), files: [], damagedFiles: [], missingDays: [], stateText: '' };
+const EMPTY_FOLDER: FolderVersion = {
+  isLoaded: false,
+  state: newPlaceState(null),
+  files: [],
+  damagedFiles: [],
+  missingDays: [],
+  stateText: '',
 };
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
 export const readStateText = async (storage: Storage): Promise<string | undefined> =>
   (await storage.read(STATE_FILE))?.toString('utf8');
 
-/** Reads a folder; undefined before its first commit. */
-export async function readFolder({ engine, storage }: FilesPlace): Promise<FolderVersion | undefined> {
+/** Reads a folder. */
+export async function readFolder({ engine, storage }: FilesPlace): Promise<FolderVersion> {
   const stateText = await readStateText(storage);
-  if (stateText === undefined) return undefined;
+  if (stateText === undefined) return EMPTY_FOLDER;
   const stateFile = parseFolderState(stateText, join(storage.address, STATE_FILE));
   const { events, user_profiles } = stateFile.state;
   const files: FolderFile[] = [];
@@ -90,7 +95,7 @@ export async function readFolder({ engine, storage }: FilesPlace): Promise<Folde
   const profilesNow = hasNoRow || files.some(isProfiles) ? profiles : undefined;
   const state = { ...stateFile.state, events: eventsNow, user_profiles: profilesNow };
   const damagedProfiles = damagedFiles.some(isProfiles) ? user_profiles : undefined;
-  return { state, files, damagedFiles, damagedProfiles, missingDays, stateText };
+  return { isLoaded: true, state, files, damagedFiles, damagedProfiles, missingDays, stateText };
 }
 
 /** The size and the time of a file on the disk; undefined if there is none. */

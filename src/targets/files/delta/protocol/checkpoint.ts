@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
 import type { Table } from '../../../../table/tables.ts';
-import type { FilesPlace } from '../../files-place.ts';
+import type { FilesPlace } from '../../format.ts';
 import { parseJson } from '../../stored-state.ts';
 import { type Action, checkpointPath, lastCheckpointPath, parseAction } from './actions.ts';
 import type { Snapshot } from './snapshot.ts';

@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import { listAll } from '../../../../storage/storage.ts';
-import type { FilesPlace } from '../../files-place.ts';
+import type { FilesPlace } from '../../format.ts';
 import { damagedError } from '../../stored-state.ts';
 import { entryPath, logFileOf, logFolder, parseEntry, versionStem } from './actions.ts';
 import { readCheckpoint } from './checkpoint.ts';
