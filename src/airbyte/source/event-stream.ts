@@ -6,7 +6,8 @@ import type { DayResult } from '../../extract/download/day-export.ts';
 import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import { cursorOf } from '../../extract/which-days.ts';
-import type { StreamName } from '../records/streams.ts';
+import type { StreamStats } from '../records/record-encoder.ts';
+import type { RecordStream, StreamName } from '../records/streams.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
 
@@ -14,7 +15,7 @@ import type { StreamPlan } from './stream-plans.ts';
 const KEPT_DAYS = 35;
 
 /** One stream of events while it is read, with a cursor of its own, which never goes backward. */
-export class EventStream {
+export class EventStream implements RecordStream {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
   readonly #service: ExtractDeps['service'];
@@ -43,6 +44,10 @@ export class EventStream {
     return this.plan.name;
   }
 
+  get schemas(): RecordStream['schemas'] {
+    return this.output.schemas;
+  }
+
   needs(day: Day): boolean {
     return this.output.isRunning && this.plan.days.includes(day);
   }
@@ -64,7 +69,8 @@ export class EventStream {
    * Writes the state that goes with the records of a day just written: an `ExportState`, the receipts of the last days,
    * and the keys of a refresh.
    */
-  async writeState(receipt: Receipt, recordCount: number): Promise<void> {
+  async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
+    this.output.logStats(receipt.day, stats);
     const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
     const refresh = this.plan.refresh && { ...this.plan.refresh, refreshed_through: receipt.day };
     this.#state = {
@@ -72,7 +78,7 @@ export class EventStream {
       days: Object.fromEntries(receipts),
       ...refresh,
     };
-    await this.output.writeState(this.#state, recordCount);
+    await this.output.writeState(this.#state, stats.recordCount);
   }
 
   /** Writes COMPLETE behind the last day; a failure if a day was lost, or if nothing could be read. */

@@ -13,7 +13,7 @@ import { type SavedStates, streamKey } from '../protocol/catalog-and-states.ts';
 import { readConfig, type Verb } from '../protocol/connector.ts';
 import type { MessageWriter } from '../protocol/message-writer.ts';
 import { writeRecords } from '../records/record-writer.ts';
-import { PROFILE_STREAM } from '../records/streams.ts';
+import { PROFILE_STREAM, type RecordStream } from '../records/streams.ts';
 import { EventStream } from './event-stream.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { StreamOutput } from './stream-output.ts';
@@ -61,9 +61,10 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   const { config, heartbeat } = deps;
   const write = async (snapshot: CheckedDay) => {
     await output.writeStatus('RUNNING');
-    const [recordCount] = await writeDay(snapshot, [{ name: PROFILE_STREAM, output }], deps);
-    const { requested_at, filters } = snapshot.receipt;
-    await output.writeState({ version: 1, requested_at, filters }, recordCount);
+    const { day, requested_at, filters } = snapshot.receipt;
+    const [stats] = await writeDay(snapshot, [{ name: PROFILE_STREAM, schemas: output.schemas }], deps);
+    output.logStats(day, stats);
+    await output.writeState({ version: 1, requested_at, filters }, stats.recordCount);
   };
   await output.writeStatus('STARTED');
   await output.attempt(async () => {
@@ -114,27 +115,17 @@ async function deliverDay(result: DayResult, streams: readonly EventStream[], de
   for (const stream of streams) if (stream.needs(day) && (await stream.accept(result))) recipients.push(stream);
   if (result.kind === 'downloaded') {
     const { checkedDay } = result;
-    const recordCounts = await writeDay(checkedDay, recipients, deps);
-    for (const [i, stream] of recipients.entries()) await stream.writeState(checkedDay.receipt, recordCounts[i]);
+    const stats = await writeDay(checkedDay, recipients, deps);
+    for (const [i, stream] of recipients.entries()) await stream.finishDay(checkedDay.receipt, stats[i]);
     await removeFiles(checkedDay.files);
   }
   for (const stream of streams) if (stream.needs(day)) await stream.completeAfter(day);
 }
 
-/** Writes the records of a day. Returns how many each stream got. */
-async function writeDay(
-  { files, receipt }: CheckedDay,
-  streams: readonly Pick<EventStream, 'name' | 'output'>[],
-  { config, writer, clock, signal }: ReadDeps,
-): Promise<readonly number[]> {
-  const stats = await writeRecords(
-    { files },
-    streams.map(({ name, output: { schemas } }) => ({ name, schemas })),
-    (lines) => writer.writeBytes(lines),
-    { timezone: config.timezone, emittedAt: clock.now(), signal },
-  );
-  for (const [i, { output }] of streams.entries()) output.logStats(receipt.day, stats[i]);
-  return stats.map(({ recordCount }) => recordCount);
+/** Writes the records of a day. */
+function writeDay(day: CheckedDay, streams: readonly RecordStream[], { config, writer, clock, signal }: ReadDeps) {
+  const options = { timezone: config.timezone, emittedAt: clock.now(), signal };
+  return writeRecords(day, streams, (lines) => writer.writeBytes(lines), options);
 }
 
 /** Streams that read the same days warn of the same things: a logger that gives each message on once. */
