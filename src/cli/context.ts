@@ -61,14 +61,14 @@ export const printableTerminal = (terminal: Terminal): Terminal => ({
 export const LOG_FORMATS = ['text', 'json'] as const;
 export type LogFormat = (typeof LOG_FORMATS)[number];
 
-const MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
+const LEVEL_MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
 /** The log below the results of a terminal. */
 export function terminalLog({ terminal, clock }: Pick<System, 'terminal' | 'clock'>, format: LogFormat): LogSink {
   return ({ level, event, message, fields }) => {
     const time = new Date(clock.now()).toISOString();
     const json = () => JSON.stringify({ time, level, event, message, ...fields });
-    const line = format === 'json' ? json() : `${time.slice(11, 19)}Z ${MARKS[level]} ${message}`;
+    const line = format === 'json' ? json() : `${time.slice(11, 19)}Z ${LEVEL_MARKS[level]} ${message}`;
     terminal.log(line, level);
   };
 }

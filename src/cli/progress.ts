@@ -3,7 +3,7 @@ import type { LoadCounts } from '../targets/load.ts';
 import type { Context } from './context.ts';
 
 /** How far some work is. A person sees it below the log, with a bar. Elsewhere it is a line of the log now and then. */
-export interface Progress {
+interface Progress {
   readonly text: string;
   readonly bar?: string;
   readonly lineEveryMs: number;

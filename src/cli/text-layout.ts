@@ -12,12 +12,12 @@ export function widthOf(text: string): number {
 }
 
 /** Truncates a text, as one printable line, to a number of terminal columns. */
-export function truncate(text: string, most: number): string {
-  const shown = printable(text);
-  if (widthOf(shown) <= most) return shown;
+export function truncate(text: string, maxColumns: number): string {
+  const line = printable(text);
+  if (widthOf(line) <= maxColumns) return line;
   let out = '';
-  for (const char of shown) {
-    if (widthOf(out) + widthOf(char) > most - 1) break;
+  for (const char of line) {
+    if (widthOf(out) + widthOf(char) > maxColumns - 1) break;
     out += char;
   }
   return `${out}…`;

@@ -21,10 +21,10 @@ export class StateQueue {
   readonly #decisions = new Map<string, Decision>();
   readonly #items: (QueuedRow | InputState)[] = [];
   /** Index of the first item that is not released. */
-  #next = 0;
+  #nextIndex = 0;
   /** Counts of the released rows that no state has reported yet. */
   readonly #unreported = new Map<ConfiguredStream, { recordCount: number; rejectedRecordCount: number }>();
-  #writing: Promise<void> = Promise.resolve();
+  #lastWrite: Promise<void> = Promise.resolve();
 
   /** `idList`: the ids of the rows; complete before the first release. */
   constructor(idList: IdList, writer: MessageWriter) {
@@ -46,8 +46,8 @@ export class StateQueue {
 
   /** Echoes the states before which every row is decided. */
   release(): void {
-    for (; this.#next < this.#items.length; this.#next++) {
-      const item = this.#items[this.#next];
+    for (; this.#nextIndex < this.#items.length; this.#nextIndex++) {
+      const item = this.#items[this.#nextIndex];
       if (item.type === 'STATE') this.#echo(item);
       else if (!this.#countIfDecided(item)) return;
     }
@@ -55,7 +55,7 @@ export class StateQueue {
 
   /** Resolves when every released state has been written; rejects when one could not. */
   drain(): Promise<void> {
-    return this.#writing;
+    return this.#lastWrite;
   }
 
   /** Counts a row; false for one that is not decided. */
@@ -72,16 +72,16 @@ export class StateQueue {
   /** Writes the text of a state unchanged, plus the counts of its rows that no earlier state has reported. */
   #echo({ stream, text }: InputState): void {
     const stats = { recordCount: 0, rejectedRecordCount: 0 };
-    for (const reported of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
-      const counts = this.#unreported.get(reported);
+    for (const countedStream of stream === undefined ? [...this.#unreported.keys()] : [stream]) {
+      const counts = this.#unreported.get(countedStream);
       stats.recordCount += counts?.recordCount ?? 0;
       stats.rejectedRecordCount += counts?.rejectedRecordCount ?? 0;
-      this.#unreported.delete(reported);
+      this.#unreported.delete(countedStream);
     }
     const members = text.slice(0, text.lastIndexOf('}')).trimEnd();
     const line = `{"type":"STATE","state":${members},"destinationStats":${JSON.stringify(stats)}}}`;
-    this.#writing = this.#writing.then(() => this.#writer.writeLine(line));
+    this.#lastWrite = this.#lastWrite.then(() => this.#writer.writeLine(line));
     // `drain` rejects all the same; this only keeps the rejection from being called unhandled.
-    this.#writing.catch(() => {});
+    this.#lastWrite.catch(() => {});
   }
 }

@@ -20,11 +20,11 @@ export interface ConfiguredStream {
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
   if (!isObject(value) || !Array.isArray(value.streams)) throw unusableError('it has no list "streams"');
   const streams = value.streams.map((stream: unknown, i) => parseStream(stream, i));
-  const seen = new Set<string>();
+  const streamKeys = new Set<string>();
   for (const stream of streams) {
     const key = streamKey(stream.descriptor);
-    if (seen.has(key)) throw unusableError(`the stream ${JSON.stringify(stream.descriptor.name)} occurs twice`);
-    seen.add(key);
+    if (streamKeys.has(key)) throw unusableError(`the stream ${JSON.stringify(stream.descriptor.name)} occurs twice`);
+    streamKeys.add(key);
   }
   return streams;
 }

@@ -25,16 +25,16 @@ interface ConnectorIo extends Pick<VerbContext, 'writer' | 'input' | 'clock' | '
 export async function runConnector(connector: Connector, io: ConnectorIo): Promise<number> {
   const { writer, signal, clock } = io;
   const redactor = new Redactor();
-  let code: number = EXIT.done;
+  let exitCode: number = EXIT.done;
   try {
     await untilAborted(signal, clock, runVerb(connector, io, redactor));
     signal.throwIfAborted();
   } catch (error) {
-    code = EXIT.failed;
+    exitCode = EXIT.failed;
     await writeFailure(signal.aborted ? signal.reason : error, io, redactor);
   }
   return writer.drain().then(
-    () => code,
+    () => exitCode,
     () => EXIT.failed,
   );
 }

@@ -22,11 +22,11 @@ export interface Property {
 
 /** The columns of a header that a stream shows, as `discover` names them. */
 export function discoveredProperties(stream: StreamName, header: readonly HeaderColumn[]): readonly Property[] {
-  const taken = new Set(reservedNames(stream).map(foldName));
+  const takenNames = new Set(reservedNames(stream).map(foldName));
   return chooseNames(shownColumns(stream, header), ({ plainName, column }) => {
     let name = plainName;
-    while (taken.has(foldName(name))) name = nameWithHash(name, column);
-    taken.add(foldName(name));
+    while (takenNames.has(foldName(name))) name = nameWithHash(name, column);
+    takenNames.add(foldName(name));
     return name;
   });
 }
@@ -41,12 +41,12 @@ export function configuredProperties(
   isConfigured: (name: string) => boolean,
 ): readonly Property[] {
   const properties = discoveredProperties(stream, header);
-  const taken = new Set([...reservedNames(stream), ...properties.map(({ name }) => name)]);
+  const takenNames = new Set([...reservedNames(stream), ...properties.map(({ name }) => name)]);
   return chooseNames(properties, ({ name, plainName, column }) => {
-    taken.delete(name);
+    takenNames.delete(name);
     const candidates = [plainName, name, nameWithHash(plainName, column)];
-    const configuredName = candidates.find((candidate) => isConfigured(candidate) && !taken.has(candidate)) ?? name;
-    taken.add(configuredName);
+    const configuredName = candidates.find((text) => isConfigured(text) && !takenNames.has(text)) ?? name;
+    takenNames.add(configuredName);
     return configuredName;
   });
 }
@@ -68,11 +68,11 @@ function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): read
   };
   const hasBareName = ({ group }: HeaderColumn) => selection === 'rows_with_item' && isItemGroup(group);
   const wholeNames = header.flatMap((column) => (isShown(column) && !hasBareName(column) ? [column.source] : []));
-  const taken = new Set([...reservedNames(stream), ...wholeNames].map(foldName));
+  const takenNames = new Set([...reservedNames(stream), ...wholeNames].map(foldName));
   return header.flatMap((column, index) => {
     if (!isShown(column)) return [];
     const bareName = column.source.slice(ITEM_PREFIX.length);
-    const name = hasBareName(column) && !taken.has(foldName(bareName)) ? bareName : column.source || UNNAMED;
+    const name = hasBareName(column) && !takenNames.has(foldName(bareName)) ? bareName : column.source || UNNAMED;
     return [{ name, plainName: name, column, index }];
   });
 }

@@ -93,9 +93,9 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
       for (; reader.next(); rowIndex++) {
         key.read(reader.row);
         const id = key.logId?.latin1;
-        const otherRow = id === undefined ? undefined : rowOfEvent.get(id);
-        if (otherRow !== undefined && key.position >= positions[otherRow]) continue;
-        if (otherRow !== undefined) flags[otherRow] = 0;
+        const chosenRow = id === undefined ? undefined : rowOfEvent.get(id);
+        if (chosenRow !== undefined && key.position >= positions[chosenRow]) continue;
+        if (chosenRow !== undefined) flags[chosenRow] = 0;
         if (id !== undefined) rowOfEvent.set(id, rowIndex);
         positions[rowIndex] = key.position;
         flags[rowIndex] = 1;

@@ -47,9 +47,9 @@ export class StreamOutput {
     // The reader may have been slow, and a later state may have been written meanwhile.
     const state = this.#lastState;
     if (state === undefined || !this.isRunning) return;
-    const repeated =
+    const repeatedState =
       waitingUntil === undefined ? state : { ...state, waiting_until: new Date(waitingUntil).toISOString() };
-    await this.#context.writer.write(stateMessage(this.descriptor, repeated, 0));
+    await this.#context.writer.write(stateMessage(this.descriptor, repeatedState, 0));
   }
 
   /** Logs the cells of a day that did not fit, and the columns that are not sent, once each. */

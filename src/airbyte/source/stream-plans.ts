@@ -19,14 +19,14 @@ export interface StreamPlan extends Plan {
 /** Plans one configured stream from its saved state. Throws a UserError. */
 export function planStream(
   stream: ConfiguredStream,
-  saved: JsonObject | undefined,
+  savedState: JsonObject | undefined,
   settings: SourceConfig,
   now: number,
 ): StreamPlan {
   const name = streamName(stream);
   const { appends, keepsDuplicates } = duplicatesKept(stream);
   const input = { settings, appends, now };
-  const state = withoutTransientKeys(saved);
+  const state = withoutTransientKeys(savedState);
   const isRefresh = stream.syncMode === 'full_refresh';
   const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
   return { ...plan, name, keepsDuplicates, refresh: isRefresh ? { sync_id: stream.syncId } : undefined };
@@ -96,21 +96,21 @@ function startAgain(name: StreamName, error: OtherSettingsError, input: PlanInpu
 }
 
 /** A full refresh goes on where an earlier attempt of the same job stopped, with the same service and filters. */
-function refreshPlan(stream: ConfiguredStream, saved: JsonObject | undefined, input: PlanInput): Plan {
+function refreshPlan(stream: ConfiguredStream, savedState: JsonObject | undefined, input: PlanInput): Plan {
   const wholePlan = planRun({ ...input, fullRefresh: true });
-  if (stream.syncId === undefined || saved?.sync_id !== stream.syncId) return wholePlan;
-  const state = parseState(saved);
+  if (stream.syncId === undefined || savedState?.sync_id !== stream.syncId) return wholePlan;
+  const state = parseState(savedState);
   const { filters, service } = wholePlan.fingerprints;
   if (state?.filters !== filters || state.service !== service) return wholePlan;
-  const { refreshed_through: through, start_date: start = wholePlan.start } = state;
-  const next = typeof through === 'string' ? addDays(through, 1) : wholePlan.start;
-  const days = wholePlan.days.filter((day) => day >= next);
+  const { refreshed_through: refreshedThrough, start_date: start = wholePlan.start } = state;
+  const nextDay = typeof refreshedThrough === 'string' ? addDays(refreshedThrough, 1) : wholePlan.start;
+  const days = wholePlan.days.filter((day) => day >= nextDay);
   return { ...wholePlan, state, receipts: receiptsIn(state), days, start };
 }
 
 /** A saved state without the keys of one wait, and without those that Airbyte's own libraries add (`__ab_`). */
-function withoutTransientKeys(saved: JsonObject | undefined): JsonObject | undefined {
-  const entries = Object.entries(saved ?? {}).filter(([key]) => !key.startsWith('__ab_') && key !== 'waiting_until');
+function withoutTransientKeys(state: JsonObject | undefined): JsonObject | undefined {
+  const entries = Object.entries(state ?? {}).filter(([key]) => !key.startsWith('__ab_') && key !== 'waiting_until');
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 

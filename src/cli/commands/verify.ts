@@ -18,8 +18,8 @@ export const command = defineCommand({
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const agrees = differences.length === 0;
     const lines = differences.map(({ check, message }) => `${check}: ${message}`);
-    const shown = agrees ? [`${place.address} agrees with its receipts.`] : lines;
-    return { result, lines: shown, exit: agrees ? EXIT.done : EXIT.failed };
+    if (agrees) lines.push(`${place.address} agrees with its receipts.`);
+    return { result, lines, exit: agrees ? EXIT.done : EXIT.failed };
   },
 });
 

@@ -32,11 +32,11 @@ export function reportedDays(report: TargetReport, now: number, historyDays: num
   const { exportState, receipts } = report.state.events;
   const gaps = new Set(exportState?.gaps);
   const recordedDays = [...receipts.keys(), ...gaps].sort();
-  const first = [exportState?.start_date, recordedDays[0]].filter((day) => day !== undefined).sort()[0];
-  if (first === undefined) return [];
+  const firstDay = [exportState?.start_date, recordedDays[0]].filter((day) => day !== undefined).sort()[0];
+  if (firstDay === undefined) return [];
   const readAgainDays = new Set(exportState?.read_again);
-  const last = [today, recordedDays.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
-  return daysOf(laterOf(first, addDays(last, 1 - MAX_DAYS)), last).map((day) => {
+  const lastDay = [today, recordedDays.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
+  return daysOf(laterOf(firstDay, addDays(lastDay, 1 - MAX_DAYS)), lastDay).map((day) => {
     const daysLeft = daysLeftOf(day, today, historyDays);
     const receipt = receipts.get(day);
     const state = stateOfDay(receipt, { isReadAgain: readAgainDays.has(day), isGap: gaps.has(day), daysLeft });
@@ -81,9 +81,9 @@ function dayCell({ day, state, rows, daysLeft }: ReportedDay): Html {
   const lossText = daysLeft === 0 ? 'lost after today' : `lost in ${formatCount(daysLeft ?? 0, 'day')}`;
   const stateText = daysLeft === undefined ? state : lossText;
   const description = rows === undefined ? stateText : `${stateText}, ${formatCount(rows, 'row')}`;
-  const shown = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
+  const daysLeftText = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
   return html`<td class="${classOfState(state)}" title="${day}: ${description}"
-    ><time datetime="${day}">${Number(day.slice(8))}</time>${shown}<span class="hidden">: ${description}</span></td>`;
+    ><time datetime="${day}">${Number(day.slice(8))}</time>${daysLeftText}<span class="hidden">: ${description}</span></td>`;
 }
 
 /** Number of a day in its week, 0 for Monday. */

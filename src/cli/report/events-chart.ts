@@ -32,7 +32,7 @@ export function eventsSection({ events }: TargetReport): Html {
   // The quotient of a whole number of steps may be a little too large.
   const steps = Math.max(1, Math.ceil(Math.max(...totals) / step - 1e-9));
   const ticks = Array.from({ length: steps + 1 }, (_, i) => (steps - i) * step);
-  const paths = stacked(series, days.length, step * steps).map(
+  const paths = barPaths(series, days.length, step * steps).map(
     (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,
   );
   const legend = series.map(({ name }, i) => html`<li><span class="swatch series-${i + 1}"></span>${name}</li>`);
@@ -63,7 +63,7 @@ function shownName(name: string | null): string {
 }
 
 /** One SVG path for each series; its bars stand on those of the series before it. */
-function stacked(series: readonly Series[], slots: number, scaleTop: number): string[] {
+function barPaths(series: readonly Series[], slots: number, scaleTop: number): string[] {
   const below = new Array<number>(slots).fill(0);
   return series.map(({ values }) =>
     values

@@ -32,14 +32,14 @@ th:nth-child(2) { width: 32%; }
 export function proofPage(proof: Proof, { now, isList }: { readonly now: number; readonly isList: boolean }): string {
   const { service_id, base_url, head, ids, summary } = proof;
   const { requested_by: officers, reasons, since, until } = summary;
-  const day = (at: string) => at.slice(0, 10);
+  const dayOf = (at: string) => at.slice(0, 10);
   const places = summary.places.map((place) => html`<li>${removalSentence(place)}</li>`);
   const content = html`<h1>Proof of erasure</h1>
 <p>What the erasure ledger says of ${formatCount(ids.length, 'person', 'people')}. This page names nobody.</p>
 <dl>
 <dt>Service</dt><dd>${service_id} at ${base_url}</dd>
 <dt>Page made</dt><dd>${minuteText(new Date(now).toISOString())} UTC, by dfinery-elt ${VERSION}</dd>
-<dt>Erased</dt><dd>${since === null ? NOT_RECORDED : `${day(since)} to ${day(until ?? since)}`}</dd>
+<dt>Erased</dt><dd>${since === null ? NOT_RECORDED : `${dayOf(since)} to ${dayOf(until ?? since)}`}</dd>
 <dt>Asked for by</dt><dd>${officers.join(', ') || NOT_RECORDED}</dd>
 <dt>Reason</dt><dd>${reasons.join('; ') || NOT_RECORDED}</dd>
 </dl>
@@ -77,8 +77,8 @@ function rowOf(id: Proof['ids'][number], places: Proof['summary']['places']): Ht
       );
     return html`<td>${[...new Set(texts)].join('; ') || '–'}</td>`;
   });
-  const shown = id.shown.map(({ at, rows }) => `; shown ${minuteText(at)} (${formatCount(rows, 'row')})`).join('');
-  return html`<tr><td>${id.row}</td><td>${answerText(id, minuteText)}${shown}</td>${cells}</tr>`;
+  const accessText = id.shown.map(({ at, rows }) => `; shown ${minuteText(at)} (${formatCount(rows, 'row')})`).join('');
+  return html`<tr><td>${id.row}</td><td>${answerText(id, minuteText)}${accessText}</td>${cells}</tr>`;
 }
 
 const stayingOf = ({ summary }: Proof): string[] => [

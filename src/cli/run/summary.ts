@@ -50,17 +50,17 @@ function nothingStoredText({ exit, profiles, from_date, next_from_date }: Summar
 }
 
 function storedText(summary: Summary, placeText: string): string {
-  const { rows, rows_new: added, days, days_changed: changed, next_from_date: cursor } = summary;
+  const { rows, rows_new: newRows, days, days_changed: changedDays, next_from_date: cursor } = summary;
   const cost = `(${formatBytes(summary.bytes)}, ${formatCount(summary.exports, 'export')})`;
   const duration = formatDuration(summary.seconds * 1_000);
   const what =
-    changed.length === 0
+    changedDays.length === 0
       ? `Nothing changed in ${formatCount(days, 'day')} of ${placeText} ${cost}, read in ${duration}`
-      : `${formatCount(rows, 'row')} in ${formatCount(changed.length, 'day')} ${cost} committed to ${placeText} in ${duration}`;
+      : `${formatCount(rows, 'row')} in ${formatCount(changedDays.length, 'day')} ${cost} committed to ${placeText} in ${duration}`;
   const countText = (n: number, noun: string, more = '') => n > 0 && `${formatCount(n, noun)}${more}`;
   const extras = [
-    changed.length > 0 && countText(days - changed.length, 'day', ' unchanged'),
-    added < rows && `${withSeparators(added)} of them new, ${withSeparators(rows - added)} replaced`,
+    changedDays.length > 0 && countText(days - changedDays.length, 'day', ' unchanged'),
+    newRows < rows && `${withSeparators(newRows)} of them new, ${withSeparators(rows - newRows)} replaced`,
     countText(summary.columns_added.length, 'new column'),
     countText(summary.columns_widened.length, 'column', ' of another type'),
     countText(summary.rescued_cells, 'cell', ' rescued'),

@@ -72,20 +72,20 @@ export function forecastOf(
 function linesOf(plan: PlanResult, loadsProfiles: boolean, waitMs: number): string[] {
   const { days, exports_least: least, exports_most: most, to_date_inclusive: isIncluded } = plan;
   if (days.length === 0) {
-    const profiles = loadsProfiles ? ['One export: the user profiles.'] : [];
-    return [`No day to read: the cursor is at ${plan.cursor}.`, ...profiles];
+    const profileLines = loadsProfiles ? ['One export: the user profiles.'] : [];
+    return [`No day to read: the cursor is at ${plan.cursor}.`, ...profileLines];
   }
   const rows = days.map(({ from_date, read_again }, i) => [`${i + 1}`, from_date, read_again ? 'read again' : 'new']);
-  const shown =
+  const shownRows =
     rows.length > MAX_LISTED_DAYS
       ? [...rows.slice(0, MAX_LISTED_DAYS - 1), ['…', '…', `${rows.length} in total`]]
       : rows;
-  const exports = `${least === most ? '' : `${least} to `}${formatCount(most, 'export')}`;
-  const profiles = loadsProfiles ? ', the user profiles included' : '';
+  const exportsText = `${least === most ? '' : `${least} to `}${formatCount(most, 'export')}`;
+  const profilesText = loadsProfiles ? ', the user profiles included' : '';
   return [
-    ...tableLines(['', 'day', ''], shown),
+    ...tableLines(['', 'day', ''], shownRows),
     '',
-    `  ${formatCount(days.length, 'day')}, ${exports}${profiles}; ${plan.exports_startable_now} may start at once.`,
+    `  ${formatCount(days.length, 'day')}, ${exportsText}${profilesText}; ${plan.exports_startable_now} may start at once.`,
     waitMs === 0
       ? '  None of them waits, unless others use the quota.'
       : `  The quota lets the last one start in ${formatDuration(waitMs)} at the earliest.`,
