@@ -2,7 +2,7 @@ import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherSettings, type KnownReceipt, type Receipt } from './checked-day.ts';
-import type { DayResult, DownloadedDay, FailedDay } from './download/day-export.ts';
+import type { DayResult, DownloadedDay, FailedDay } from './download/day-download.ts';
 import { hashedColumnsOf } from './export-settings.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';

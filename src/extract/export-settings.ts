@@ -60,15 +60,20 @@ export interface RequestFingerprints {
 }
 
 export function fingerprintsOf(settings: ExportSettings): RequestFingerprints {
-  const { columns, key_check } = hashedColumnsOf(settings);
   const filters = [
     selection(settings.events, settings.eventsCondition),
     selection(settings.properties, settings.propertiesCondition),
-    [...new Set(settings.columnsDrop)].sort(),
-    columns,
-    key_check,
+    ...columnRulesOf(settings),
   ];
   return { service: serviceFingerprint(settings), filters: sha256OfJson(filters) };
+}
+
+/** SHA-256 (hex) of what decides the columns of the profiles. */
+export const profileFingerprint = (settings: ColumnSettings): string => sha256OfJson(columnRulesOf(settings));
+
+function columnRulesOf(settings: ColumnSettings): readonly unknown[] {
+  const { columns, key_check } = hashedColumnsOf(settings);
+  return [[...new Set(settings.columnsDrop)].sort(), columns, key_check];
 }
 
 /** The hash by which the state identifies a service; `base_url` may change. */

@@ -1,7 +1,6 @@
 import { HOUR_MS } from '../base/clock.ts';
 import { dayAt } from '../base/days.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
-import { sha256OfJson } from '../base/json.ts';
 import { plainCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/visible-text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
@@ -9,7 +8,7 @@ import { RunFolder } from '../fs/run-folder.ts';
 import type { ExportRefusal } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import { type CheckedDay, checkedDayOf, type Receipt, rowCount } from './checked-day.ts';
-import { type ExportSettings, hashedColumnsOf, serviceFingerprint } from './export-settings.ts';
+import { type ExportSettings, hashedColumnsOf, profileFingerprint, serviceFingerprint } from './export-settings.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { newSpoolFile } from './spool.ts';
@@ -19,22 +18,17 @@ const MAX_AGE_MS = 20 * HOUR_MS;
 /** A snapshot with a smaller part of the rows of the one before is warned about. */
 const USUAL_PART = 0.5;
 
-/** The settings that decide what of the profiles is stored. */
-type ProfileSettings = Pick<ExportSettings, 'serviceId' | 'columnsDrop' | 'columnsHash' | 'hashKey'>;
-
 /** What a place has stored of its snapshot. */
 type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
 
-/** Hash of what decides the columns of a snapshot. */
-function profileFingerprint(settings: ProfileSettings): string {
-  const { columns, key_check } = hashedColumnsOf(settings);
-  return sha256OfJson([[...new Set(settings.columnsDrop)].sort(), columns, key_check]);
-}
-
 /** True if a place has no snapshot, an old one, or one with other columns that are dropped or hashed. */
-export function isSnapshotDue(stored: StoredSnapshot | undefined, settings: ProfileSettings, now: number): boolean {
-  if (stored === undefined || stored.filters !== profileFingerprint(settings)) return true;
-  return Math.abs(now - Date.parse(stored.requested_at)) >= MAX_AGE_MS;
+export function isSnapshotDue(
+  lastSnapshot: StoredSnapshot | undefined,
+  settings: ExportSettings,
+  now: number,
+): boolean {
+  if (lastSnapshot === undefined || lastSnapshot.filters !== profileFingerprint(settings)) return true;
+  return Math.abs(now - Date.parse(lastSnapshot.requested_at)) >= MAX_AGE_MS;
 }
 
 /**
@@ -43,8 +37,8 @@ export function isSnapshotDue(stored: StoredSnapshot | undefined, settings: Prof
  * of the disk and of the quota, and the signal's reason.
  */
 export async function loadSnapshot(
-  stored: StoredSnapshot | undefined,
-  settings: ProfileSettings,
+  lastSnapshot: StoredSnapshot | undefined,
+  settings: ExportSettings,
   deps: ExtractDeps,
   store: (snapshot: CheckedDay, commitInfo: CommitInfo) => Promise<void>,
 ): Promise<void> {
@@ -57,19 +51,19 @@ export async function loadSnapshot(
       scannerOptions: { ...scannerOptions, idColumn: UNIFIED_ID },
       openOutput: () => newSpoolFile(spool),
     });
-    if (answer.kind !== 'checked') throw snapshotError(answer, stored);
+    if (answer.kind !== 'checked') throw snapshotError(answer, lastSnapshot);
     service.learnColumns(answer.scan.editedNames);
     const rows = rowCount([answer]);
-    if (rows === 0 && stored !== undefined && stored.rows > 0) {
-      const profiles = plainCount(stored.rows, 'profile');
+    const rowsBefore = lastSnapshot?.rows ?? 0;
+    if (rows === 0 && rowsBefore > 0) {
+      const profiles = plainCount(rowsBefore, 'profile');
       throw transientError(
         `The export of profiles has no row, and ${profiles} are stored: they stay. Run again later.`,
       );
     }
-    if (stored !== undefined && rows < stored.rows * USUAL_PART) {
-      const before = stored.rows;
-      const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${before}: it replaces them.`;
-      logger.warn('profiles.fewer_rows', message, { rows, before });
+    if (rows < rowsBefore * USUAL_PART) {
+      const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;
+      logger.warn('profiles.fewer_rows', message, { rows, before: rowsBefore });
     }
     const day = dayAt(began);
     const filters = profileFingerprint(settings);
@@ -97,8 +91,8 @@ export async function loadSnapshot(
 }
 
 /** Why the profiles were not loaded, and what to do. For a stream of Airbyte `stored` is undefined. */
-function snapshotError({ kind, clause }: ExportRefusal, stored: StoredSnapshot | undefined): UserError {
-  const sentence = `${sentenceOf(clause)}${stored === undefined ? '' : ' The stored profiles stay.'}`;
+function snapshotError({ kind, clause }: ExportRefusal, lastSnapshot: StoredSnapshot | undefined): UserError {
+  const sentence = `${sentenceOf(clause)}${lastSnapshot === undefined ? '' : ' The stored profiles stay.'}`;
   if (kind === 'retry') return transientError(`${sentence} Run again later.`);
   return configError(`${sentence} To go on without profiles, leave out user_profiles.`);
 }

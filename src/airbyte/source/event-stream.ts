@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import type { Receipt } from '../../extract/checked-day.ts';
 import { DaysOutcome } from '../../extract/days-outcome.ts';
-import type { DayResult } from '../../extract/download/day-export.ts';
+import type { DayResult } from '../../extract/download/day-download.ts';
 import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import { cursorOf } from '../../extract/which-days.ts';

@@ -6,7 +6,7 @@ import { lastDayOver, oldestExportedDay } from '../calendar.ts';
 import type { KnownReceipts } from '../checked-day.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import type { Plan } from '../which-days.ts';
-import { DayExport, type DayResult, type DownloadDeps } from './day-export.ts';
+import { DayDownload, type DayResult, type DownloadDeps } from './day-download.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
 const MAX_PROOFS = 7;
@@ -102,7 +102,7 @@ export class DayDownloads {
   #download(day: Day): Promise<DayResult> {
     const started = this.#started.get(day);
     if (started !== undefined) return started;
-    const download = new DayExport(day, this.#deps).download();
+    const download = new DayDownload(day, this.#deps).run();
     this.#started.set(day, download);
     // A failure is thrown when it is the turn of its day.
     download.catch(() => {});

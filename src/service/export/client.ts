@@ -121,16 +121,15 @@ export class ExportClient implements ExportService {
       return this.#refusalFor(error, answer.status);
     }
     const { exportToken, baseUrl } = this.#options;
-    const { content, reason } = readRefusalBody(refusalBody, exportToken.reveal());
+    const { status, headers } = answer;
     const traits: AnswerTraits = {
-      status: answer.status,
-      content,
-      reason,
+      ...readRefusalBody(refusalBody, exportToken.reveal()),
+      status,
       host: this.#transport.host,
-      location: redirectOrigin(answer.headers.location, baseUrl),
+      location: redirectOrigin(headers.location, baseUrl),
     };
-    const { kind, code = reason ?? 'no_reason', text: clause } = firstMatch(EXPORT_OUTCOMES, traits);
-    return { kind, code, clause, status: answer.status };
+    const { kind, code = traits.reason ?? 'no_reason', text: clause } = firstMatch(EXPORT_OUTCOMES, traits);
+    return { kind, code, clause, status };
   }
 
   /** The bytes of a body, whose errors become an InterruptedBody. */

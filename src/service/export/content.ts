@@ -1,8 +1,6 @@
 import { isObject, jsonOfKind, objectIn } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
-
-/** The content that a body's first bytes show, without a BOM and white space. An empty list shows in a whole body. */
-export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
+import type { AnswerTraits, BodyContent } from './outcomes.ts';
 
 /** The content that the first bytes show; undefined while there are too few of them. */
 export function contentOf(
@@ -17,11 +15,8 @@ export function contentOf(
   return kind === 'json' || kind === 'html' ? kind : 'other';
 }
 
-/** What a body that is not data shows; `reason` as `AnswerTraits` has it. */
-export function readRefusalBody(
-  body: Buffer,
-  token: string,
-): { readonly content: BodyContent; readonly reason: string | undefined } {
+/** What a body that is not data shows. */
+export function readRefusalBody(body: Buffer, token: string): Pick<AnswerTraits, 'content' | 'reason'> {
   const text = body.toString('utf8');
   const isEmptyList = jsonOfKind(Array.isArray, text.trim())?.length === 0;
   const content = isEmptyList ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other');

@@ -1,7 +1,9 @@
 import type { BodyFault } from '../../http/failures.ts';
 import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../operation.ts';
-import type { BodyContent } from './content.ts';
 import type { ExportRefusal } from './export-service.ts';
+
+/** The content that a body's first bytes show, without a BOM and white space. An empty list shows in a whole body. */
+export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
 
 /** The traits of an answer by which it is classified. */
 export interface AnswerTraits {

@@ -1,4 +1,4 @@
-// This folder: one day, from its request to a checked download. `day-export.ts` says what an answer means for a day.
+// This folder: one day, from its request to a checked download. `day-download.ts` says what an answer means for a day.
 // `parts.ts` divides a day that is too large. `day-downloads.ts` downloads several days at once.
 
 import type { Day } from '../../base/days.ts';
@@ -43,8 +43,8 @@ export interface DownloadDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fing
   readonly endProofDay: Day | undefined;
 }
 
-/** One day that is exported and checked. */
-export class DayExport {
+/** Downloads one day and checks it, by as many exports as it takes. */
+export class DayDownload {
   readonly #day: Day;
   readonly #deps: DownloadDeps;
   /** Instant before the first request (ms since 1970). */
@@ -64,7 +64,7 @@ export class DayExport {
   }
 
   /** Throws a failure that ends the run. */
-  async download(): Promise<DayResult> {
+  async run(): Promise<DayResult> {
     const day = this.#day;
     const { newestGoneDay } = this.#deps.service;
     if (newestGoneDay !== undefined && day <= newestGoneDay) return { kind: 'gone', day };
