@@ -31,6 +31,8 @@ export interface ColumnStatistics {
 /** A file that is completely written on this machine, and not part of the table yet. */
 export interface NewFile extends LiveFile {
   readonly localPath: string;
+  /** Instant (ISO, UTC). */
+  readonly writtenAt: string;
   /** By the name of the column. */
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }

@@ -12,6 +12,8 @@ const READ_BYTES = 1 << 20;
 export const METADATA_KEYS = {
   /** The receipt of the file, as JSON. */
   receipt: 'dfinery.receipt',
+  /** The instant at which it was written (ISO, UTC). */
+  writtenAt: 'dfinery.written_at',
   /** Of a snapshot: the state of its table, as JSON. */
   table: 'dfinery.table',
 };

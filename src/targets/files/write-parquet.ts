@@ -30,9 +30,11 @@ export async function writeParquet(
   { query, receipt, snapshot }: FileContent,
   path: string,
 ): Promise<Omit<NewFile, 'table' | 'day' | 'path'>> {
+  const writtenAt = new Date(engine.clock.now()).toISOString();
   const metadata = {
     'dfinery.version': VERSION,
     [METADATA_KEYS.receipt]: JSON.stringify(receipt),
+    [METADATA_KEYS.writtenAt]: writtenAt,
     ...(snapshot !== undefined && { [METADATA_KEYS.table]: JSON.stringify(tableToJson(snapshot)) }),
   };
   const entries = Object.entries(metadata).map(([key, value]) => `${literal(key)}: ${literal(value)}`);
@@ -50,7 +52,7 @@ export async function writeParquet(
   }
   const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
   const columns = await readColumnTypes(engine, path);
-  return { localPath: path, rows: count, bytes, statistics, columns, sha256: await hashFile(path) };
+  return { localPath: path, rows: count, bytes, statistics, writtenAt, columns, sha256: await hashFile(path) };
 }
 
 /** A column in DuckDB's statistics: its name in double quotes, and for a list the name of its elements. */

@@ -17,6 +17,7 @@ import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
+import { literal } from '../../../src/base/sql.ts';
 import { Engine } from '../../../src/engine/session/engine.ts';
 import { ownerText } from '../../support/processes/lock-owner.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
@@ -98,9 +99,17 @@ describe('a Parquet folder', () => {
       cpSync(fileOf(D1), copyOf(D1), { preserveTimestamps: true });
     });
 
-    /** Puts an older file of the first day back, or bytes that are no Parquet. */
+    /** Puts an older file of the first day back, writes it anew with another value, or bytes that are no Parquet. */
     const harm = async (how: string) => {
-      if (how === 'an older copy') {
+      if (how === 'of another program') {
+        const rows = await query(
+          ':memory:',
+          `SELECT decode(key) AS k, decode(value) AS v FROM parquet_kv_metadata('${copyOf(D1)}')`,
+        );
+        const metadata = rows.map(({ k, v }) => `${literal(String(k))}: ${literal(String(v))}`).join(', ');
+        const other = `SELECT * REPLACE ('m2' AS member) FROM read_parquet('${copyOf(D1)}', hive_partitioning = false)`;
+        await query(':memory:', `COPY (${other}) TO '${fileOf(D1)}' (FORMAT parquet, KV_METADATA {${metadata}})`);
+      } else if (how === 'an older copy') {
         await place.load([[place.of(D1, [{ id: 'a' }, { id: 'new' }])]]);
         cpSync(copyOf(D1), fileOf(D1));
       } else writeFileSync(fileOf(D1), 'damaged');
@@ -116,17 +125,20 @@ describe('a Parquet folder', () => {
       expect([warnings(), (await place.verify()).differences]).toEqual([[], []]);
     });
 
-    it.each(['an older copy', 'no Parquet'])('leaves a file that is %s, warns, and loads other days', async (how) => {
-      await harm(how);
-      const bytes = readFileSync(fileOf(D1));
-      await place.load([[place.of(D3, [{ id: 'c', more: '1' }])], [place.of('2026-01-04', [{ id: 'd' }])]]);
-      expect(warnings()).toEqual([expect.stringContaining(`--from ${D1} --to ${D1}`)]);
-      expect(readFileSync(fileOf(D1))).toEqual(bytes);
-      const events = (await place.state())?.events;
-      expect([events?.receipts.get(D1)?.pruned, events?.exportState?.from_date]).toEqual([undefined, '2026-01-05']);
-      expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining(D1) }]);
-      expect((await place.purge(['nobody'])).unreached).toEqual([expect.stringContaining(D1)]);
-    });
+    it.each(['an older copy', 'of another program', 'no Parquet'])(
+      'leaves a file that is %s, warns, and loads other days',
+      async (how) => {
+        await harm(how);
+        const bytes = readFileSync(fileOf(D1));
+        await place.load([[place.of(D3, [{ id: 'c', more: '1' }])], [place.of('2026-01-04', [{ id: 'd' }])]]);
+        expect(warnings()).toEqual([expect.stringContaining(`--from ${D1} --to ${D1}`)]);
+        expect(readFileSync(fileOf(D1))).toEqual(bytes);
+        const events = (await place.state())?.events;
+        expect([events?.receipts.get(D1)?.pruned, events?.exportState?.from_date]).toEqual([undefined, '2026-01-05']);
+        expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining(D1) }]);
+        expect((await place.purge(['nobody'])).unreached).toEqual([expect.stringContaining(D1)]);
+      },
+    );
 
     it.each(['an older copy', 'no Parquet'])(
       'takes the day of a file that is %s when it is read again',

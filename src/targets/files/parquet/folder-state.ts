@@ -42,6 +42,8 @@ const FORMAT_VERSION = 1;
 export interface FolderFile extends LiveFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;
+  /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
+  readonly writtenAt: string;
 }
 
 /** What the state file says of one file. */
@@ -59,6 +61,10 @@ export interface FolderState {
   readonly entries: ReadonlyMap<string, FileEntry>;
 }
 
+interface FileJson extends Omit<FileEntry, 'path' | 'writtenAt'> {
+  readonly written_at: string;
+}
+
 interface FolderJson {
   readonly v: number;
   readonly writer: string;
@@ -66,7 +72,7 @@ interface FolderJson {
   readonly last_run?: RunRecord | undefined;
   readonly events: TableJson;
   readonly user_profiles?: TableJson | undefined;
-  readonly files: readonly Omit<FileEntry, 'path'>[];
+  readonly files: readonly FileJson[];
 }
 
 const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTable<ColumnTypes> => ({
@@ -96,7 +102,9 @@ export function serializeFolderState(
     user_profiles: state.user_profiles && tableToJson(state.user_profiles),
     files: [...entries, ...damagedEntries]
       .sort((a, b) => (a.path < b.path ? -1 : 1))
-      .map(({ table, day, rows, bytes, modified, sha256 }) => ({ table, day, rows, bytes, modified, sha256 })),
+      .map(({ table, day, rows, bytes, modified, sha256, writtenAt }) => {
+        return { table, day, rows, bytes, modified, sha256, written_at: writtenAt };
+      }),
   };
   return `${JSON.stringify(json)}\n`;
 }
@@ -112,6 +120,8 @@ export function parseFolderState(text: string, where: string): FolderState {
     lastRun: json.last_run,
     suppressionLength: json.suppression_length,
   };
-  const entries = json.files.map((entry) => ({ ...entry, path: filePath(entry.day, entry.table) }));
+  const entries = json.files.map(({ written_at: writtenAt, ...file }): FileEntry => {
+    return { ...file, path: filePath(file.day, file.table), writtenAt };
+  });
   return { state, columns: columnsOfTables(state), entries: new Map(entries.map((entry) => [entry.path, entry])) };
 }

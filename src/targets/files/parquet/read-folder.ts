@@ -128,12 +128,10 @@ type Comparison =
 /**
  * Compares a file with what the state says of it. One of the same size and time is unchanged. Any other is hashed:
  *
- *   the hash     changed      the file
+ *   the hash     written      the file
  *   is the same               `unchanged`: it was copied, and the state's receipt holds
- *   is another   not before   `leftover` of a killed run: the receipt in its own metadata holds
+ *   is another   later        `leftover` of a killed run: the receipt in its own metadata holds
  *   is another   before       `damaged`, or older
- *
- * `changed`: the `changed_at` of its own receipt, beside that of the state. It grows with each commit of the day.
  *
  * A killed run may also have left a file that it was to remove: the state has its receipt without rows. Then, too, the
  * receipt in its own metadata holds.
@@ -156,13 +154,15 @@ async function compareFile(
   }
   const metadata = await readMetadata(engine, local);
   if (metadata === undefined) return { kind: 'damaged' };
-  const { columns, snapshot } = metadata;
+  const { writtenAt, columns, snapshot } = metadata;
   const { day: dayFile, rows_stored: rows, changed_at: changedAt } = metadata.receipt;
-  const isOlder = changedAt < (receipt?.changed_at ?? '');
+  const changedBefore = receipt?.changed_at ?? '';
+  // After the clock was set back, the receipt alone is later.
+  const isLater = writtenAt > (entry?.writtenAt ?? changedBefore) || changedAt > changedBefore;
   // From another day, or from the other table.
   const isMoved = path !== filePath(dayFile, table) || (snapshot !== undefined) !== (table === USER_PROFILES.name);
-  if (isMoved || (!hasSameHash && isOlder)) return { kind: 'damaged' };
-  const file = { table, day: dayFile, path, rows, sha256, ...onDisk, columns };
+  if (isMoved || (!hasSameHash && !isLater)) return { kind: 'damaged' };
+  const file = { table, day: dayFile, path, rows, sha256, writtenAt, ...onDisk, columns };
   return { kind: 'leftover', file, metadata };
 }
 
@@ -179,7 +179,8 @@ async function readMetadata(engine: Engine, path: string) {
     if ((await countRowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
     const table = texts.get(METADATA_KEYS.table);
     const snapshot = table === undefined ? undefined : tableStateOf(tryParseJson(table), path);
-    return { receipt, snapshot, columns: await readColumnTypes(engine, path) };
+    const writtenAt = texts.get(METADATA_KEYS.writtenAt) ?? '';
+    return { receipt, snapshot, writtenAt, columns: await readColumnTypes(engine, path) };
   } catch (error) {
     engine.throwIfAborted();
     if (isOutOfMemory(error)) throw error;
