@@ -101,6 +101,24 @@ describe('a record', () => {
     ]);
   });
 
+  it('is one for each row, event and item, whole, also of a file of many pieces', async () => {
+    const memo = (i: number) => `a "b"\n${'x'.repeat(i % 90)}`;
+    const rows = Array.from(
+      { length: 30_000 },
+      (_, i) => `e${i % 20_000}:${i % 7},e${i % 9000},${i},${quoted(memo(i))},p${i % 3}`,
+    );
+    const csv = `df_event_detail_log_id,df_event_log_id,n,memo,df_items_x\n${rows.join('\n')}\n`;
+    const { data } = await fixture.write(csv, [
+      streamOf('events', { _key: 'string', n: 'long', memo: 'string' }),
+      streamOf('event_logs', { df_event_log_id: 'string', n: 'long' }),
+      streamOf('event_items', { _key: 'string', x: 'string', item_position: 'long' }),
+    ]);
+    expect(data('events').map(({ n, memo }) => [n, memo])).toEqual(rows.map((_, i) => [i, memo(i)]));
+    expect(new Set(data('events').map(({ _key }) => _key)).size).toBe(rows.length);
+    expect(data('event_logs')).toHaveLength(9_000);
+    expect(data('event_items').map(({ x }) => x)).toEqual(rows.map((_, i) => `p${i % 3}`));
+  });
+
   it('is an empty object if no configured property has a value', async () => {
     const { data } = await fixture.write('df_event_detail_log_id,a\nx,\ny,null\n', events({ a: 'long' }));
     expect(data('events')).toEqual([{}, {}]);
