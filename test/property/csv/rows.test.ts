@@ -9,7 +9,7 @@ import fc, { shares } from '../../support/property.ts';
 import { columnEdits, readBack, scanIn } from '../../support/scan.ts';
 
 const KEY = new HashKey(new Secret(HASH_KEY));
-const NAMES = ['a', 'b b', '한', 'c"c', 'd,d', 'df_keyword', 'df_items_x'];
+const NAMES = ['a', 'b b', '한', 'c"c', 'd,d', 'df_discount', 'df_items_x'];
 const isText = (text: string) => !/\p{Surrogate}/u.test(text);
 const character = fc.oneof(
   fc.constantFrom('a', '7', ' ', ',', '"', '\n', '\r', '\r\n', '\\', '\t', '\u0000', '한', '😀', 'é', '{', ';'),

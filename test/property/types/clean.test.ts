@@ -1,7 +1,7 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { literal } from '../../../src/base/sql.ts';
 import {
   COLUMN_TYPES,
@@ -35,20 +35,13 @@ function columns(type: ColumnType, zone: Zone | undefined) {
 const quoted = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
 
 describe('the fast path for a clean column', () => {
-  let duck: Duck;
-  let folder: string;
-  beforeAll(async () => {
-    duck = await Duck.open();
-    folder = await mkdtemp(join(tmpdir(), 'types-'));
-  });
-  afterAll(async () => {
-    duck.close();
-    await rm(folder, { recursive: true });
-  });
+  const duck = new Duck();
+  const folder = mkdtempSync(join(tmpdir(), 'types-'));
+  afterAll(() => rmSync(folder, { recursive: true }));
 
   async function readNatively(type: ColumnType, cells: readonly string[], zone: Zone | undefined) {
     const file = join(folder, 'cells.csv');
-    await writeFile(file, cells.map((cell, n) => `${n},${quoted(cell)}\n`).join(''));
+    writeFileSync(file, cells.map((cell, n) => `${n},${quoted(cell)}\n`).join(''));
     await duck.run(
       `CREATE OR REPLACE TABLE native AS FROM read_csv(${literal(file)}, auto_detect = false, header = false, delim = ',', ` +
         `quote = '"', escape = '"', new_line = '\\n', columns = {'n': 'INTEGER', 'c': '${codecOf(type, zone).duckdbType}'})`,

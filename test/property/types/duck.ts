@@ -1,35 +1,32 @@
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { afterAll } from 'vitest';
 
-/** DuckDB in memory, with nothing but what is linked in; every query answers rows of texts. */
+/** DuckDB in memory for the tests of a suite, with nothing but what is linked in; every query answers rows of texts. */
 export class Duck {
-  readonly #instance: DuckDBInstance;
-  readonly #connection: DuckDBConnection;
+  #opening: Promise<DuckDBConnection> | undefined;
 
-  private constructor(instance: DuckDBInstance, connection: DuckDBConnection) {
-    this.#instance = instance;
-    this.#connection = connection;
+  constructor() {
+    afterAll(async () => (await this.#opening)?.closeSync());
   }
 
-  static async open(): Promise<Duck> {
-    const instance = await DuckDBInstance.create(':memory:', { autoinstall_known_extensions: 'false', threads: '1' });
-    const connection = await instance.connect();
-    await connection.run("SET TimeZone = 'America/Los_Angeles'");
-    return new Duck(instance, connection);
-  }
-
-  close(): void {
-    this.#connection.closeSync();
-    this.#instance.closeSync();
+  #open(): Promise<DuckDBConnection> {
+    this.#opening ??= (async () => {
+      const instance = await DuckDBInstance.create(':memory:', { autoinstall_known_extensions: 'false', threads: '1' });
+      const connection = await instance.connect();
+      await connection.run("SET TimeZone = 'America/Los_Angeles'");
+      return connection;
+    })();
+    return this.#opening;
   }
 
   async run(sql: string): Promise<void> {
-    await this.#connection.run(sql);
+    await (await this.#open()).run(sql);
   }
 
   /** A table `cells(n, c)` of these texts. */
   async load(cells: readonly string[]): Promise<void> {
     await this.run('CREATE OR REPLACE TABLE cells (n INTEGER, c VARCHAR)');
-    const appender = await this.#connection.createAppender('cells');
+    const appender = await (await this.#open()).createAppender('cells');
     cells.forEach((cell, n) => {
       appender.appendInteger(n);
       appender.appendVarchar(cell);
@@ -39,7 +36,7 @@ export class Duck {
   }
 
   async rows(sql: string): Promise<(string | boolean | null)[][]> {
-    const reader = await this.#connection.runAndReadAll(sql);
+    const reader = await (await this.#open()).runAndReadAll(sql);
     return reader.getRowsJson() as (string | boolean | null)[][];
   }
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, codecOf, fitsSql } from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cells, exactJson, sqlText } from '../../support/column-types.ts';
@@ -9,11 +9,7 @@ import { Duck } from './duck.ts';
 const ZONES = [undefined, 'Asia/Seoul', 'America/New_York', 'America/Sao_Paulo', 'Pacific/Apia'];
 
 describe('the SQL and the bytes of a codec', () => {
-  let duck: Duck;
-  beforeAll(async () => {
-    duck = await Duck.open();
-  });
-  afterAll(() => duck.close());
+  const duck = new Duck();
 
   for (const name of ZONES) {
     it(`accept the same cells and give them the same values (${name ?? 'no zone'})`, async () => {

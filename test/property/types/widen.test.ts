@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, codecOf, WIDER_TYPES, widenSql } from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { WIDENINGS } from '../../support/column-types.ts';
 import { Duck } from './duck.ts';
 
 describe('widening a stored column', () => {
-  let duck: Duck;
-  beforeAll(async () => {
-    duck = await Duck.open();
-  });
-  afterAll(() => duck.close());
+  const duck = new Duck();
 
   for (const { from, to, cells, texts } of WIDENINGS) {
     it(`${from} becomes ${to} by its canonical text`, async () => {

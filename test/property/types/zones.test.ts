@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { codecOf } from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { jsonOf } from '../../support/forms.ts';
@@ -36,11 +36,7 @@ function times(zone: Zone): string[] {
 }
 
 describe('a local time', () => {
-  let duck: Duck;
-  beforeAll(async () => {
-    duck = await Duck.open();
-  });
-  afterAll(() => duck.close());
+  const duck = new Duck();
 
   const instants = (sql: string) => duck.column(`strftime(timezone('UTC', ${sql}), '%Y-%m-%dT%H:%M:%S.%gZ')`);
 

@@ -47,20 +47,6 @@ describe('columns that are dropped or hashed', () => {
     expect(names).toContainEqual({ source_name: 'email', type: 'string' });
   });
 
-  it('are strings for any values and any declared type', async () => {
-    fixture.serve([person(1, { age: '41', df_discount: '2.5' }), person(2, { age: '7', df_discount: '1' })]);
-    const done = await fixture.sync({
-      ...LISTS,
-      columns_hash: ['age', 'df_discount', 'df_unified_id'],
-      columns_drop: ['email', 'phone'],
-    });
-    expect(done.code, done.said).toBe(0);
-    const rows = await query(fixture.at('events.duckdb'), 'SELECT age, df_discount, _rescued FROM events ORDER BY age');
-    expect(rows.map(({ age }) => age)).toEqual([hmac('41'), hmac('7')].sort());
-    expect(rows.map(({ df_discount }) => df_discount).sort()).toEqual([hmac('2.5'), hmac('1')].sort());
-    expect(rows.map(({ _rescued }) => _rescued)).toEqual([null, null]);
-  });
-
   it('do not make an item of a row whose item cells are the text null', async () => {
     fixture.serve([person(1, { df_items_size: 'null' }), person(2, { df_items_size: 'XL' })]);
     expect((await fixture.sync({ ...LISTS, columns_hash: ['df_items_size'] })).code).toBe(0);
