@@ -75,14 +75,13 @@ export interface Sink {
    */
   readonly state: PlaceState | undefined;
   /**
-   * Stores a batch of days in one step; a Parquet folder stores each day with its receipt in one. It takes the lock
-   * of the place, and reads its state anew. It leaves out days whose stored receipt was requested later. For the
-   * others it removes the stored rows, and adds those of the downloads with receipts, columns and cursor. A day that
-   * may share rows with its neighbours comes alone. A batch of a snapshot is one download, which replaces all rows.
+   * Takes the lock of the place, reads its state anew, and replaces the days of a batch: rows, receipts, columns and
+   * cursor. It leaves out days whose stored receipt was requested later. Days whose rows are there already are not
+   * written, unless the run writes every day. A day that may share rows with its neighbours comes alone. A batch of a
+   * snapshot is one download, which replaces all rows. `table`: absent for events.
    *
-   * A day whose rows are there already is not written, unless the run writes every day. Once `commit` returns, no crash
-   * undoes it. A kill or a failure before leaves rows and state as they were. In a Parquet folder that holds for
-   * each day. There a row that two days share may be missing until the next sync. `table`: absent for events.
+   * Once `commit` returns, no crash undoes it. A kill or a failure before leaves all as it was. In a Parquet folder that
+   * holds for each day. There a row that two days share may be missing until the next sync.
    */
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table?: Table): Promise<Commit>;
   /** Records a run that ends, also one that failed. */
@@ -91,8 +90,8 @@ export interface Sink {
   close(): Promise<void>;
 }
 
-/** A place that takes all days of a run as one stream and stores nothing about them. */
-export interface StreamSink {
+/** A place that takes all days of a run as one stream and stores nothing about them: it has no state. */
+export interface StreamSink extends Omit<Sink, 'commit'> {
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
   /** Sends all days; it may move their files away. A reader that closes the stream before the end is no failure. */
@@ -138,10 +137,9 @@ export interface PruneResult {
 }
 
 /**
- * Finds people in one place that was loaded, and removes them. All targets look them up with `findPeople` of
- * `engine/people/find-people.ts`. Each call opens the place and closes it. Where nothing was loaded yet it throws a
- * configuration failure (exit 2). An erasure calls `previewPurge` of every place, then `purge` of one place after
- * the other. `person` calls `find` and `rows`.
+ * Finds people in one place that was loaded, and removes them. Each call opens the place and closes it. Where nothing
+ * was loaded yet it throws a configuration failure (exit 2). An erasure calls `previewPurge` of every place, then
+ * `purge` of one place after the other. `person` calls `find` and `rows`.
  */
 export interface PeopleOperations {
   /** The people as they are now: a forecast, since their removal looks them up again. Read-only. */
@@ -158,9 +156,8 @@ export interface PeopleOperations {
   previewPurge(query: PeopleQuery): Promise<PurgePreview>;
   /**
    * Takes the lock of the place, looks the people up anew, and calls `onFound`. Then it removes all their rows in one
-   * commit. After it no file of the place has the bytes of values that only these rows had. That holds for data, log,
-   * checkpoint, statistics, write-ahead log, temporary folder and earlier versions of objects. What cannot be reached
-   * is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
+   * commit. After it no file of the place has the bytes of values that only these rows had: no data, log, statistics,
+   * temporary file or earlier version of an object. What cannot be reached is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
    * days. The same purge, run again, finishes it. If `onFound` throws, nothing is removed.
    */
   purge(query: PeopleQuery, onFound: OnFound): Promise<PurgeResult>;

@@ -33,14 +33,14 @@ export const NOTHING_LOADED: LoadResult = {
   cursor: undefined,
 };
 
-type DayLists = Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'>;
-
-export type LoadCounts = LoadResult & DayLists & Pick<ObservedService, 'exports' | 'bytes' | 'includesEnd'>;
+export type LoadCounts = LoadResult &
+  Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'> &
+  Pick<ObservedService, 'exports' | 'bytes' | 'includesEnd'>;
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
   readonly #deps: ExtractDeps;
-  #days: DayLists = { gaps: [], openDays: [], implausibleDays: [] };
+  #outcome: DaysOutcome | undefined;
   #loaded = NOTHING_LOADED;
 
   constructor(deps: ExtractDeps) {
@@ -50,7 +50,7 @@ export class Load {
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
     const { exports, bytes, includesEnd } = this.#deps.service;
-    const { gaps, openDays, implausibleDays } = this.#days;
+    const { gaps = [], openDays = [], implausibleDays = [] } = this.#outcome ?? {};
     return { ...this.#loaded, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
@@ -60,16 +60,25 @@ export class Load {
    */
   async loadAll(plan: Plan, sink: Sink | StreamSink): Promise<void> {
     const { logger, signal } = this.#deps;
+    const { userProfiles } = plan.settings;
+    // This module is loaded late: the library and a dry run import this file, and may load nothing.
+    const { Extraction } = await import('../extract/extraction.ts');
+    const extraction = new Extraction(plan, this.#deps);
+    this.#outcome = extraction.outcome;
+    if (!('commit' in sink)) {
+      if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
+      return this.#sendDays(extraction, sink);
+    }
     let profilesError: UserError | undefined;
     try {
-      if (plan.settings.userProfiles) await this.loadProfiles(plan.settings, sink);
+      if (userProfiles) await this.loadProfiles(plan.settings, sink);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
       profilesError = error;
     }
     try {
-      await this.loadDays(plan, sink);
+      await this.#loadDays(extraction, sink);
     } catch (error) {
       if (profilesError) logger.error('profiles.failed', profilesError.message);
       throw error;
@@ -78,9 +87,8 @@ export class Load {
   }
 
   /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */
-  async loadProfiles(settings: ExportSettings, sink: Sink | StreamSink): Promise<void> {
+  async loadProfiles(settings: ExportSettings, sink: Sink): Promise<void> {
     const { service, clock, logger } = this.#deps;
-    if (!('commit' in sink)) return logger.warn('profiles.none', 'This target has no table of user profiles.');
     const { isSnapshotDue, loadSnapshot } = await import('../extract/profile-snapshot.ts');
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
     if (!isSnapshotDue(storedReceipt, settings, clock.now())) {
@@ -98,16 +106,7 @@ export class Load {
     await loadSnapshot(storedReceipt, settings, this.#deps, store);
   }
 
-  /** Executes a plan: reads its days and stores them in an open place. Throws UserError. */
-  async loadDays(plan: Plan, sink: Sink | StreamSink): Promise<void> {
-    // This module is loaded late: the library and a dry run import this file, and may load nothing.
-    const { Extraction } = await import('../extract/extraction.ts');
-    const extraction = new Extraction(plan, this.#deps);
-    this.#days = extraction.outcome;
-    await ('commit' in sink ? this.#loadBatches(extraction, sink) : this.#loadStream(extraction, sink));
-  }
-
-  async #loadBatches(extraction: Extraction, sink: Sink): Promise<void> {
+  async #loadDays(extraction: Extraction, sink: Sink): Promise<void> {
     for await (const { days, commitInfo } of extraction.batches()) {
       try {
         await this.#commit(days, commitInfo, sink);
@@ -133,7 +132,7 @@ export class Load {
     }
   }
 
-  async #loadStream(extraction: Extraction, sink: StreamSink): Promise<void> {
+  async #sendDays(extraction: Extraction, sink: StreamSink): Promise<void> {
     try {
       await sink.write(extraction.days(), (download, sent) => {
         this.#loaded = addCommit(this.#loaded, [download], sent);

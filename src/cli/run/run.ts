@@ -37,15 +37,14 @@ function failedOutcome(done: Summary, error: unknown, context: Context): RunOutc
   return { summary: { ...done, exit, error: sentence }, error };
 }
 
-/** Opens a place, plans, and exports into it. A place that keeps what it loads records the run. */
+/** Opens a place, plans, and exports into it. The place records the run. */
 export function runSync(run: SyncRun, context: Context): Promise<RunOutcome> {
   return outcomeOf(async () => {
     const { place } = run;
     const config = requireKeys(run.config, ...EXPORT_KEYS);
     const pinned = pinnedTypes(run.schemaFile);
     const sink = await place.target.open(openOptions(place, config, context, pinned));
-    const work = () => loadInto(sink, run, config, context);
-    return 'commit' in sink ? recordedRun(sink, work, context) : work();
+    return recordedRun(sink, () => loadInto(sink, run, config, context), context);
   }, context);
 }
 
@@ -91,8 +90,7 @@ async function loadInto(
 ): Promise<RunOutcome> {
   const { clock } = context;
   const began = clock.now();
-  const keepsCursor = 'commit' in sink;
-  const { events, suppressionLength } = (keepsCursor ? sink.state : undefined) ?? {};
+  const { events, suppressionLength } = sink.state ?? {};
   const suppression = SuppressionList.of(config)?.filter(config);
   SuppressionList.refuseOlder('The place', suppressionLength, suppression?.length);
   const { exportState, receipts } = events ?? {};
@@ -105,7 +103,8 @@ async function loadInto(
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
   const work = () => load.loadAll(plan, sink);
-  const summaryNow = () => summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor });
+  const summaryNow = () =>
+    summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor: 'commit' in sink });
   try {
     await withProgress(progress, work, context);
     return { summary: summaryNow() };

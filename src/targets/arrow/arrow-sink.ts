@@ -37,10 +37,13 @@ export function openArrowSink(out: string | Writable, options: OpenOptions): Str
   const isPinned = options.rules.pinned !== undefined;
   const rules: ColumnRules = isPinned ? { ...options.rules, schemaMode: 'freeze' } : options.rules;
   return {
+    state: undefined,
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
     isAllOrNothing: typeof out === 'string' || !isPinned,
     write: (days, onSent) => writeArrow(days, out, { ...options, rules }, onSent),
+    async recordRun() {},
+    async close() {},
   };
 }
 
@@ -55,19 +58,18 @@ async function writeArrow(
   onSent: OnSent,
 ): Promise<void> {
   const folder = await RunFolder.open(options.spoolDir, options.clock);
-  const writeTo = async (stream: Writable): Promise<void> => {
-    // The database file holds no rows: DuckDB spills beside it.
-    const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
-    try {
-      const { columns, days: plannedDays } = await planStream(days, folder.path, options);
-      const batches = batchesOfDays(plannedDays, { engine, folder: folder.path, columns, rules: options.rules });
-      await sendDays(prefetch(batches), typedColumns(columns), stream, options, onSent);
-    } finally {
-      await engine.close();
-    }
-  };
   try {
-    await (typeof out === 'string' ? intoFile(out, options.clock.now(), writeTo) : writeTo(out));
+    await withOutput(out, options.clock.now(), async (stream) => {
+      // The database file holds no rows: DuckDB spills beside it.
+      const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
+      try {
+        const { columns, days: readyDays } = await planStream(days, folder.path, options);
+        const batches = batchesOfDays(readyDays, { engine, folder: folder.path, columns, rules: options.rules });
+        await sendDays(prefetch(batches), typedColumns(columns), stream, options, onSent);
+      } finally {
+        await engine.close();
+      }
+    });
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
@@ -78,32 +80,37 @@ async function writeArrow(
 }
 
 /**
- * Writes a file that appears under its name once it is complete. A device or a pipe is written directly. Files
- * that killed runs left unfinished are removed after a day. Throws the system's error.
+ * Gives `write` the stream to write to. A file appears under its name once it is complete. A device or a pipe is written
+ * directly. Files that killed runs left unfinished are removed after a day. Throws the system's error.
  */
-async function intoFile(path: string, now: number, write: (stream: Writable) => Promise<void>): Promise<void> {
-  const file = replaceablePath(path);
+async function withOutput(
+  out: string | Writable,
+  now: number,
+  write: (stream: Writable) => Promise<void>,
+): Promise<void> {
+  if (typeof out !== 'string') return write(out);
+  const file = replaceablePath(out);
   if (file === undefined) {
-    await intoFileStream(createWriteStream(path), write);
+    await writeAndClose(createWriteStream(out), write);
     return;
   }
   // Without this check only the rename at the very end would find that a folder has this name.
   if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
-    throw Object.assign(new Error(`${path} is a folder`), { code: 'EISDIR' });
+    throw Object.assign(new Error(`${out} is a folder`), { code: 'EISDIR' });
   }
   const unfinished = temporaryPathOf(file);
   try {
     // A younger one may be that of a run that waits for its first day.
     await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
     const stream = createWriteStream(unfinished, { flags: 'wx', mode: PRIVATE_FILE_MODE });
-    if (await intoFileStream(stream, write)) await replaceFileFrom(file, unfinished);
+    if (await writeAndClose(stream, write)) await replaceFileFrom(file, unfinished);
   } finally {
     await rm(unfinished, { force: true });
   }
 }
 
 /** Writes to a file, a pipe or a device, and closes it. False if the reader of a pipe has left. */
-async function intoFileStream(stream: Writable, write: (stream: Writable) => Promise<void>): Promise<boolean> {
+async function writeAndClose(stream: Writable, write: (stream: Writable) => Promise<void>): Promise<boolean> {
   const closed = once(stream, 'close');
   closed.catch(() => undefined);
   try {

@@ -6,10 +6,10 @@ import { literal, pathLiteral } from '../../base/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey } from '../../engine/rows/row-counts.ts';
-import { checkStored, selectRowsSql, typedRows } from '../../engine/rows/typed-rows.ts';
+import { checkStored, selectRowsSql, sumRows, typedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
-import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
+import { type CheckedDay, mayShareRows, type Receipt } from '../../extract/checked-day.ts';
 import { PROGRAM_COLUMNS } from '../../table/column-names.ts';
 import { planColumns } from '../../table/column-plan.ts';
 import type { ColumnRules } from '../../table/new-columns.ts';
@@ -25,7 +25,6 @@ export interface DayBatches {
   readonly batches: AsyncIterable<{ readonly rows: number; readonly messages: Uint8Array }> | readonly [];
 }
 
-const PLACE = 'the Arrow stream';
 /** Approximate size of a record batch (bytes): larger ones leave the caches of a processor, and take a tenth longer. */
 const BATCH_BYTES = 2 * 1024 * 1024;
 const MAX_BATCH_ROWS = 15_360;
@@ -37,9 +36,6 @@ const GROUP_BATCHES = 4;
 const DICTIONARY_VALUES = 4_096;
 /** Temporary table: the ids of the rows of a day that the next one may have again. */
 const PREVIOUS_ROW_IDS = '_dfinery_previous_row_ids';
-
-/** Loads the decoder of Parquet: 5 MB of WebAssembly, which take 35 ms and are needed only here. */
-const loadDecoder = () => import('parquet-wasm');
 
 /** What all days of a stream have in common. */
 interface StreamContext {
@@ -62,13 +58,13 @@ export async function* batchesOfDays(
   for await (const download of days) {
     const { day } = download.receipt;
     let dayBatches: DayBatches = { download, rescuedCells: new Map(), batches: [] };
-    if (download.files.some(({ rows }) => rows > 0)) {
+    if (sumRows(download.files) > 0) {
       const isAfterShared = sharedDay === addDays(day, -1);
       try {
         dayBatches = await engine.transaction(() => writeDay(download, context, isAfterShared));
       } catch (error) {
         engine.throwIfAborted();
-        throw engineError(error, PLACE);
+        throw engineError(error, 'the Arrow stream');
       }
       if (mayShareRows(download.receipt)) sharedDay = day;
     }
@@ -77,7 +73,7 @@ export async function* batchesOfDays(
   }
 }
 
-/** Writes a day with rows. `isAfterShared`: the day before may have some of them, which are left out. */
+/** Writes a day with rows into a file. `isAfterShared`: the day before may have some of them, which are left out. */
 async function writeDay(
   download: CheckedDay,
   { engine, folder, columns: streamColumns, rules }: StreamContext,
@@ -85,9 +81,7 @@ async function writeDay(
 ): Promise<DayBatches> {
   const { receipt } = download;
   const columns = planColumns(streamColumns, [download], rules);
-  const zone = zoneOf(rules.timezone);
-  const rowBytes = typedColumns(columns).length * COLUMN_BYTES + receipt.bytes / receipt.rows;
-  const batchRows = Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
+  const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
   const write = (query: string, path: string) =>
     engine.run(
       `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
@@ -96,33 +90,38 @@ async function writeDay(
   // A stream has the rows in the order of the export. This optimizer may exchange the sides of a join: they lose it.
   await engine.keepOrder();
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
-  const allPath = join(folder, `${receipt.day}.parquet`);
+  let path = join(folder, `${receipt.day}.parquet`);
+  const zone = zoneOf(rules.timezone);
   for await (const rows of typedRows(engine, { table: EVENTS, columns, days: [download] }, zone)) {
-    const query = selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone);
-    // What will read the file is loaded while it is written.
-    const [rowsWritten] = await Promise.all([write(query, allPath), loadDecoder()]);
-    checkStored(rows, rowsWritten);
+    checkStored(rows, await write(selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone), path));
   }
   const rowId = sharedRowIdSql(columns);
-  const path = isAfterShared ? join(folder, `${receipt.day}-unsent.parquet`) : allPath;
   if (isAfterShared) {
-    await write(`SELECT * FROM ${fileSql(allPath)} WHERE ${rowId} NOT IN (FROM ${PREVIOUS_ROW_IDS})`, path);
-    await rm(allPath);
+    const unsentPath = join(folder, `${receipt.day}-unsent.parquet`);
+    await write(`SELECT * FROM ${fileSql(path)} WHERE ${rowId} NOT IN (FROM ${PREVIOUS_ROW_IDS})`, unsentPath);
+    await rm(path);
+    path = unsentPath;
   }
   if (mayShareRows(receipt)) {
-    await engine.run(
-      `CREATE OR REPLACE TEMP TABLE ${PREVIOUS_ROW_IDS} AS SELECT ${rowId} AS row_id FROM ${fileSql(path)}`,
-    );
+    const select = `SELECT ${rowId} AS row_id FROM ${fileSql(path)}`;
+    await engine.run(`CREATE OR REPLACE TEMP TABLE ${PREVIOUS_ROW_IDS} AS ${select}`);
   }
   const rescuedCells = await countRescuedByKey(engine, fileSql(path));
   return { download, rescuedCells, batches: recordBatches(path, batchRows) };
+}
+
+/** Number of rows of a record batch of about `BATCH_BYTES`. */
+function batchRowsOf({ bytes, rows }: Receipt, columns: number): number {
+  const rowBytes = columns * COLUMN_BYTES + bytes / rows;
+  return Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
 }
 
 const fileSql = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;
 
 /** Yields the rows of a file in batches of at most so many, and removes it. A row group is decoded as a whole. */
 async function* recordBatches(path: string, batchRows: number) {
-  const { ParquetFile } = await loadDecoder();
+  // 5 MB of WebAssembly, which only this needs.
+  const { ParquetFile } = await import('parquet-wasm');
   const file = await ParquetFile.fromFile(await openAsBlob(path));
   try {
     for (const rowGroup of file.metadata().rowGroups().keys()) {

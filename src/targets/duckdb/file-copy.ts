@@ -1,6 +1,6 @@
 import { chownSync, existsSync, statSync } from 'node:fs';
 import { configError, systemError, transientError } from '../../base/errors.ts';
-import { identifier, literal } from '../../base/sql.ts';
+import { literal } from '../../base/sql.ts';
 import { copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/engine-errors.ts';
@@ -13,7 +13,7 @@ import { PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { EVENTS } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
-import { checkExists, foreignTables, withLoadedFile } from './file-state.ts';
+import { checkExists, foreignTables, tablesOfFile, withLoadedFile } from './file-state.ts';
 
 // A file written anew: a copy of all that it holds, without the bytes of removed rows, replaces it.
 
@@ -107,9 +107,8 @@ function copyOwner(file: string, copy: string): void {
 
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */
 async function copyDatabase(engine: Engine, state: PlaceState, path: string): Promise<void> {
-  const { columns } = await engine.row(`
-    SELECT max(column_count) AS columns FROM duckdb_tables() WHERE database_name = current_database()`);
-  await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFileOptions(Number(columns))})`);
+  const columnCounts = (await tablesOfFile(engine)).map(({ columns }) => columns.length);
+  await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFileOptions(Math.max(...columnCounts))})`);
   try {
     copyOwner(engine.file, path);
     await engine.keepOrder();
@@ -130,17 +129,12 @@ async function copyDatabase(engine: Engine, state: PlaceState, path: string): Pr
 
 /** Throws unless the copy has all rows of every table. */
 async function checkCopied(engine: Engine): Promise<void> {
-  const tables = await engine.rows(`
-    SELECT schema_name AS schema, table_name AS name
-    FROM duckdb_tables()
-    WHERE database_name = current_database() AND NOT internal`);
-  for (const { schema, name } of tables) {
-    const table = `${identifier(String(schema))}.${identifier(String(name))}`;
-    const rows = await engine.count(`${DATABASE}.${table}`);
-    const copied = await engine.count(`${COPY}.${table}`);
-    if (copied === rows) continue;
+  for (const { name, sql } of await tablesOfFile(engine)) {
+    const rows = await engine.count(`${DATABASE}.${sql}`);
+    const copiedRows = await engine.count(`${COPY}.${sql}`);
+    if (copiedRows === rows) continue;
     throw systemError(
-      `the copy of ${engine.file} has ${copied} rows in ${table} instead of ${rows}: nothing was changed.`,
+      `the copy of ${engine.file} has ${copiedRows} rows in ${name} instead of ${rows}: nothing was changed.`,
     );
   }
 }

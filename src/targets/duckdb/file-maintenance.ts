@@ -13,7 +13,7 @@ import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
-import { checkExists, readLoadedState, readState, withLoadedFile, writeState } from './file-state.ts';
+import { checkExists, readLoadedState, readState, tablesOfFile, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { rowsOfDaysSql, sqlColumns } from './row-tables.ts';
 
@@ -28,9 +28,8 @@ export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
     return withEngine(options.address, 'read', options, async (engine) => {
       // Nothing else can be read of a damaged table, perhaps not even the state.
       const differences = await damagedTables(engine);
-      return differences.length > 0
-        ? { differences, warnings: [] }
-        : verifyTables(engine, await readLoadedState(engine));
+      if (differences.length > 0) return { differences, warnings: [] };
+      return verifyTables(engine, await readLoadedState(engine));
     });
   },
   report: () => withLoadedFile(options, 'read', countReport),
@@ -86,19 +85,12 @@ const READ_AT_ONCE = 200;
 
 /** Reads every column of every table to its last block; a difference for each table that cannot be read. */
 async function damagedTables(engine: Engine): Promise<Difference[]> {
-  const tables = await engine.rows(`
-    SELECT schema_name AS schema, table_name AS name, list(column_name ORDER BY column_index) AS columns
-    FROM duckdb_columns()
-    JOIN duckdb_tables() USING (database_name, schema_name, table_name)
-    WHERE database_name = current_database() AND NOT duckdb_columns.internal
-    GROUP BY ALL`);
   const differences: Difference[] = [];
-  for (const { schema, name, columns } of tables) {
-    const hashes = (columns as readonly string[]).map((column) => `bit_xor(hash(${identifier(column)}))`);
+  for (const { name, sql, columns } of await tablesOfFile(engine)) {
+    const hashes = columns.map((column) => `bit_xor(hash(${identifier(column)}))`);
     try {
       for (let i = 0; i < hashes.length; i += READ_AT_ONCE) {
-        const select = hashes.slice(i, i + READ_AT_ONCE).join(', ');
-        await engine.rows(`SELECT ${select} FROM ${identifier(String(schema))}.${identifier(String(name))}`);
+        await engine.rows(`SELECT ${hashes.slice(i, i + READ_AT_ONCE).join(', ')} FROM ${sql}`);
       }
     } catch (error) {
       if (!isDamagedBlock(error)) throw error;

@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { tryParseJson } from '../../base/json.ts';
+import { identifier } from '../../base/sql.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Access, Engine } from '../../engine/session/engine.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
@@ -58,7 +59,7 @@ export async function readLoadedState(engine: Engine): Promise<PlaceState> {
   return stored.state;
 }
 
-export interface ReadState {
+export interface StoredState {
   /** Days whose rows are gone are marked as pruned. */
   readonly state: PlaceState;
   /** Days whose rows a user removed since the last commit. */
@@ -66,7 +67,7 @@ export interface ReadState {
 }
 
 /** Reads what a file holds beside its rows; undefined before the first load. Throws UserError for a foreign file. */
-export async function readState(engine: Engine): Promise<ReadState | undefined> {
+export async function readState(engine: Engine): Promise<StoredState | undefined> {
   const tables = await tableNames(engine);
   if (!(await isLoaded(engine, tables))) return undefined;
   const { timezone, state, suppression_length, profiles } = await engine.row(
@@ -134,15 +135,26 @@ export async function refuseForeignProfiles(engine: Engine, state: PlaceState | 
   );
 }
 
-/** The tables of a file that this program did not make. */
-export async function foreignTables(engine: Engine, state: PlaceState): Promise<string[]> {
-  const ownTables = new Set([...TABLES_AND_VIEWS, ...(state.user_profiles === undefined ? [] : [USER_PROFILES.name])]);
+/** All tables of a file, also those of other programs. `name`: with its schema, unless that is `main`. */
+export async function tablesOfFile(engine: Engine) {
   const rows = await engine.rows(`
-    SELECT CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END AS name
-    FROM duckdb_tables()
-    WHERE database_name = current_database() AND NOT internal
-    ORDER BY 1`);
-  return rows.map(({ name }) => String(name)).filter((name) => !ownTables.has(name));
+    SELECT schema_name AS schema, table_name AS name, list(column_name ORDER BY column_index) AS columns
+    FROM duckdb_columns()
+    JOIN duckdb_tables() USING (database_name, schema_name, table_name)
+    WHERE database_name = current_database() AND NOT duckdb_columns.internal
+    GROUP BY ALL
+    ORDER BY ALL`);
+  return rows.map(({ schema, name, columns }) => ({
+    name: schema === 'main' ? String(name) : `${schema}.${name}`,
+    sql: `${identifier(String(schema))}.${identifier(String(name))}`,
+    columns: columns as readonly string[],
+  }));
+}
+
+/** The names of the tables of a file that this program did not make. */
+export async function foreignTables(engine: Engine, state: PlaceState): Promise<string[]> {
+  const ownNames = new Set([...TABLES_AND_VIEWS, ...(state.user_profiles === undefined ? [] : [USER_PROFILES.name])]);
+  return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !ownNames.has(name));
 }
 
 /** Makes the tables and views of the program in a file that has none. Called inside the transaction of a commit. */

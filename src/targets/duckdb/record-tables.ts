@@ -6,15 +6,11 @@ import type { StoredColumn } from '../../table/tables.ts';
 
 // The tables beside `events` with a row for each record of the state, and how records are read and stored.
 
-/** The types of columns. Some have SQL that reads one as a value of JSON; the others are read as they are. */
-const JSON_SQL_BY_TYPE = {
-  VARCHAR: undefined,
-  BIGINT: undefined,
-  INTEGER: undefined,
-  BOOLEAN: undefined,
-  DATE: (column: string) => `CAST(${column} AS VARCHAR)`,
-  TIMESTAMPTZ: (column: string) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
-} as const;
+/** SQL that reads a column of a type as a value of JSON. Columns of other types are read as they are. */
+const JSON_SQL_BY_TYPE: Readonly<Record<string, (column: string) => string>> = {
+  DATE: (column) => `CAST(${column} AS VARCHAR)`,
+  TIMESTAMPTZ: (column) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
+};
 
 /** A table with a row for each record. `columns`: in their order, each with the record's member and a type. */
 export interface RecordTable<T> {
@@ -22,7 +18,7 @@ export interface RecordTable<T> {
   readonly comment: string;
   /** The column by which records are ordered. */
   readonly orderBy: string;
-  readonly columns: Readonly<Record<string, readonly [member: keyof T & string, type: keyof typeof JSON_SQL_BY_TYPE]>>;
+  readonly columns: Readonly<Record<string, readonly [member: keyof T & string, duckDbType: string]>>;
 }
 
 export const DAYS_TABLE: RecordTable<StoredReceipt> = {

@@ -1,15 +1,20 @@
-import type { Day } from '../../base/days.ts';
+import { addDays, type Day } from '../../base/days.ts';
 import { anyOfSql, identifier, literal } from '../../base/sql.ts';
 import { codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { dateSql } from '../../engine/column-sql.ts';
+import { dateSql, dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
+import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
+import { checkStored, typedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
+import { mayShareRows } from '../../extract/checked-day.ts';
+import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
+import type { StoredRows } from '../../table/commit.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { createEventViews } from './event-views.ts';
 
-// The tables with the rows of an export, `events` and `user_profiles`: their columns and comments.
+// The tables with rows, `events` and `user_profiles`: their columns and comments, and how a batch is stored in them.
 
 const TABLE_COMMENTS = {
   events: 'A row for each row of the export.',
@@ -42,19 +47,19 @@ export async function makeTable(engine: Engine, table: Table, state: TableState)
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
   for (const column of programColumns) await commentColumn(engine, name, column.name, OWN_COMMENTS[column.name]);
-  await commentColumns(engine, name, state.columns);
+  await commentColumns(engine, name, state.columns, state.columns);
 }
 
 /**
- * Adds and alters the columns of a table as planned. Called first of all in a transaction: DuckDB refuses it after a
- * DELETE.
+ * Adds and alters the columns of a table as planned; gives the days with a value in a column that this re-types. Called
+ * first of all in a transaction: DuckDB refuses it after a DELETE.
  */
-export async function alterTable(
-  engine: Engine,
-  { name: table }: Table,
-  { columns: plan, timezone }: { readonly columns: readonly PlannedColumn[]; readonly timezone: string | null },
-): Promise<void> {
-  for (const column of typedColumns(plan)) {
+export async function alterTable(engine: Engine, planned: PlannedBatch): Promise<ReadonlySet<Day>> {
+  const { columns, tableBefore } = planned;
+  const { timezone } = tableBefore;
+  const table = planned.table.name;
+  const widenedDays = await daysToWiden(engine, planned);
+  for (const column of typedColumns(columns)) {
     const name = identifier(column.name);
     const type = typeSql(column, timezone);
     if (column.typeBefore === null) await engine.run(`ALTER TABLE ${table} ADD COLUMN ${name} ${type}`);
@@ -62,23 +67,30 @@ export async function alterTable(
     const value = widenSql(name, column.typeBefore, column.type, zoneOf(timezone));
     await engine.run(`ALTER TABLE ${table} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
-  await commentColumns(engine, table, plan, isAltered);
-  if (table === EVENTS.name) await createEventViews(engine, plan);
+  await commentColumns(engine, table, columns, columns.filter(isAltered));
+  if (table === EVENTS.name) await createEventViews(engine, columns);
+  return widenedDays;
+}
+
+/** The days with a value in a column that widens. Called before it does. */
+async function daysToWiden(engine: Engine, { table, tableBefore, columns }: PlannedBatch): Promise<ReadonlySet<Day>> {
+  const hasValue = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
+  if (hasValue.length === 0) return new Set();
+  const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
+  return new Set((await countRowsByDay(engine, `${table.name} WHERE ${anyOfSql(hasValue)}`, daySql)).keys());
 }
 
 /** True for a column that a batch adds or re-types. */
 export const isAltered = ({ typeBefore, type }: PlannedColumn): boolean => type !== typeBefore;
 
-async function commentColumns<C extends StoredColumn>(
+async function commentColumns(
   engine: Engine,
   table: Table['name'],
-  columns: readonly C[],
-  isCommented: (column: C) => boolean = () => true,
+  allColumns: readonly StoredColumn[],
+  columns: readonly StoredColumn[],
 ): Promise<void> {
-  const tableColumns = typedColumns(columns);
-  if (tableColumns.length > COMMENTED_COLUMNS) return;
-  for (const column of tableColumns.filter(isCommented)) {
-    const { name, source, group, type } = column;
+  if (typedColumns(allColumns).length > COMMENTED_COLUMNS) return;
+  for (const { name, source, group, type } of typedColumns(columns)) {
     const text = `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`;
     await commentColumn(engine, table, name, text);
   }
@@ -91,3 +103,39 @@ async function commentColumn(engine: Engine, table: Table['name'], column: strin
 /** A table with a condition: the rows that a commit of these days replaces. */
 export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[]): string =>
   `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;
+
+/** Removes the stored rows of the days of a batch, and stores those of the downloads. Called inside a transaction. */
+export async function storeRows(
+  engine: Engine,
+  { table, tableBefore, columns, days: downloads }: PlannedBatch,
+): Promise<Omit<StoredRows, 'widenedDays'>> {
+  const days = downloads.map(({ receipt }) => receipt.day);
+  let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
+  for await (const rows of typedRows(engine, { table, columns, days: downloads }, zoneOf(tableBefore.timezone))) {
+    checkStored(rows, await engine.run(`INSERT INTO ${table.name} BY NAME ${rows.sql}`));
+  }
+  const sharingDays = downloads.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
+  for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
+  // Later rows take the space of the removed ones.
+  if (removedRows > 0) await engine.joinRowGroups();
+  const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
+  const rowsAfter = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), dayOfRowSql(table, days));
+  return {
+    rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
+    rescuedCells: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(table, days)})`),
+  };
+}
+
+/**
+ * For a day that may share rows with its neighbours. A row that is also stored under the day after stays there alone.
+ * One that is stored under the day before is taken from it. Returns the number of removed rows.
+ */
+async function separateNeighbours(engine: Engine, day: Day, columns: readonly PlannedColumn[]): Promise<number> {
+  const rowId = sharedRowIdSql(columns);
+  const removeShared = (from: Day, neighbour: Day) =>
+    engine.run(`
+      DELETE FROM ${EVENTS.name}
+      WHERE event_date = ${dateSql(from)}
+        AND ${rowId} IN (SELECT ${rowId} FROM ${EVENTS.name} WHERE event_date = ${dateSql(neighbour)})`);
+  return (await removeShared(day, addDays(day, 1))) + (await removeShared(addDays(day, -1), day));
+}

@@ -7,23 +7,19 @@
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { addDays, type Day } from '../../base/days.ts';
+import type { Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
-import { anyOfSql, identifier } from '../../base/sql.ts';
-import { zoneOf } from '../../cells/types/zone.ts';
-import { dateSql, dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
-import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
-import { checkStored, typedRows } from '../../engine/rows/typed-rows.ts';
+import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { isTableRefused } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
-import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
+import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
-import { isWidened, logWidened, type PlannedColumn } from '../../table/column-plan.ts';
-import { type Commit, finishBatch, NOTHING_STORED, type StoredRows } from '../../table/commit.ts';
+import { logWidened } from '../../table/column-plan.ts';
+import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
 import { scannedColumns } from '../../table/new-columns.ts';
 import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
@@ -31,10 +27,10 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
-import { makeTables, type ReadState, readState, refuseForeignProfiles, writeState } from './file-state.ts';
+import { makeTables, readState, refuseForeignProfiles, type StoredState, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
-import { alterTable, isAltered, makeTable, rowsOfDaysSql } from './row-tables.ts';
+import { alterTable, isAltered, makeTable, rowsOfDaysSql, storeRows } from './row-tables.ts';
 
 export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   const file = options.address;
@@ -61,7 +57,7 @@ function checkCanWrite(file: string): void {
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<ReadState | undefined> {
+async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<StoredState | undefined> {
   const { timezone } = options.rules;
   const stored = await readState(engine);
   if (options.loadsProfiles) await refuseForeignProfiles(engine, stored?.state);
@@ -109,13 +105,14 @@ class DuckDbSink implements Sink {
   }
 
   /** Stores a batch in one transaction. A batch after which all is as before leaves no trace. */
-  async #store(engine: Engine, stored: ReadState | undefined, planned: PlannedBatch) {
+  async #store(engine: Engine, stored: StoredState | undefined, planned: PlannedBatch) {
     const { table, tableBefore } = planned;
     const changedAt = nextChangedAt(tableBefore.receipts, engine.clock.now());
     try {
       return await engine.transaction(async () => {
-        const rows = await storeRows(engine, stored?.state, planned);
-        const { state: tableState, commit } = finishBatch(planned, rows, changedAt);
+        const widenedDays = await prepareTable(engine, stored?.state, planned);
+        const rows = await storeRows(engine, planned);
+        const { state: tableState, commit } = finishBatch(planned, { ...rows, widenedDays }, changedAt);
         const state = { ...(stored?.state ?? newPlaceState(tableBefore.timezone)), [table.name]: tableState };
         const isUnchanged = stored?.removedDays.length === 0 && isDeepStrictEqual(state, stored.state);
         if (!isUnchanged) await writeState(engine, state);
@@ -145,63 +142,23 @@ class DuckDbSink implements Sink {
   async close(): Promise<void> {}
 }
 
-/** Stores the rows of a batch, inside the transaction of its commit. `state`: undefined for a file that is new. */
-async function storeRows(engine: Engine, state: PlaceState | undefined, planned: PlannedBatch): Promise<StoredRows> {
-  const { table, tableBefore, columns } = planned;
-  const widenedDays = state?.[table.name] && (await daysToWiden(engine, planned));
-  await prepareTable(engine, state, planned);
-  const days = planned.days.map(({ receipt }) => receipt.day);
-  let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
-  for await (const rows of typedRows(engine, planned, zoneOf(tableBefore.timezone))) {
-    checkStored(rows, await engine.run(`INSERT INTO ${table.name} BY NAME ${rows.sql}`));
-  }
-  const sharingDays = planned.days.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
-  for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
-  const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
-  const rowsAfter = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), dayOfRowSql(table, days));
-  // Later rows take the space of the removed ones.
-  if (removedRows > 0) await engine.joinRowGroups();
-  return {
-    widenedDays: widenedDays ?? new Set(),
-    rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
-    rescuedCells: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(table, days)})`),
-  };
-}
-
-/** Makes the table of a batch, or alters its columns; with it the tables beside it, of a file that is new. */
+/**
+ * Makes the table of a batch, or alters its columns; with it the tables beside it, of a file that is new. Gives the days
+ * with a value in a column that this re-types.
+ */
 async function prepareTable(
   engine: Engine,
   state: PlaceState | undefined,
-  { table, tableBefore, columns }: PlannedBatch,
-): Promise<void> {
-  const hasTable = state?.[table.name] !== undefined;
-  if (hasTable && !columns.some(isAltered)) return;
+  planned: PlannedBatch,
+): Promise<ReadonlySet<Day>> {
+  const { table, tableBefore, columns } = planned;
   const tableState = { ...tableBefore, columns };
   const stateNow = { ...(state ?? newPlaceState(tableBefore.timezone)), [table.name]: tableState };
+  let widenedDays: ReadonlySet<Day> = new Set();
   if (state === undefined) await makeTables(engine, stateNow);
-  else if (hasTable) await alterTable(engine, table, tableState);
-  else await makeTable(engine, table, tableState);
+  else if (state[table.name] === undefined) await makeTable(engine, table, tableState);
+  else if (columns.some(isAltered)) widenedDays = await alterTable(engine, planned);
+  else return widenedDays;
   await refreshModels(engine, stateNow);
-}
-
-/** The days with a value in a column that widens. Called before it does. */
-async function daysToWiden(engine: Engine, { table, tableBefore, columns }: PlannedBatch): Promise<ReadonlySet<Day>> {
-  const hasValue = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
-  if (hasValue.length === 0) return new Set();
-  const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
-  return new Set((await countRowsByDay(engine, `${table.name} WHERE ${anyOfSql(hasValue)}`, daySql)).keys());
-}
-
-/**
- * For a day that may share rows with its neighbours. A row that is also stored under the day after stays there alone.
- * One that is stored under the day before is taken from it. Returns the number of removed rows.
- */
-async function separateNeighbours(engine: Engine, day: Day, columns: readonly PlannedColumn[]): Promise<number> {
-  const rowId = sharedRowIdSql(columns);
-  const removeShared = (from: Day, neighbour: Day) =>
-    engine.run(`
-      DELETE FROM ${EVENTS.name}
-      WHERE event_date = ${dateSql(from)}
-        AND ${rowId} IN (SELECT ${rowId} FROM ${EVENTS.name} WHERE event_date = ${dateSql(neighbour)})`);
-  return (await removeShared(day, addDays(day, 1))) + (await removeShared(addDays(day, -1), day));
+  return widenedDays;
 }

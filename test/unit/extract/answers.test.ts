@@ -226,7 +226,7 @@ describe('a day that has fewer rows than are stored', () => {
     await start();
     const deps = fixture.deps();
     const load = new Load({ ...deps, scannerOptions: { ...deps.scannerOptions, suppression } });
-    await load.loadDays(planFor(fixture.clock, fixture.target.prior(), SETTINGS), {
+    await load.loadAll(planFor(fixture.clock, fixture.target.prior(), SETTINGS), {
       state: undefined,
       commit: async () => NOTHING_STORED,
       recordRun: async () => {},

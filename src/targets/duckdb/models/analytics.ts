@@ -59,8 +59,12 @@ async function createModels(
 ): Promise<void> {
   const relations = relationsOf(columns, zoneOf(timezone));
   for (const model of models) {
-    // Any other name in braces is a parameter, which a macro names as it is.
-    const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => relations.get(term) ?? term);
+    const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => {
+      // A macro names its parameters as they are.
+      const termSql = relations.get(term) ?? model.parameters?.find((name) => name === term);
+      if (termSql === undefined) throw new RangeError(`${model.name}: what is ${term}?`);
+      return termSql;
+    });
     const select = model.joinsProfiles && profiles !== undefined ? withAttributes(sql, model, profiles) : sql;
     for (const statement of statementsOf(model, select)) await engine.run(statement);
   }
@@ -109,36 +113,36 @@ function statementsOf({ name, grain, columns, parameters }: Model, select: strin
   ];
 }
 
-/** A value of an event or an item: its name in the relations, its column in the export, its type there. */
-interface ModelValue {
-  readonly name: string;
-  readonly source: string;
-  readonly type: ColumnType;
-}
+/** Values of an event or an item by their names in the relations, with the column in the export and the type there. */
+type ModelValues = Readonly<Record<string, readonly [source: string, type: ColumnType]>>;
 
-const COMMON_VALUES: readonly ModelValue[] = [
-  { name: 'person', source: UNIFIED_ID, type: 'string' },
-  { name: 'log_id', source: LOG_ID, type: 'string' },
-  { name: 'name', source: EVENT_NAME, type: 'string' },
-];
-const EVENT_VALUES: readonly ModelValue[] = [
-  { name: 'order_id', source: 'df_order_id', type: 'string' },
-  { name: 'total_purchase_amount', source: 'df_total_purchase_amount', type: 'double' },
-  { name: 'discount', source: 'df_discount', type: 'double' },
-  { name: 'delivery_charge', source: 'df_delivery_charge', type: 'double' },
-  { name: 'payment_method', source: 'df_payment_method', type: 'string' },
-];
-const ITEM_VALUES: readonly ModelValue[] = [
-  { name: 'detail_log_id', source: DETAIL_LOG_ID, type: 'string' },
-  { name: 'item_id', source: 'df_items_df_item_id', type: 'string' },
-  { name: 'item_name', source: 'df_items_df_item_name', type: 'string' },
-  ...[1, 2, 3, 4, 5].map((level): ModelValue => {
-    return { name: `category${level}`, source: `df_items_df_category${level}`, type: 'string' };
-  }),
-  { name: 'price', source: 'df_items_df_price', type: 'double' },
-  { name: 'quantity', source: 'df_items_df_quantity', type: 'long' },
-  { name: 'discount', source: 'df_items_df_discount', type: 'double' },
-];
+const COMMON_VALUES: ModelValues = {
+  person: [UNIFIED_ID, 'string'],
+  log_id: [LOG_ID, 'string'],
+  name: [EVENT_NAME, 'string'],
+};
+const EVENT_VALUES: ModelValues = {
+  ...COMMON_VALUES,
+  order_id: ['df_order_id', 'string'],
+  total_purchase_amount: ['df_total_purchase_amount', 'double'],
+  discount: ['df_discount', 'double'],
+  delivery_charge: ['df_delivery_charge', 'double'],
+  payment_method: ['df_payment_method', 'string'],
+};
+const ITEM_VALUES: ModelValues = {
+  ...COMMON_VALUES,
+  detail_log_id: [DETAIL_LOG_ID, 'string'],
+  item_id: ['df_items_df_item_id', 'string'],
+  item_name: ['df_items_df_item_name', 'string'],
+  category1: ['df_items_df_category1', 'string'],
+  category2: ['df_items_df_category2', 'string'],
+  category3: ['df_items_df_category3', 'string'],
+  category4: ['df_items_df_category4', 'string'],
+  category5: ['df_items_df_category5', 'string'],
+  price: ['df_items_df_price', 'double'],
+  quantity: ['df_items_df_quantity', 'long'],
+  discount: ['df_items_df_discount', 'double'],
+};
 
 /**
  * The relations that the models read; a value is NULL if the export lacks its column. Views have their schema's name,
@@ -163,15 +167,11 @@ function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): 
 }
 
 /** SQL of the values of events, or of items, over a view with these columns; also of their time and day. */
-function valuesSql(
-  columns: readonly StoredColumn[],
-  values: readonly ModelValue[],
-  zone: Zone | undefined,
-): readonly string[] {
+function valuesSql(columns: readonly StoredColumn[], values: ModelValues, zone: Zone | undefined): string[] {
   const eventAt = occurredAtSql(columns, zone);
   return [
-    ...[...COMMON_VALUES, ...values].map(
-      ({ name, source, type }) => `${columnValueSql(columns, source, type, zone)} AS ${name}`,
+    ...Object.entries(values).map(
+      ([name, [source, type]]) => `${columnValueSql(columns, source, type, zone)} AS ${name}`,
     ),
     `${eventAt} AS event_at`,
     `CAST(${localTimeSql(eventAt, zone)} AS DATE) AS day`,
