@@ -70,8 +70,14 @@ export async function withPeopleSearch<T>(
     ? openExportClient(requireKeys(config, ...EXPORT_KEYS), context, waits)
     : undefined;
   try {
-    const column = suppressed ? undefined : (byColumn ?? config.byColumn);
-    return await work({ places, profileService, column, mapping, hashKey: hashKey && new HashKey(hashKey), io });
+    return await work({
+      places,
+      profileService,
+      byColumn: suppressed ? undefined : (byColumn ?? config.byColumn),
+      mapping,
+      hashKey: hashKey && new HashKey(hashKey),
+      io,
+    });
   } finally {
     await profileService?.close();
   }

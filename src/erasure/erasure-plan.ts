@@ -115,7 +115,7 @@ function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, 
 /** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
 function consentHash(options: ErasureOptions, purge: Purge | undefined): string {
   const { settings, list, deleter, purgeSettings, again = false } = options;
-  const pairs = [...(purge?.listedPeople.mapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
+  const pairs = [...(purge?.listedPeople.unifiedIdsInMapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
@@ -123,7 +123,7 @@ function consentHash(options: ErasureOptions, purge: Purge | undefined): string 
     purgeSettings && [
       purgeSettings.places.map(placeName).sort(),
       purgeSettings.profileService !== undefined,
-      purgeSettings.column ?? null,
+      purgeSettings.byColumn ?? null,
       pairs,
     ],
     purgeSettings && [purgeSettings.newList, purgeSettings.maxPeople ?? null, purgeSettings.allowShared],

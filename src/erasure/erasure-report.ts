@@ -35,7 +35,7 @@ export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResul
 
 /** What the purge found and removed in one place. */
 function placeReport(place: PlacePurge, listedIds: readonly ListedId[]) {
-  const { target, address, people, foreignNames, result, failure } = place;
+  const { target, address, people, foreignNames, removal, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
   const withoutRows = listedIds.filter(({ id }) => !rowCountById.has(id));
   return {
@@ -51,9 +51,9 @@ function placeReport(place: PlacePurge, listedIds: readonly ListedId[]) {
     /** The rows of the list whose ids have no row in the place; a hundred at most. */
     row_numbers: withoutRows.slice(0, MAX_NAMED).map(({ row }) => row),
     /** Null: nothing was removed, or a failure leaves open how many were. */
-    rows_removed: result?.rowsRemoved ?? null,
-    bytes_before: result?.bytesBefore ?? null,
-    bytes_after: result?.bytesAfter ?? null,
+    rows_removed: removal?.rowsRemoved ?? null,
+    bytes_before: removal?.bytesBefore ?? null,
+    bytes_after: removal?.bytesAfter ?? null,
     /** A hundred at most. */
     foreign: foreignNames.slice(0, MAX_NAMED),
     error: failure?.message ?? null,
@@ -84,10 +84,10 @@ export function reportLines(report: ErasureReport): string[] {
       ...codeLines(report.undecided_codes),
     );
   }
-  const shown = lines.flatMap(([label, n]) => (n === null ? [] : [{ label, n }]));
-  const width = Math.max(...shown.map(({ label }) => label.length));
+  const shownLines = lines.flatMap(([label, n]) => (n === null ? [] : [{ label, n }]));
+  const width = Math.max(...shownLines.map(({ label }) => label.length));
   return [
-    ...shown.map(({ label, n }) => `${label.padEnd(width)}  ${withSeparators(n).padStart(9)}`),
+    ...shownLines.map(({ label, n }) => `${label.padEnd(width)}  ${withSeparators(n).padStart(9)}`),
     ...report.places.map(placeLine),
     ...(report.head === null ? [] : [`head of the ledger: ${report.head}`]),
   ];
@@ -99,13 +99,13 @@ const codeLines = (counts: Readonly<Record<string, number>>) =>
 function placeLine(place: ErasureReport['places'][number]): string {
   const { rows_removed: removed, ids_without_rows: idsWithoutRows, error } = place;
   const shownRows = place.row_numbers.slice(0, MAX_SHOWN).join(', ');
-  const more = idsWithoutRows > MAX_SHOWN ? ', …' : '';
-  const others = `${formatCount(place.other_people, 'other')} of the suppression list, ${formatCount(place.other_rows, 'row')}`;
+  const ellipsis = idsWithoutRows > MAX_SHOWN ? ', …' : '';
+  const othersText = `${formatCount(place.other_people, 'other')} of the suppression list, ${formatCount(place.other_rows, 'row')}`;
   const parts = [
     `${place.target} ${place.place}: ${formatCount(place.people, 'person', 'people')}, ${formatCount(place.rows, 'row')}`,
-    place.other_rows > 0 && others,
+    place.other_rows > 0 && othersText,
     removed !== null && `${formatCount(removed, 'row')} removed`,
-    idsWithoutRows > 0 && `${formatCount(idsWithoutRows, 'ID')} without a row there (row ${shownRows}${more})`,
+    idsWithoutRows > 0 && `${formatCount(idsWithoutRows, 'ID')} without a row there (row ${shownRows}${ellipsis})`,
     place.foreign.length > 0 && `not made here, stays: ${place.foreign.slice(0, MAX_SHOWN).join(', ')}`,
   ];
   return `${parts.filter((part) => part !== false).join('; ')}${error === null ? '' : `. ${error}`}`;

@@ -59,7 +59,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
 
   // 4. Request: ask the service for everybody whom it has not deleted yet. After that it knows the profile no more, and
   // nothing would find rows that stayed in a place.
-  const isPurged = purge?.places.every(({ result }) => result !== undefined) ?? true;
+  const isPurged = purge?.places.every(({ removal }) => removal !== undefined) ?? true;
   const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
   let requests = NO_REQUESTS;
   if (isPurged && deleter !== undefined) {

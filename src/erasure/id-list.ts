@@ -46,9 +46,9 @@ const MAX_IDS = 7_000_000;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;
-const ODD_SPELLINGS: readonly { readonly isOdd: (id: string) => boolean; readonly what: string }[] = [
-  { isOdd: (id) => UNSEEN_EDGE.test(id), what: 'begins or ends with a blank' },
-  { isOdd: (id) => id.normalize('NFC') !== id, what: 'is not in the usual Unicode form (NFC)' },
+const ODD_SPELLINGS: readonly { readonly isOdd: (id: string) => boolean; readonly fault: string }[] = [
+  { isOdd: (id) => UNSEEN_EDGE.test(id), fault: 'begins or ends with a blank' },
+  { isOdd: (id) => id.normalize('NFC') !== id, fault: 'is not in the usual Unicode form (NFC)' },
 ];
 
 /** The whole list of an erasure, read before the first request: each id once, in the order of its rows. */
@@ -118,9 +118,9 @@ export class IdList {
   /** Sentences about ids that are probably not spelt as the service spells them, with their rows. */
   warnings(): string[] {
     const listedIds = this.listedIds();
-    return ODD_SPELLINGS.flatMap(({ isOdd, what }) => {
+    return ODD_SPELLINGS.flatMap(({ isOdd, fault }) => {
       const oddIds = listedIds.filter(({ id }) => isOdd(id));
-      return oddIds.length === 0 ? [] : [`${rowsText(oddIds)}: the ID ${what}. It is used as it is.`];
+      return oddIds.length === 0 ? [] : [`${rowsText(oddIds)}: the ID ${fault}. It is used as it is.`];
     });
   }
 
@@ -140,17 +140,17 @@ export function refusedSentence({ refused, received }: ListCounts): string | und
   const reasons = rowsByReason(refused);
   if (reasons.length === 0) return undefined;
   const total = reasons.reduce((sum, [, n]) => sum + n, 0);
-  const shown = reasons.map(([why, n]) => `${n}: ${why}`);
-  return `Refused: ${total} of ${formatCount(received, 'row')} (${shown.join('; ')}).`;
+  const shownReasons = reasons.map(([reason, n]) => `${n}: ${reason}`);
+  return `Refused: ${total} of ${formatCount(received, 'row')} (${shownReasons.join('; ')}).`;
 }
 
 export const MAX_SHOWN = 10;
 
 /** `Row 3`, `Rows 3, 7, 9`: at most ten of them. */
 export function rowsText(ids: readonly Pick<ListedId, 'row'>[]): string {
-  const shown = ids.slice(0, MAX_SHOWN).map(({ row }) => row);
-  const more = ids.length > shown.length ? ` and ${ids.length - shown.length} more` : '';
-  return `${ids.length === 1 ? 'Row' : 'Rows'} ${shown.join(', ')}${more}`;
+  const shownRows = ids.slice(0, MAX_SHOWN).map(({ row }) => row);
+  const more = ids.length > MAX_SHOWN ? ` and ${ids.length - MAX_SHOWN} more` : '';
+  return `${ids.length === 1 ? 'Row' : 'Rows'} ${shownRows.join(', ')}${more}`;
 }
 
 function refusalOf(id: string): Refusal | undefined {

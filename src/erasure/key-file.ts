@@ -56,20 +56,20 @@ const keyPathOf = ({ path, keyFileName }: KeyedFile): string => join(dirname(pat
 /** Refuses a key that others can read: with it, ids can be guessed. */
 function storedKey(path: string): Secret | undefined {
   try {
-    const file = lstatSync(path);
-    if (!file.isFile() || !isProtected(file, GROUP_AND_OTHERS_BITS, dirname(path))) {
+    const stats = lstatSync(path);
+    if (!stats.isFile() || !isProtected(stats, GROUP_AND_OTHERS_BITS, dirname(path))) {
       throw configError(
         `The key ${path} is a link, belongs to another user or is open to others: ` +
           'see that nobody else can read it and set its mode to 0600.',
         { where: { file: path } },
       );
     }
-    const text = readFileSync(path, 'utf8').trim();
-    if (text.length < MIN_KEY_LENGTH) {
-      const why = text === '' ? 'is empty' : `has fewer than ${MIN_KEY_LENGTH} characters`;
-      throw configError(`The key file ${path} ${why}: put its key back.`);
+    const keyText = readFileSync(path, 'utf8').trim();
+    if (keyText.length < MIN_KEY_LENGTH) {
+      const problem = keyText === '' ? 'is empty' : `has fewer than ${MIN_KEY_LENGTH} characters`;
+      throw configError(`The key file ${path} ${problem}: put its key back.`);
     }
-    return new Secret(text);
+    return new Secret(keyText);
   } catch (error) {
     if (codeOf(error) === 'ENOENT') return undefined;
     if (error instanceof UserError) throw error;

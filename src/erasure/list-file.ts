@@ -27,14 +27,14 @@ type Input = string | AsyncIterable<Uint8Array>;
 
 /** The rows of a list, as a spreadsheet numbers them. Throws config failures that name the row. */
 export async function* readList(input: Input, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
-  const name = typeof input === 'string' ? `The list ${input}` : 'The list';
+  const inputName = typeof input === 'string' ? `The list ${input}` : 'The list';
   if (id === undefined) {
-    if (typeof input === 'string' && /\.csv$/i.test(input)) throw needsColumn(name, 'is a CSV by its name');
-    yield* readLines(input, name);
+    if (typeof input === 'string' && /\.csv$/i.test(input)) throw needsColumn(inputName, 'is a CSV by its name');
+    yield* readLines(input, inputName);
     return;
   }
   const columns = requestedAt === undefined ? [id] : [id, requestedAt];
-  for await (const [row, cells] of readColumns(input, name, columns))
+  for await (const [row, cells] of readColumns(input, inputName, columns))
     yield { row, id: cells[0], requestedAt: cells[1] };
 }
 
@@ -42,22 +42,22 @@ export async function* readList(input: Input, { id, requestedAt }: ListColumns):
 const CHECKED_LINES = 10;
 const TABLE_MARK = /[,;\t"{}[\]]/;
 
-async function* readLines(input: Input, name: string): AsyncGenerator<ListRow> {
-  for await (const [row, text] of textLines(bytesOf(input, name), name)) {
+async function* readLines(input: Input, inputName: string): AsyncGenerator<ListRow> {
+  for await (const [row, text] of textLines(bytesOf(input, inputName), inputName)) {
     if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
-      throw needsColumn(name, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
+      throw needsColumn(inputName, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
     }
     yield { row, id: text };
   }
 }
 
 /** The lines that are not empty, each with its number. */
-async function* textLines(bytes: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<[number, string]> {
+async function* textLines(bytes: AsyncIterable<Uint8Array>, inputName: string): AsyncGenerator<[number, string]> {
   let row = 0;
   for await (const lines of linesOf(bytes)) {
     for (const line of lines) {
       row++;
-      if (!isUtf8(line)) throw notUtf8(name);
+      if (!isUtf8(line)) throw notUtf8(inputName);
       const text = line.toString().replace(row === 1 ? /^\ufeff|\r+$/g : /\r+$/, '');
       if (text !== '') yield [row, text];
     }
@@ -68,8 +68,8 @@ async function* textLines(bytes: AsyncIterable<Uint8Array>, name: string): Async
 type RowCells<T> = AsyncGenerator<[row: number, cells: T[]]>;
 
 /** Each row of CSV or of JSON Lines, in one pass: a pipe can be read only once. */
-async function* readColumns(input: Input, name: string, columns: readonly string[]): RowCells<unknown> {
-  const bytes = bytesOf(input, name);
+async function* readColumns(input: Input, inputName: string, columns: readonly string[]): RowCells<unknown> {
+  const bytes = bytesOf(input, inputName);
   const { value: head = new Uint8Array() } = await bytes.next();
   async function* allBytes(): AsyncGenerator<Uint8Array> {
     yield head;
@@ -77,7 +77,7 @@ async function* readColumns(input: Input, name: string, columns: readonly string
   }
   const isJson = /^(\ufeff)?\s*\{/.test(Buffer.from(head).toString());
   try {
-    yield* isJson ? readJsonLines(allBytes(), name, columns) : readCsv(allBytes(), name, columns);
+    yield* isJson ? readJsonLines(allBytes(), inputName, columns) : readCsv(allBytes(), inputName, columns);
   } finally {
     await bytes.return(undefined);
   }
@@ -85,33 +85,37 @@ async function* readColumns(input: Input, name: string, columns: readonly string
 
 async function* readJsonLines(
   bytes: AsyncIterable<Uint8Array>,
-  name: string,
+  inputName: string,
   columns: readonly string[],
 ): RowCells<unknown> {
   let isFirst = true;
-  for await (const [row, text] of textLines(bytes, name)) {
+  for await (const [row, text] of textLines(bytes, inputName)) {
     const members = jsonOfKind(isObject, text);
-    const refusal = (why: string) => configError(`${name}, line ${row}: ${why}. Nothing was done.`);
+    const refusal = (why: string) => configError(`${inputName}, line ${row}: ${why}. Nothing was done.`);
     if (members === undefined) throw refusal('this is no JSON object');
     const cells = columns.map((column) => Object.entries(members).find(([key]) => nfc(key) === nfc(column))?.[1]);
     if (isFirst && cells.includes(undefined)) {
-      const shown = Object.keys(members).map((key) => JSON.stringify(key));
-      throw refusal(`there is no ${columns[cells.indexOf(undefined)]}, but ${shown.join(', ')}`);
+      const memberNames = Object.keys(members).map((key) => JSON.stringify(key));
+      throw refusal(`there is no ${columns[cells.indexOf(undefined)]}, but ${memberNames.join(', ')}`);
     }
     isFirst = false;
     yield [row, cells];
   }
 }
 
-async function* readCsv(bytes: AsyncIterable<Uint8Array>, name: string, columns: readonly string[]): RowCells<string> {
+async function* readCsv(
+  bytes: AsyncIterable<Uint8Array>,
+  inputName: string,
+  columns: readonly string[],
+): RowCells<string> {
   const reader = new RowReader();
   let indices: readonly number[] | undefined;
   function* wholeRows(): Generator<[number, string[]]> {
     while (reader.next()) {
       // To go on with U+FFFD in place of other bytes would name somebody else.
-      if (reader.repairs.length > 0) throw notUtf8(name);
+      if (reader.repairs.length > 0) throw notUtf8(inputName);
       const cells = reader.row.texts();
-      if (indices === undefined) indices = columns.map((column) => columnIndex(cells, name, column));
+      if (indices === undefined) indices = columns.map((column) => columnIndex(cells, inputName, column));
       else yield [reader.rows, indices.map((index) => cells[index])];
     }
   }
@@ -123,35 +127,38 @@ async function* readCsv(bytes: AsyncIterable<Uint8Array>, name: string, columns:
     reader.finish();
     yield* wholeRows();
   } catch (error) {
-    if (error instanceof UnusableCsv) throw notUtf8(name);
-    if (error instanceof MalformedCsv) throw configError(`${name} is no whole CSV: ${error.clause}. Nothing was done.`);
+    if (error instanceof UnusableCsv) throw notUtf8(inputName);
+    if (error instanceof MalformedCsv)
+      throw configError(`${inputName} is no whole CSV: ${error.clause}. Nothing was done.`);
     throw error;
   }
 }
 
-function columnIndex(header: readonly string[], name: string, column: string): number {
+function columnIndex(header: readonly string[], inputName: string, column: string): number {
   const names = header.map(nfc);
   const index = names.indexOf(nfc(column));
   if (index !== -1 && index === names.lastIndexOf(nfc(column))) return index;
   const quoted = JSON.stringify(column);
-  const why = index === -1 ? `has no column ${quoted}` : `has the column ${quoted} more than once`;
-  const shown = header.slice(0, 20).map((text) => JSON.stringify(text));
-  throw configError(`${name} ${why}. Separated by commas, its columns are ${shown.join(', ')}. Nothing was done.`);
+  const problem = index === -1 ? `has no column ${quoted}` : `has the column ${quoted} more than once`;
+  const columnNames = header.slice(0, 20).map((text) => JSON.stringify(text));
+  throw configError(
+    `${inputName} ${problem}. Separated by commas, its columns are ${columnNames.join(', ')}. Nothing was done.`,
+  );
 }
 
-async function* bytesOf(input: Input, name: string): AsyncGenerator<Uint8Array> {
+async function* bytesOf(input: Input, inputName: string): AsyncGenerator<Uint8Array> {
   try {
     yield* typeof input === 'string' ? createReadStream(input) : input;
   } catch (error) {
-    throw configError(`${name} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
+    throw configError(`${inputName} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
   }
 }
 
-const needsColumn = (name: string, why: string): UserError =>
-  configError(`${name} ${why}. Name the column with the external IDs with --column. Nothing was done.`);
+const needsColumn = (inputName: string, why: string): UserError =>
+  configError(`${inputName} ${why}. Name the column with the external IDs with --column. Nothing was done.`);
 
-const notUtf8 = (name: string): UserError =>
-  configError(`${name} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
+const notUtf8 = (inputName: string): UserError =>
+  configError(`${inputName} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
 
 /** The unified ids that a file with the columns external_id and df_unified_id gives these ids. */
 export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<UnifiedIdsById> {

@@ -34,7 +34,7 @@ export interface SearchSettings {
   /** The export of profiles; undefined if it is not asked. */
   readonly profileService: ExportService | undefined;
   /** Column of the places with the external ids. */
-  readonly column: string | undefined;
+  readonly byColumn: string | undefined;
   /** File with the columns external_id and df_unified_id, in place of the profiles. */
   readonly mapping: string | undefined;
   readonly hashKey: HashKey | undefined;
@@ -54,7 +54,7 @@ export interface ListedPeople {
   /** The ways in which they were looked for, in words. */
   readonly usedWays: readonly string[];
   /** What the mapping says of the ids, which the confirmation covers; undefined without one. */
-  readonly mapping: UnifiedIdsById | undefined;
+  readonly unifiedIdsInMapping: UnifiedIdsById | undefined;
   readonly warnings: readonly string[];
 }
 
@@ -65,16 +65,16 @@ const NO_WAY =
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findListedPeople(listedIds: readonly ListedId[], search: SearchSettings): Promise<ListedPeople> {
-  const { column, profileService, hashKey, io } = search;
+  const { byColumn, profileService, hashKey, io } = search;
   const ids = new Set(listedIds.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
-  const mapping = search.mapping === undefined ? undefined : await readMapping(search.mapping, ids);
+  const unifiedIdsInMapping = search.mapping === undefined ? undefined : await readMapping(search.mapping, ids);
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
-  const usesProfiles = mapping === undefined && ids.size > 0;
+  const usesProfiles = unifiedIdsInMapping === undefined && ids.size > 0;
   const asksService = usesProfiles && profileService !== undefined;
-  const query = { ids: [...ids], column, hashKey };
+  const query = { ids: [...ids], byColumn, hashKey };
   let lookups = await searchRows({ ...query, searchesProfiles: usesProfiles && !asksService }, search);
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
@@ -85,41 +85,41 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
     : {};
   const searchesProfiles = usesProfiles && profiles === undefined;
   if (asksService && searchesProfiles) lookups = await searchRows({ ...query, searchesProfiles }, search);
-  const hasColumn = ({ state }: PeopleInPlace) => columnsNamed(state.events, column).length > 0;
+  const hasColumn = ({ state }: PeopleInPlace) => columnsNamed(state.events, byColumn).length > 0;
   const usesColumn = lookups.some(hasColumn);
   const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.user_profiles !== undefined);
   if (searchesProfiles && !usesColumn && !hasProfiles) {
-    const missing = whyNoProfiles ?? (column === undefined ? '' : `No place has a column ${column}.`);
+    const missing = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
     throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());
   }
 
   const unifiedIdsById = joinUnifiedIds(
     profiles?.unifiedIdsById,
-    mapping,
+    unifiedIdsInMapping,
     ...lookups.map((lookup) => lookup.unifiedIdsById),
   );
   const foundIds = new Set([
     ...unifiedIdsById.keys(),
     ...lookups.flatMap(({ rowCountById }) => [...rowCountById.keys()]),
   ]);
-  const placesWithoutColumn = lookups.filter((lookup) => column !== undefined && !hasColumn(lookup));
+  const placesWithoutColumn = lookups.filter((lookup) => byColumn !== undefined && !hasColumn(lookup));
   return {
     query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsById },
     foundIds,
     idsWithProfile: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays: [
-      ...(mapping === undefined ? [] : ['a mapping']),
+      ...(unifiedIdsInMapping === undefined ? [] : ['a mapping']),
       ...(profiles === undefined ? [] : ['the profiles of the service']),
       ...(hasProfiles ? ['the table user_profiles'] : []),
-      ...(usesColumn ? [`the column ${column}`] : []),
+      ...(usesColumn ? [`the column ${byColumn}`] : []),
     ],
-    mapping,
+    unifiedIdsInMapping,
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles} People are found in the places alone.`]),
       ...lookups.flatMap(({ warnings }) => warnings),
       ...placesWithoutColumn.map(
-        ({ name }) => `${name} has no column ${column}: people are found there in the other ways alone.`,
+        ({ name }) => `${name} has no column ${byColumn}: people are found there in the other ways alone.`,
       ),
       ...missedSentences(listedIds, foundIds, [profiles, ...lookups]),
     ],
@@ -129,7 +129,7 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
 /** What rows of each place say of the ids, by the column and by the profiles. */
 async function searchRows(query: PeopleQuery, { places, io }: SearchSettings) {
   const lookups: (PeopleInPlace & { readonly name: string })[] = [];
-  if (query.ids.length === 0 || (query.column === undefined && !query.searchesProfiles)) return lookups;
+  if (query.ids.length === 0 || (query.byColumn === undefined && !query.searchesProfiles)) return lookups;
   for (const place of places) {
     const name = placeName(place);
     io.logger.info('people.find', `Looking for the IDs in ${name} …`);

@@ -37,16 +37,16 @@ export async function profilesOfIds(
   io: Omit<Runtime, 'env'>,
 ): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNoProfiles?: string }> {
   const deps = { ...io, service, openOutput: () => new ProfileReader(query) };
-  let result = await download(IDS_ALONE, deps);
-  if (result.kind === 'invalid') result = await download(ALL_PROPERTIES, deps);
-  if (result.kind !== 'checked') {
-    const sentence = sentenceOf(result.clause);
-    if (result.kind === 'retry') throw transientError(`${sentence} ${REMEDY}`);
-    const isMissing = result.kind === 'gone' || result.kind === 'invalid';
+  let answer = await download(IDS_ALONE, deps);
+  if (answer.kind === 'invalid') answer = await download(ALL_PROPERTIES, deps);
+  if (answer.kind !== 'checked') {
+    const sentence = sentenceOf(answer.clause);
+    if (answer.kind === 'retry') throw transientError(`${sentence} ${REMEDY}`);
+    const isMissing = answer.kind === 'gone' || answer.kind === 'invalid';
     if (!isMissing) throw configError(`${sentence} Nothing was done.`);
     return { whyNoProfiles: `The service does not export profiles: ${sentence}` };
   }
-  const { scan, output: reader } = result;
+  const { scan, output: reader } = answer;
   reader.finish();
   if (!scan.columns.some(({ name }) => name === EXTERNAL_ID))
     return { whyNoProfiles: `The profiles of the service have no column ${EXTERNAL_ID}.` };

@@ -27,7 +27,7 @@ export interface PlacePurge extends Place<StatefulTarget>, PurgePreview {
   readonly name: string;
   people: PeopleInPlace;
   /** Present once all rows that can be read are removed. */
-  result?: PurgeResult;
+  removal?: PurgeResult;
   /** Why the people are, or may be, still there. */
   failure?: UserError;
 }
@@ -124,7 +124,7 @@ export async function purgePlaces(purge: Purge): Promise<UserError[]> {
     await purgePlace(place, purge);
   }
   const { unremovable, liveFolders } = await sweepRunFolders(io.spoolDir);
-  for (const folders of [...places.map(({ result }) => result?.inUse ?? []), liveFolders]) {
+  for (const folders of [...places.map(({ removal }) => removal?.inUse ?? []), liveFolders]) {
     if (folders.length === 0) continue;
     warnings.push(`Other runs are under way. Until they end, they hold downloads in ${shortened(folders)}.`);
   }
@@ -155,11 +155,11 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
   };
   try {
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.people() };
-    place.result = await (await target.people(place)).purge(query, onFound);
-    const { rowsRemoved: rows, suppressionLength, unreached } = place.result;
+    place.removal = await (await target.people(place)).purge(query, onFound);
+    const { rowsRemoved: rows, suppressionLength, unreached } = place.removal;
     const stays = foreignNames.slice(0, MAX_NAMED);
-    const remains = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
-    await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...remains });
+    const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
+    await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
     if (unreached.length > 0) place.failure = transientError(unreached.join(' '));
   } catch (thrown) {
     io.signal.throwIfAborted();

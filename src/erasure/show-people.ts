@@ -5,7 +5,7 @@ import { findListedPeople, placeName, type SearchSettings } from './listed-peopl
 
 interface PersonOptions {
   readonly list: IdList;
-  readonly search: SearchSettings;
+  readonly searchSettings: SearchSettings;
   /** Undefined: nothing is kept. */
   readonly ledgerSettings: LedgerSettings | undefined;
   write(line: string): Promise<void>;
@@ -15,12 +15,12 @@ interface PersonOptions {
  * Shows everything that places hold about people, found as by a purge: one JSON object a row. Each id gets a line
  * `access` in the ledger before anything is shown, also if no row was found. Throws UserError.
  */
-export async function showPeople({ list, search, ledgerSettings, write }: PersonOptions) {
-  const { places, io } = search;
+export async function showPeople({ list, searchSettings, ledgerSettings, write }: PersonOptions) {
+  const { places, io } = searchSettings;
   const listedIds = list.listedIds();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refused}`);
-  const people = await findListedPeople(listedIds, search);
+  const people = await findListedPeople(listedIds, searchSettings);
   const ids = listedIds.map(({ id }) => id);
   const warnings = [refused ?? [], list.warnings(), people.warnings].flat();
   const rowCountsOfPlaces: ReadonlyMap<string, number>[] = [];

@@ -32,7 +32,7 @@ interface SearchedTable extends TableRows {
  * for a column whose hashes need another key.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
-  const { ids, column, hashKey, suppressedPeople } = query;
+  const { ids, byColumn, hashKey, suppressedPeople } = query;
   const tables = searchedTables(place, query);
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that other ways found.
@@ -40,7 +40,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
 
   // 2. The keys. Only what is plain, or may be, needs the key of the unified ids.
-  const hasPlainIds = column === UNIFIED_ID || [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
+  const hasPlainIds = byColumn === UNIFIED_ID || [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
   const warnings = tables.flatMap(({ externalColumn, unifiedColumn }) => [
     ...externalColumn.keys.warningsOfOtherKeys({ needsKey: true, place: place.name }),
     ...unifiedColumn.keys.warningsOfOtherKeys({ needsKey: hasPlainIds, place: place.name }),
@@ -90,8 +90,8 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
 }
 
 /** The tables that have rows. */
-function searchedTables(place: SearchedPlace, { column, searchesProfiles, hashKey }: PeopleQuery): SearchedTable[] {
-  const externalColumns = { events: column, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
+function searchedTables(place: SearchedPlace, { byColumn, searchesProfiles, hashKey }: PeopleQuery): SearchedTable[] {
+  const externalColumns = { events: byColumn, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
   return TABLES.flatMap(({ name }) => {
     const [relation, state] = [place.relations[name], place.state[name]];
     if (relation === undefined || state === undefined) return [];

@@ -38,7 +38,7 @@ export class IdColumn {
   /** A relation (text) of all cells of all rows. */
   readonly #cellsOfRows: string;
   /** Temporary table (id, text) of the texts of the latest look-up. */
-  readonly #idTexts: string;
+  readonly #lookUpTable: string;
   /** What it holds of ids, by text. */
   #idsByText: ReadonlyMap<string, readonly string[]> = new Map();
 
@@ -61,8 +61,8 @@ export class IdColumn {
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
     this.#cellsOfRows = `(SELECT unnest(${this.textsSql}) AS text FROM ${relation})`;
-    this.#idTexts = `temp.main._dfinery_${table}_${kind}_ids`;
-    const textsOfIds = `(SELECT text FROM ${this.#idTexts})`;
+    this.#lookUpTable = `temp.main._dfinery_${table}_${kind}_ids`;
+    const textsOfIds = `(SELECT text FROM ${this.#lookUpTable})`;
     this.condition = anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN ${textsOfIds}, false)`));
   }
 
@@ -81,7 +81,7 @@ export class IdColumn {
       FROM (SELECT DISTINCT text FROM ${this.#cellsOfRows}) AS cells
       JOIN forms ON forms.text = ${hmacSql('cells.text')}`;
     const sql = `
-      CREATE OR REPLACE TEMP TABLE ${this.#idTexts} AS
+      CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS
       WITH
         entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
         forms AS (SELECT entry.id AS id, unnest(${listSql(forms)}) AS text FROM entries),
@@ -92,7 +92,7 @@ export class IdColumn {
     await this.#engine.run(sql, { ...hashKey?.hmacPads(), texts: JSON.stringify(texts) });
     const rows = await this.#engine.rows(`
       SELECT text, list(id) AS ids
-      FROM ${this.#idTexts}
+      FROM ${this.#lookUpTable}
       WHERE id IS NOT NULL
       GROUP BY text`);
     this.#idsByText = new Map(rows.map(({ text, ids }) => [String(text), ids as readonly string[]]));

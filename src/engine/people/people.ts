@@ -24,7 +24,7 @@ export interface PeopleQuery {
   /** External ids, each once, without placeholders. */
   readonly ids: readonly string[];
   /** Name in the export of the column that holds such ids; a place may lack it. */
-  readonly column?: string | undefined;
+  readonly byColumn?: string | undefined;
   /** True to look the ids up in the table `user_profiles`, too, as exact text. */
   readonly searchesProfiles?: boolean | undefined;
   /** The unified ids of the ids as they were found outside of the place. */

@@ -65,9 +65,9 @@ export class LedgerHistory {
   readonly #service: ServiceAddress;
   readonly #key: LedgerKey;
   readonly #idHashes: ReadonlySet<string>;
-  readonly #ids = new Map<string, IdHistory>();
+  readonly #histories = new Map<string, IdHistory>();
   /** The ids whose rows a run counted in a place, until that purge is done; by run and place. */
-  readonly #idsByPurge = new Map<string, Set<IdHistory>>();
+  readonly #historiesByPurge = new Map<string, Set<IdHistory>>();
 
   constructor(service: ServiceAddress, key: LedgerKey, ids: readonly string[]) {
     this.#service = service;
@@ -77,7 +77,7 @@ export class LedgerHistory {
 
   /** What the lines say of one of the ids; undefined for nothing. */
   of(id: string): IdHistory | undefined {
-    return this.#ids.get(this.#key.idHash(id));
+    return this.#histories.get(this.#key.idHash(id));
   }
 
   /** Takes the next line of the ledger. */
@@ -96,8 +96,8 @@ export class LedgerHistory {
     if (run === undefined) return;
     if (line.kind === 'after' && line.outcome === 'done') this.hasConfirmed = true;
     if (line.id === null || !this.#idHashes.has(line.id)) return;
-    const history = this.#ids.get(line.id) ?? new IdHistory();
-    this.#ids.set(line.id, history);
+    const history = this.#histories.get(line.id) ?? new IdHistory();
+    this.#histories.set(line.id, history);
     if (line.kind !== 'access') history.runs.add(line.run);
     const { at } = line;
     switch (line.kind) {
@@ -123,7 +123,7 @@ export class LedgerHistory {
 
   #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
     const purgeKey = `${run} ${place}`;
-    this.#idsByPurge.set(purgeKey, (this.#idsByPurge.get(purgeKey) ?? new Set()).add(history));
+    this.#historiesByPurge.set(purgeKey, (this.#historiesByPurge.get(purgeKey) ?? new Set()).add(history));
     const { countedRows } = history;
     const index = countedRows.findIndex((counted) => counted.place === place && counted.removed_at === null);
     if (index !== -1) {
@@ -141,9 +141,9 @@ export class LedgerHistory {
     const { run, at, place } = line;
     this.purges.set(place, line);
     const purgeKey = `${run} ${place}`;
-    for (const { countedRows } of this.#idsByPurge.get(purgeKey) ?? []) {
+    for (const { countedRows } of this.#historiesByPurge.get(purgeKey) ?? []) {
       for (const counted of countedRows) if (counted.place === place) counted.removed_at ??= at;
     }
-    this.#idsByPurge.delete(purgeKey);
+    this.#historiesByPurge.delete(purgeKey);
   }
 }

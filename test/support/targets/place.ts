@@ -145,7 +145,7 @@ export class Place extends Days {
   }
 
   #asked(ids: readonly string[], column: string): PeopleQuery {
-    return { ids, column };
+    return { ids, byColumn: column };
   }
 
   /** Every file of the place, by its whole path. */

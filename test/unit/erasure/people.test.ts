@@ -22,7 +22,7 @@ const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly
 };
 const look = async (query: PeopleQuery) => (await place.people()).find(query);
 const find = async (column: string, ...ids: string[]) => {
-  const found = await look({ column, ids });
+  const found = await look({ byColumn: column, ids });
   return { people: [...found.keyCheckByUnifiedId.keys()].sort(), rowsOf: Object.fromEntries(found.rowCountById) };
 };
 const purge = async (query: PeopleQuery) => {
@@ -50,10 +50,10 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       { id: 'e4', df_unified_id: '', member: 'a' },
     ]);
     await load([{ id: 'e5', df_unified_id: 'u1' }], {}, D2);
-    const found = await look({ column: 'member', ids: ['a', 'b', 'none'] });
+    const found = await look({ byColumn: 'member', ids: ['a', 'b', 'none'] });
     expect(found).toMatchObject({ personCount: 2, rowCount: 5, peopleWithOtherIds: new Set() });
     expect(Object.fromEntries(found.rowCountById)).toEqual({ a: 4, b: 1 });
-    expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 4, left: ['e3'] });
+    expect(await purge({ byColumn: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 4, left: ['e3'] });
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
   });
 
@@ -67,7 +67,7 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
     expect((await find('long', '12.0', '012')).people).toEqual([]);
     expect((await find('double', '12')).people).toEqual(['u1']);
     expect(await find('double', '1.5', '1.50')).toEqual({ people: ['u2'], rowsOf: { '1.5': 1, '1.50': 1 } });
-    expect(await purge({ column: 'long', ids: ['A-13'] })).toEqual({ rowsRemoved: 1, left: ['e1'] });
+    expect(await purge({ byColumn: 'long', ids: ['A-13'] })).toEqual({ rowsRemoved: 1, left: ['e1'] });
   });
 
   it('are found by unified ids in the rows of each of them', async () => {
@@ -92,10 +92,10 @@ describe('people in a place', () => {
 
   it('are found in the other ways where the column is missing or never had a value', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
-    for (const column of ['nowhere', 'empty']) {
-      expect(await look({ column, ids: ['x'] })).toMatchObject({ personCount: 0, rowCount: 0 });
+    for (const byColumn of ['nowhere', 'empty']) {
+      expect(await look({ byColumn, ids: ['x'] })).toMatchObject({ personCount: 0, rowCount: 0 });
       const knownUnifiedIds = new Map([['x', ['u1']]]);
-      expect(await look({ column, ids: ['x'], knownUnifiedIds })).toMatchObject({ personCount: 1, rowCount: 1 });
+      expect(await look({ byColumn, ids: ['x'], knownUnifiedIds })).toMatchObject({ personCount: 1, rowCount: 1 });
     }
   });
 
@@ -107,7 +107,7 @@ describe('people in a place', () => {
     ]);
     const key = new HashKey(new Secret('a suppression key of 32 characters'));
     const suppressedPeople = { key, hmacs: ['u1', 'u2', 'u9'].map((text) => key.hashOf(text)) };
-    const query = { column: 'member', ids: ['a'], suppressedPeople };
+    const query = { byColumn: 'member', ids: ['a'], suppressedPeople };
     expect(await look(query)).toMatchObject({
       personCount: 1,
       rowCount: 1,
@@ -132,8 +132,8 @@ describe('people in a place', () => {
       { id: 'e3', df_unified_id: ' ', member: 'a' },
       { id: 'e4', df_unified_id: ' ', member: 'c' },
     ]);
-    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({ personCount: 0, rowCount: 2 });
-    expect(await purge({ column: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 2, left: ['e2', 'e4'] });
+    expect(await look({ byColumn: 'member', ids: ['a'] })).toMatchObject({ personCount: 0, rowCount: 2 });
+    expect(await purge({ byColumn: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 2, left: ['e2', 'e4'] });
   });
 
   it('count as shared if their rows have another id in the column', async () => {
@@ -143,12 +143,12 @@ describe('people in a place', () => {
       { id: 'e3', df_unified_id: 'u2', member: 'a' },
       { id: 'e4', df_unified_id: 'u2', member: 'null' },
     ]);
-    expect(await look({ column: 'member', ids: ['a'] })).toMatchObject({
+    expect(await look({ byColumn: 'member', ids: ['a'] })).toMatchObject({
       personCount: 2,
       rowCount: 4,
       peopleWithOtherIds: new Set(['u1']),
     });
-    expect((await look({ column: 'member', ids: ['a', 'b'] })).peopleWithOtherIds).toEqual(new Set());
+    expect((await look({ byColumn: 'member', ids: ['a', 'b'] })).peopleWithOtherIds).toEqual(new Set());
   });
 
   it('are named for another spelling in a hashed column, too, whatever its hash begins with', async () => {
@@ -158,7 +158,7 @@ describe('people in a place', () => {
     const rows = names.map((text, i) => ({ id: `e${i}`, df_unified_id: `u${i}`, member: hashKey.hashOf(text) }));
     await loadHashed(D1, rows, ['member'], hashKey);
     const ids = names.map((text) => text.toUpperCase());
-    expect((await look({ column: 'member', ids, hashKey })).similarIdById.size).toBe(40);
+    expect((await look({ byColumn: 'member', ids, hashKey })).similarIdById.size).toBe(40);
   });
 
   it('are found in either form in a hashed column, as one person', async () => {
@@ -175,7 +175,7 @@ describe('people in a place', () => {
       { id: 'e6', df_unified_id: hash('u2'), member: hash('b') },
     ];
     await loadHashed(D2, rows, ['df_unified_id', 'member'], hashKey);
-    const query = { column: 'member', ids: ['a'], hashKey };
+    const query = { byColumn: 'member', ids: ['a'], hashKey };
     expect(await look(query)).toMatchObject({
       personCount: 2,
       rowCount: 4,
@@ -191,8 +191,8 @@ describe('people in a place', () => {
     const key = new HashKey(new Secret('a hash key that has 32 characters'));
     await load([{ id: 'e1', df_unified_id: 'u1', member: 'a' }]);
     await loadHashed(D2, [{ id: 'e2', df_unified_id: key.hashOf('u1'), member: '' }], ['df_unified_id'], key);
-    await expect(look({ column: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
-    expect(await look({ column: 'member', ids: ['a'], hashKey: key })).toMatchObject({ personCount: 1, rowCount: 2 });
+    await expect(look({ byColumn: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
+    expect(await look({ byColumn: 'member', ids: ['a'], hashKey: key })).toMatchObject({ personCount: 1, rowCount: 2 });
   });
 
   it('are warned of if rows have their unified ids hashed under another key', async () => {
@@ -201,7 +201,7 @@ describe('people in a place', () => {
       const rows = [{ id: `e${i}`, df_unified_id: key.hashOf(`u${i}`), member: 'a' }];
       await loadHashed([D1, D2][i], rows, ['df_unified_id'], key);
     }
-    const { personCount, warnings } = await look({ column: 'member', ids: ['a'], hashKey: keys[1] });
+    const { personCount, warnings } = await look({ byColumn: 'member', ids: ['a'], hashKey: keys[1] });
     expect([personCount, warnings]).toEqual([2, [expect.stringContaining('come back with a sync')]]);
   });
 
@@ -213,7 +213,7 @@ describe('people in a place', () => {
     ]);
     const rows: Record<string, unknown>[] = [];
     const people = await place.people();
-    for await (const row of people.rows({ column: 'df_unified_id', ids: ['erna'] })) {
+    for await (const row of people.rows({ byColumn: 'df_unified_id', ids: ['erna'] })) {
       rows.push(JSON.parse(row));
     }
     expect(rows).toEqual([{ table: 'events', row: expect.objectContaining({ _key: 'a', memo }) }]);

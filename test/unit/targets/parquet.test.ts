@@ -244,7 +244,7 @@ describe('a Parquet folder', () => {
       if (isLink) symlinkSync('/dev/null', join(place.place, name));
       else writeFileSync(join(place.place, name), 'mine');
     }
-    const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], column: 'member' });
+    const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], byColumn: 'member' });
     expect((await preview()).foreignNames).toEqual(names);
     const seen = names.filter((name) => name.endsWith('.parquet'));
     expect((await place.verify()).differences.map(({ message }) => message.split(' ')[0])).toEqual(seen);
@@ -276,7 +276,7 @@ describe('a Parquet folder', () => {
     const people = await place.people();
     const keys: unknown[] = [];
     await withCall(fs, 'createWriteStream', replace, async () => {
-      const asked = { ids: ['m1'], column: 'member' };
+      const asked = { ids: ['m1'], byColumn: 'member' };
       for await (const row of people.rows(asked)) keys.push(JSON.parse(row).row._key);
     });
     expect(keys).toEqual(['b']);

@@ -186,12 +186,13 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     await place.load([[place.of(D1, EVENTS)]]);
     await place.loadProfiles(place.snapshot(FIRST));
     const rows: unknown[] = [];
-    for await (const row of (await place.people()).rows({ ids: ['m1'], column: 'member' })) rows.push(JSON.parse(row));
+    for await (const row of (await place.people()).rows({ ids: ['m1'], byColumn: 'member' }))
+      rows.push(JSON.parse(row));
     expect(rows).toEqual([
       { table: 'events', row: expect.objectContaining({ _key: 'a' }) },
       { table: 'user_profiles', row: expect.objectContaining({ _key: 'u1', [EXTERNAL_ID]: '007', plan: 'Erna' }) },
     ]);
-    expect(await purge({ ids: ['m1'], column: 'member' })).toMatchObject({ rowsRemoved: 2 });
+    expect(await purge({ ids: ['m1'], byColumn: 'member' })).toMatchObject({ rowsRemoved: 2 });
     expect((await place.state())?.user_profiles?.receipts.get('2026-01-05')?.rows_stored).toBe(2);
   });
 });
@@ -208,7 +209,7 @@ describe('the table user_profiles of a Delta place', () => {
   const dataFiles = () => filesBelow(profiles()).filter((path) => path.endsWith('.parquet'));
   const FIRST_ENTRY = ['_delta_log', `${'0'.repeat(20)}.json`];
   const preview = async () => {
-    const query = { ids: ['m1'], column: 'member' };
+    const query = { ids: ['m1'], byColumn: 'member' };
     return (await place.people()).previewPurge(query);
   };
 

@@ -18,7 +18,7 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
   afterEach(() => place.close());
 
   const purge = async (onFound: () => Promise<number>) =>
-    (await place.people()).purge({ ids: ['m1'], column: 'member' }, onFound);
+    (await place.people()).purge({ ids: ['m1'], byColumn: 'member' }, onFound);
 
   const naming = (text: string) => place.files().filter((path) => readFileSync(path).includes(text));
 
@@ -108,7 +108,7 @@ describe('a purge of a DuckDB file with tables of others', () => {
   });
   afterEach(() => place.close());
 
-  const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], column: 'member' });
+  const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], byColumn: 'member' });
 
   it('is not missed by a load that has just opened the former file', async () => {
     const { run } = DuckDBConnection.prototype;
