@@ -105,9 +105,11 @@ async function requestedAtOf(dayFile: DayFile, now: number): Promise<number> {
 
 async function copyChecked(dayFile: DayFile, spool: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
   const { file, day, settings, state, suppression } = dayFile;
-  const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
   const scannerOptions = scannerOptionsOf(settings, suppression);
-  const copy = await checkBody(bytes, await newSpoolFile(spool), { scannerOptions, signal }).catch((error: unknown) => {
+  const output = await newSpoolFile(spool);
+  // It may fail at once, so that its reader must be there.
+  const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
+  const copy = await checkBody(bytes, output, { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
     if (error instanceof MalformedCsv) throw fileError(dayFile, `${file} is no whole export: ${error.clause}.`);
     if (error instanceof UnusableCsv) throw fileError(dayFile, `${file} has ${error.mismatch}: convert it first.`);

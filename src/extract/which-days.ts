@@ -85,7 +85,7 @@ export function planRun(input: PlanInput): Plan {
   const oldestDay = oldestExportedDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldestDay);
   const basis = { settings, fingerprints, appends, state, receipts, start };
-  const range = { oldestDay, lastDay: lastDayOf(input), now };
+  const range = { firstDay: laterOf(start, oldestDay), lastDay: lastDayOf(input), now };
   if (from !== undefined) return { ...basis, mode: 'named', ...namedDays(from, to, settings, range) };
   if (fullRefresh) return { ...basis, mode: 'refresh', ...refreshDays(basis, range) };
   return { ...basis, mode: 'sync', ...syncDays(basis, range) };
@@ -112,16 +112,16 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
 /** What the days are chosen from. */
 type PlanBasis = Omit<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
 
-/** The oldest day that the service most likely still exports, the last that may be read, and this instant (ms). */
+/** The first day from the start on that is most likely still exported, the last that may be read, this instant (ms). */
 interface DayRange {
-  readonly oldestDay: Day;
+  readonly firstDay: Day;
   readonly lastDay: Day;
   readonly now: number;
 }
 
 type ChosenDays = Pick<Plan, 'days' | 'lookedBackTo' | 'notes'>;
 
-const warning = (event: string, message: string): PlanNote => ({ level: 'warn', event, message });
+const note = (level: PlanNote['level'], event: string, message: string): PlanNote => ({ level, event, message });
 
 function namedDays(from: Day, to: Day | undefined, settings: ExportSettings, { lastDay, now }: DayRange): ChosenDays {
   if (from > lastDay) {
@@ -133,44 +133,39 @@ function namedDays(from: Day, to: Day | undefined, settings: ExportSettings, { l
   }
   const isOpen = to !== undefined && lastDay > lastDayOver(now);
   const message = `${lastDay} is not over everywhere yet: what is loaded of it may not be all.`;
-  return { days: daysOf(from, lastDay), notes: isOpen ? [warning('plan.open_day', message)] : [] };
+  return { days: daysOf(from, lastDay), notes: isOpen ? [note('warn', 'plan.open_day', message)] : [] };
 }
 
-function refreshDays(
-  { receipts, start, state, fingerprints }: PlanBasis,
-  { oldestDay, lastDay }: DayRange,
-): ChosenDays {
-  const first = laterOf(start, oldestDay);
-  const notes = start < first && state === undefined ? [shortenedWarning(start, first)] : [];
-  const older = [...receipts.keys()].filter((day) => day < first).sort();
-  for (const [isOther, days] of groupBy(older, (day) => hasOtherSettings(receipts.get(day), fingerprints))) {
+function refreshDays({ receipts, start, state, fingerprints }: PlanBasis, range: DayRange): ChosenDays {
+  const { firstDay, lastDay } = range;
+  const notes = start < firstDay && state === undefined ? [shortenedWarning(start, firstDay)] : [];
+  const olderDays = [...receipts.keys()].filter((day) => day < firstDay).sort();
+  for (const [isOther, days] of groupBy(olderDays, (day) => hasOtherSettings(receipts.get(day), fingerprints))) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
-    const message = `Days before ${first} can no longer be exported: ${formatDays(days)} stay as they are${how}.`;
-    notes.push(warning('plan.older_days', message));
+    const message = `Days before ${firstDay} can no longer be exported: ${formatDays(days)} stay as they are${how}.`;
+    notes.push(note('warn', 'plan.older_days', message));
   }
-  return { days: daysOf(first, lastDay).filter((day) => receipts.get(day)?.pruned !== true), notes };
+  return { days: daysOf(firstDay, lastDay).filter((day) => receipts.get(day)?.pruned !== true), notes };
 }
 
 function syncDays(basis: PlanBasis, range: DayRange): ChosenDays {
   const { settings, receipts, appends, state, start, fingerprints } = basis;
-  const { oldestDay, lastDay, now } = range;
+  const { firstDay, lastDay, now } = range;
   const gaps = new Set(state?.gaps);
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   // Only `--from` reads a day that was lost, or whose rows were removed.
   const mayBeReadAgain = (day: Day) => !gaps.has(day) && receipts.get(day)?.pruned !== true;
-  const otherFilters = [...receipts.keys()].filter(
-    (day) => day >= oldestDay && hasOtherSettings(receipts.get(day), fingerprints),
+  const daysWithOtherFilters = [...receipts.keys()].filter(
+    (day) => day >= firstDay && hasOtherSettings(receipts.get(day), fingerprints),
   );
-  const readAgain = union(emptyOrImplausibleDays(receipts, { now, appends }), otherFilters).filter(
+  const readAgain = union(emptyOrImplausibleDays(receipts, { now, appends }), daysWithOtherFilters).filter(
     (day) => day >= start && day <= lastDay && mayBeReadAgain(day),
   );
-  const notes = [...startWarnings(basis, range), ...readAgainNotes(readAgain, basis)];
+  const notes = [...startWarnings(basis, now), ...readAgainNotes(readAgain, basis)];
   const [firstIncomplete] = incompleteDays;
   if (appends || firstIncomplete === undefined) return { days: union(readAgain, incompleteDays), notes };
   const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
-  const lookback = daysOf(laterOf(lookbackStart, laterOf(start, oldestDay)), addDays(firstIncomplete, -1)).filter(
-    mayBeReadAgain,
-  );
+  const lookback = daysOf(laterOf(lookbackStart, firstDay), addDays(firstIncomplete, -1)).filter(mayBeReadAgain);
   const isWhole = lookback[0] === lookbackStart && !readAgain.includes(lookbackStart);
   const lookedBackTo = isWhole ? lookbackStart : undefined;
   return { days: union(lookback, readAgain, incompleteDays), lookedBackTo, notes };
@@ -186,29 +181,25 @@ function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBa
       ? 'they had no rows, and the provider may be late'
       : 'they had far fewer rows than usual';
   };
-  return [...groupBy(days, (day) => why(receipts.get(day)))].map(([reason, daysOfReason]) => {
-    return {
-      level: 'info',
-      event: 'plan.read_again',
-      message: `Read again, since ${reason}: ${formatDays(daysOfReason)}.`,
-    };
-  });
+  return [...groupBy(days, (day) => why(receipts.get(day)))].map(([reason, daysOfReason]) =>
+    note('info', 'plan.read_again', `Read again, since ${reason}: ${formatDays(daysOfReason)}.`),
+  );
 }
 
 /** Warns if days after `start_date` are not read. */
-function startWarnings({ settings, receipts, state, start }: PlanBasis, { oldestDay }: DayRange): PlanNote[] {
-  const { startDate = start } = settings;
+function startWarnings({ settings, receipts, state, start }: PlanBasis, now: number): PlanNote[] {
+  const { startDate = start, historyDays } = settings;
   if (state === undefined) return startDate < start ? [shortenedWarning(startDate, start)] : [];
-  const unreadDays = daysOf(laterOf(startDate, oldestDay), addDays(start, -1)).filter((day) => !receipts.has(day));
+  const oldestUnread = laterOf(startDate, oldestExportedDay(now, historyDays));
+  const unreadDays = daysOf(oldestUnread, addDays(start, -1)).filter((day) => !receipts.has(day));
   if (unreadDays.length === 0) return [];
   const message =
     `start_date is before ${start}, the start of the first load, and ${formatDays(unreadDays)} can still be exported. ` +
     `Read them with sync … --from ${unreadDays[0]} --to ${unreadDays.at(-1)}; under Airbyte, clear the stream.`;
-  return [warning('plan.earlier_start', message)];
+  return [note('warn', 'plan.earlier_start', message)];
 }
 
-const shortenedWarning = (startDate: Day, first: Day): PlanNote =>
-  warning(
-    'plan.shortened',
-    `Days before ${first} can no longer be exported: reading from ${first} instead of ${startDate}.`,
-  );
+function shortenedWarning(startDate: Day, firstDay: Day): PlanNote {
+  const message = `Days before ${firstDay} can no longer be exported: reading from ${firstDay} instead of ${startDate}.`;
+  return note('warn', 'plan.shortened', message);
+}
