@@ -62,6 +62,13 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await agrees();
   });
 
+  it('stores nothing of a file that is read as other rows than were checked', async () => {
+    const day = place.of(D1, [{ id: 'a' }]);
+    const misread = { ...day, files: day.files.map((file) => ({ ...file, rows: 2 })) };
+    await expect(place.load([[misread]])).rejects.toThrow(`2 rows of ${D1} came to 1: nothing was kept`);
+    expect(await place.state()).toBeUndefined();
+  });
+
   it('stores a day without rows, and a day that became empty', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [])]]);
     await place.load([[place.of(D1, [])]]);
