@@ -3,7 +3,6 @@ import { dirname, isAbsolute, join } from 'node:path';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
-import type { Runtime } from '../base/runtime.ts';
 import { Secret } from '../base/secrets.ts';
 import {
   type ConfigSchema,
@@ -24,8 +23,6 @@ import { throwProblems } from '../config/problems.ts';
 import { SOURCE } from '../config/source.ts';
 import { credentialsError, hasCredentials, isAddress } from '../fs/local-path.ts';
 import { readJsonFile } from '../fs/named-file.ts';
-import type { ColumnRules } from '../table/new-columns.ts';
-import type { OpenOptions, Place, PlaceOptions } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 
@@ -136,23 +133,3 @@ const pathInFolder = (path: unknown, folder: string): unknown =>
 /** The place of the configuration, which an erasure purges if its target keeps what it loads. */
 const placesToPurge = ({ target, place }: JsonObject) =>
   place !== undefined && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : undefined;
-
-/** What all places of a command have in common. */
-export function placeOptions(
-  { lockWaitMs, memoryLimit, spoolDir }: Pick<CommandConfig, 'lockWaitMs' | 'memoryLimit' | 'spoolDir'>,
-  { env, clock, random, logger, signal }: Context,
-): Omit<PlaceOptions, 'address'> & Runtime {
-  return { lockWaitMs, memoryLimit, spoolDir, env, clock, random, logger, signal };
-}
-
-/** How a run opens its place. `pinned`: the types of a pinned schema. */
-export function openOptions(
-  place: Place,
-  config: CommandConfig,
-  { terminal }: Context,
-  pinned?: ColumnRules['pinned'],
-): OpenOptions {
-  const { retentionMs, timezone = null, columnTypes, schemaMode, userProfiles: loadsProfiles } = config;
-  const rules = { timezone, columnTypes, schemaMode, pinned };
-  return { ...place, rules, loadsProfiles, retentionMs, stdout: terminal.stdout ?? process.stdout };
-}

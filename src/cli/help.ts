@@ -5,7 +5,7 @@ import { dashedOptionNames, findOption, GLOBAL_OPTIONS, type OptionTable } from 
 import { declareOptions, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
-import { placeUsage } from './place-arguments.ts';
+import { placeUsage } from './places.ts';
 import { wrapped } from './text-layout.ts';
 
 const MAX_COLUMNS = 110;

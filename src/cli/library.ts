@@ -5,7 +5,7 @@ import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
 import { contextOf, NO_TERMINAL } from './context.ts';
-import { placeAndConfig } from './place-arguments.ts';
+import { placeAndConfig } from './places.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
 import { planSync } from './run/sync-plan.ts';

@@ -7,9 +7,9 @@ import { openExportClient } from '../service/export/client.ts';
 import type { Place, StatefulTarget } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, places, text, underHeading } from './command.ts';
-import { type CommandConfig, EXPORT_KEYS, placeOptions, requireKeys } from './configuration.ts';
+import { type CommandConfig, EXPORT_KEYS, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
-import { checkedTarget } from './place-arguments.ts';
+import { checkedTarget, placeOptions } from './places.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 

@@ -1,7 +1,7 @@
 import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 
 export const command = defineCommand({

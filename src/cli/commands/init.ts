@@ -13,7 +13,7 @@ import { TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { CONFIG_FILE, EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { checkedTarget, placeUsage } from '../place-arguments.ts';
+import { checkedTarget, placeUsage } from '../places.ts';
 import type { Prompts } from '../prompts.ts';
 import { shellWord } from '../text-layout.ts';
 

@@ -6,9 +6,9 @@ import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
-import { openOptions, PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
+import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { placeAndConfig, placeArguments } from '../place-arguments.ts';
+import { openOptions, placeAndConfig, placeArguments } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 import { EMPTY_SUMMARY } from '../results.ts';
 import { type RunOutcome, recordedRun } from '../run/run.ts';
@@ -50,10 +50,9 @@ async function loadDay(
   { clock, signal }: Context,
 ): Promise<RunOutcome> {
   const suppression = SuppressionList.of(config)?.filter(config);
-  const { events, suppressionLength } = sink.state ?? {};
-  SuppressionList.refuseOlder('The place', suppressionLength, suppression?.length);
-  const storedReceipt = events?.receipts.get(day);
-  const dayFile = { file, day, settings: config, state: events?.exportState, storedReceipt, suppression };
+  SuppressionList.refuseOlder('The place', sink.state?.suppressionLength, suppression?.length);
+  const { exportState: state, receipts } = sink.state?.events ?? {};
+  const dayFile = { file, day, settings: config, state, storedReceipt: receipts?.get(day), suppression };
   const { rowsWritten, daysChanged } = await loadDayFromFile(dayFile, { clock, signal }, (checkedDay, commitInfo) =>
     sink.commit([checkedDay], commitInfo),
   );

@@ -1,7 +1,7 @@
 import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../places.ts';
 
 export const command = defineCommand({
   options: placeArguments([duckdb]),

@@ -1,6 +1,6 @@
 import { TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../places.ts';
 import { planSync } from '../run/sync-plan.ts';
 
 export const command = defineCommand({

@@ -2,7 +2,7 @@ import { addDays, type Day, dayAt, startOf } from '../../base/days.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, flag, required, wordOption } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 
 const age = wordOption(

@@ -4,7 +4,7 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, text } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
-import { placeAndConfig, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 import { reportPage } from '../report/report-page.ts';
 

@@ -10,7 +10,7 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
-import { placeAndConfig, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../places.ts';
 import type { Status } from '../results.ts';
 import { timeText } from '../text-layout.ts';
 

@@ -5,7 +5,7 @@ import { isStdout, TARGETS } from '../../targets/targets.ts';
 import { DAY_OPTIONS, defineCommand, duration, flag, text } from '../command.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
-import { placeAndConfig, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../places.ts';
 import { notify } from '../run/notify.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';

@@ -2,7 +2,7 @@ import { EXIT } from '../../base/errors.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
-import { placeAndConfig, placeArguments } from '../place-arguments.ts';
+import { placeAndConfig, placeArguments } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 import type { Verification } from '../results.ts';
 

@@ -9,9 +9,10 @@ import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
-import { type CommandConfig, EXPORT_KEYS, type ExportConfig, openOptions, requireKeys } from '../configuration.ts';
+import { type CommandConfig, EXPORT_KEYS, type ExportConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
+import { openOptions } from '../places.ts';
 import { progressOf, withProgress } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { summaryOf } from './summary.ts';
@@ -90,10 +91,10 @@ async function loadInto(
 ): Promise<RunOutcome> {
   const { clock } = context;
   const began = clock.now();
-  const { events, suppressionLength } = sink.state ?? {};
+  const { state } = sink;
   const suppression = SuppressionList.of(config)?.filter(config);
-  SuppressionList.refuseOlder('The place', suppressionLength, suppression?.length);
-  const { exportState, receipts } = events ?? {};
+  SuppressionList.refuseOlder('The place', state?.suppressionLength, suppression?.length);
+  const { exportState, receipts } = state?.events ?? {};
   const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
   let waitingUntil: number | undefined;
   const onWait = (until: number | undefined) => {

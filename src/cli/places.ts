@@ -1,8 +1,10 @@
 import { configError } from '../base/errors.ts';
-import type { Place, Target } from '../targets/contract.ts';
+import type { Runtime } from '../base/runtime.ts';
+import type { ColumnRules } from '../table/new-columns.ts';
+import type { OpenOptions, Place, PlaceOptions, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { argument, type OptionValues, text, unknownNameError } from './command.ts';
-import { type CommandConfig, placeOptions, readConfiguration } from './configuration.ts';
+import { type CommandConfig, readConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
@@ -55,4 +57,24 @@ export function checkedTarget<T extends Target>(
   const { name: actual = word } = TARGETS.find(({ isAt }) => isAt(address)) ?? {};
   if (actual === word) return target;
   throw configError(`${address} is a place of ${actual}: write ${`${usage} ${actual} ${address}`.trim()}.`);
+}
+
+/** What all places of a command have in common. */
+export function placeOptions(
+  { lockWaitMs, memoryLimit, spoolDir }: Pick<CommandConfig, 'lockWaitMs' | 'memoryLimit' | 'spoolDir'>,
+  { env, clock, random, logger, signal }: Context,
+): Omit<PlaceOptions, 'address'> & Runtime {
+  return { lockWaitMs, memoryLimit, spoolDir, env, clock, random, logger, signal };
+}
+
+/** How a run opens its place. `pinned`: the types of a pinned schema. */
+export function openOptions(
+  place: Place,
+  config: CommandConfig,
+  { terminal }: Context,
+  pinned?: ColumnRules['pinned'],
+): OpenOptions {
+  const { retentionMs, timezone = null, columnTypes, schemaMode, userProfiles: loadsProfiles } = config;
+  const rules = { timezone, columnTypes, schemaMode, pinned };
+  return { ...place, rules, loadsProfiles, retentionMs, stdout: terminal.stdout ?? process.stdout };
 }
