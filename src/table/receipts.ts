@@ -36,7 +36,7 @@ export function withUnchanged(receipts: Receipts, unchangedDays: readonly Checke
 }
 
 /** Days that should have rows and have none: somebody removed them. `daysWithRows`: the days that have some. */
-export function removedDays(receipts: Receipts, daysWithRows: { has(day: Day): boolean }): Day[] {
+export function findRemovedDays(receipts: Receipts, daysWithRows: { has(day: Day): boolean }): Day[] {
   return [...receipts.values()]
     .filter(({ day, rows_stored: rows }) => rows > 0 && !daysWithRows.has(day))
     .map(({ day }) => day);

@@ -8,7 +8,7 @@ import type { Access, Engine } from '../../engine/session/engine.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
 import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../../table/place-state.ts';
-import { nextChangedAt, receiptsOf, removedDays, withPruned } from '../../table/receipts.ts';
+import { findRemovedDays, nextChangedAt, receiptsOf, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { noTableError } from '../failures.ts';
@@ -81,7 +81,7 @@ export async function readState(engine: Engine): Promise<StoredState | undefined
       ...(source && { source }),
     })),
   );
-  const daysWithoutRows = removedDays(receipts, await countRowsByDay(engine, EVENTS.name));
+  const daysWithoutRows = findRemovedDays(receipts, await countRowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
   const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
   const placeState: PlaceState = {

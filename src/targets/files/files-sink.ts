@@ -4,6 +4,7 @@ import { planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
 import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
+import { removedWarning } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
@@ -23,6 +24,9 @@ export function openFilesSink(format: FilesFormat, options: OpenOptions): Promis
       const { timezone, receipts } = version.state.events;
       const isOther = timezone !== options.rules.timezone && receipts.size > 0;
       if (isOther) throw otherTimezoneError(options.address, options.rules.timezone, timezone);
+      const { removedDays } = version;
+      const days = removedDays.length;
+      if (days > 0) options.logger.warn('days.removed', removedWarning(removedDays), { days });
       return new FilesSink(place, version, options);
     } catch (error) {
       await closePlace(place);

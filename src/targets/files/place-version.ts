@@ -49,6 +49,8 @@ export interface PlaceVersion {
   readonly files: readonly LiveFile[];
   /** They stay as they are until their day or table is loaded again. */
   readonly damagedFiles: readonly DamagedFile[];
+  /** Days whose file somebody removed; the state has them as pruned. */
+  readonly removedDays: readonly Day[];
 }
 
 /** A sentence about each table with damaged files. */

@@ -108,7 +108,15 @@ function versionOf({ events, profiles }: DeltaTables, lastRun?: RunRecord): Delt
     lastRun,
   };
   const profileFiles = hasProfiles ? (profiles?.files ?? []) : [];
-  return { isLoaded, state, files: [...events.files, ...profileFiles], damagedFiles: [], events, profiles };
+  return {
+    isLoaded,
+    state,
+    files: [...events.files, ...profileFiles],
+    damagedFiles: [],
+    removedDays: events.removedDays,
+    events,
+    profiles,
+  };
 }
 
 /**

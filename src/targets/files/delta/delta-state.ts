@@ -1,4 +1,5 @@
 import validTable from '../../../../schemas/files-state.table.validator';
+import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import { type TableJson, type TableState, tableToJson } from '../../../table/place-state.ts';
 import type { LiveFile } from '../place-version.ts';
@@ -32,9 +33,11 @@ export interface DeltaTable {
   readonly snapshot: Snapshot;
   /** Its live files that somebody removed from the storage. */
   readonly missingPaths: ReadonlySet<string>;
-  /** Undefined before the first commit. Days whose file is missing count as pruned. */
+  /** Undefined before the first commit. Removed days count as pruned. */
   readonly state: LogState | undefined;
   readonly files: readonly LiveFile[];
+  /** Days that have rows by their receipts, and no file. */
+  readonly removedDays: readonly Day[];
 }
 
 /** The actions that store what a change makes of the state. A snapshot leaves the receipt of the one before. */

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import { plainCount } from '../../../base/quantities.ts';
 import { listAll, type StoredObject } from '../../../storage/storage.ts';
-import { nextChangedAt, removedDays, withPruned } from '../../../table/receipts.ts';
+import { findRemovedDays, nextChangedAt, withPruned } from '../../../table/receipts.ts';
 import type { Table } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
 import { commitActions, liveFilesOf, type TableChange } from './commit-actions.ts';
@@ -20,6 +19,7 @@ export const emptyTable = (table: Table['name']): DeltaTable => ({
   missingPaths: new Set(),
   state: undefined,
   files: [],
+  removedDays: [],
 });
 
 export const tableAddress = ({ storage }: FilesPlace, { snapshot }: DeltaTable): string =>
@@ -30,11 +30,6 @@ export async function readTable(place: FilesPlace, before: DeltaTable): Promise<
   const table = await followLog(place, before);
   if (table.state === undefined) return table;
   const missingPaths = await findMissing(place, table.snapshot);
-  const days = missingPaths.size;
-  if (days > 0 && place.mode !== 'read') {
-    const removed = `the files of ${plainCount(days, 'day')} were removed: they count as pruned.`;
-    place.options.logger.warn('days.removed', `${tableAddress(place, table)}: ${removed}`, { days });
-  }
   if (isDeepStrictEqual(missingPaths, table.missingPaths)) return table;
   return tableOf(place, table.snapshot, missingPaths);
 }
@@ -50,9 +45,9 @@ export async function followLog(place: FilesPlace, before: DeltaTable): Promise<
 function tableOf({ storage, options }: FilesPlace, snapshot: Snapshot, missingPaths: ReadonlySet<string>): DeltaTable {
   const state = stateOf(snapshot.domains, `${storage.address}/${snapshot.table}`);
   const files = liveFilesOf(snapshot, missingPaths, state, storage.address);
-  const changedAt = nextChangedAt(state.receipts, options.clock.now());
-  const receipts = withPruned(state.receipts, removedDays(state.receipts, files), changedAt);
-  return { snapshot, missingPaths, state: { ...state, receipts }, files: [...files.values()] };
+  const removedDays = findRemovedDays(state.receipts, files);
+  const receipts = withPruned(state.receipts, removedDays, nextChangedAt(state.receipts, options.clock.now()));
+  return { snapshot, missingPaths, state: { ...state, receipts }, files: [...files.values()], removedDays };
 }
 
 /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */

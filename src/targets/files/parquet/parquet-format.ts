@@ -4,8 +4,6 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { formatDays } from '../../../base/days.ts';
-import { plainCount } from '../../../base/quantities.ts';
 import { doublingPauses, retry } from '../../../base/retry.ts';
 import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
@@ -13,7 +11,6 @@ import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
-import type { FilesPlace } from '../format.ts';
 import { type FilesFormat, foreignError } from '../format.ts';
 import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
@@ -65,7 +62,6 @@ export const PARQUET: FilesFormat<FolderVersion> = {
     const lock = { what: `the folder ${address}`, clock, waitMs, signal };
     return withLockFile(join(storage.address, LOCK_FILE), lock, async (checkHeld) => {
       const version = await readFolder(place);
-      warnOfMissingDays(place, version);
       const { change = mendingChange(version), report } = await plan(version);
       run.checkHeld();
       if (change === undefined) return { version, report };
@@ -101,10 +97,3 @@ const mendingChange = ({ isLoaded, state }: PlaceVersion): PlaceChange | undefin
 /** True if the file of profiles is one of this program, also if it is damaged. */
 const hasProfiles = ({ state, damagedFiles }: FolderVersion): boolean =>
   state.user_profiles !== undefined || damagedFiles.some(({ table }) => table === USER_PROFILES.name);
-
-function warnOfMissingDays({ options: { address, logger } }: FilesPlace, { missingDays }: FolderVersion): void {
-  const days = missingDays.length;
-  if (days === 0) return;
-  const removed = `the files of ${plainCount(days, 'day')} were removed (${formatDays(missingDays)})`;
-  logger.warn('days.removed', `${address}: ${removed}: they count as pruned.`, { days });
-}

@@ -9,7 +9,7 @@ import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
 import { newPlaceState, type PlaceState, type TableState } from '../../../table/place-state.ts';
-import { countStoredRows, nextChangedAt, receiptsOf, removedDays, withPruned } from '../../../table/receipts.ts';
+import { countStoredRows, findRemovedDays, nextChangedAt, receiptsOf, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion } from '../place-version.ts';
@@ -34,8 +34,6 @@ export interface FolderVersion extends PlaceVersion {
   readonly damagedFiles: readonly DamagedFolderFile[];
   /** The table of profiles by the state file, if their file is damaged. */
   readonly damagedProfiles?: TableState | undefined;
-  /** Days whose file somebody removed since. */
-  readonly missingDays: readonly Day[];
   /** The text of `_dfinery.json`. */
   readonly stateText: string;
 }
@@ -51,7 +49,7 @@ const EMPTY_FOLDER: FolderVersion = {
   state: newPlaceState(null),
   files: [],
   damagedFiles: [],
-  missingDays: [],
+  removedDays: [],
   stateText: '',
 };
 
@@ -86,16 +84,16 @@ export async function readFolder({ engine, storage }: FilesPlace): Promise<Folde
     else receiptByDay.set(receipt.day, receipt);
   }
   const receipts = receiptsOf(receiptByDay.values());
-  const missingDays = removedDays(receipts, new Set(filesOnDisk.map(({ path }) => dayOfPath(path))));
+  const removedDays = findRemovedDays(receipts, new Set(filesOnDisk.map(({ path }) => dayOfPath(path))));
   const changedAt = nextChangedAt(receipts, engine.clock.now());
-  const eventsNow = { ...events, receipts: withPruned(receipts, missingDays, changedAt) };
+  const eventsNow = { ...events, receipts: withPruned(receipts, removedDays, changedAt) };
   // A snapshot is no table without its file, unless it has no row.
   const hasNoRow = countStoredRows(profiles?.receipts.values() ?? []) === 0;
   const isProfiles = ({ table }: DamagedFile) => table === USER_PROFILES.name;
   const profilesNow = hasNoRow || files.some(isProfiles) ? profiles : undefined;
   const state = { ...stateFile.state, events: eventsNow, user_profiles: profilesNow };
   const damagedProfiles = damagedFiles.some(isProfiles) ? user_profiles : undefined;
-  return { isLoaded: true, state, files, damagedFiles, damagedProfiles, missingDays, stateText };
+  return { isLoaded: true, state, files, damagedFiles, damagedProfiles, removedDays, stateText };
 }
 
 /** The size and the time of a file on the disk; undefined if there is none. */
