@@ -23,41 +23,46 @@ export interface ListColumns {
 }
 
 /** A path, or bytes such as those of standard input. */
-type Input = string | AsyncIterable<Uint8Array>;
+type Source = string | AsyncIterable<Uint8Array>;
+
+/** Bytes, and the words for them with which a message begins. */
+interface Input {
+  readonly name: string;
+  readonly bytes: AsyncGenerator<Uint8Array>;
+}
 
 /** The rows of a list, as a spreadsheet numbers them. Throws config failures that name the row. */
-export async function* readList(input: Input, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
-  const inputName = typeof input === 'string' ? `The list ${input}` : 'The list';
+export async function* readList(source: Source, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
+  const input = openInput(source, typeof source === 'string' ? `The list ${source}` : 'The list');
   if (id === undefined) {
-    if (typeof input === 'string' && /\.csv$/i.test(input)) throw needsColumn(inputName, 'is a CSV by its name');
-    yield* readLines(input, inputName);
+    if (typeof source === 'string' && /\.csv$/i.test(source)) throw needsColumn(input, 'is a CSV by its name');
+    yield* readLines(input);
     return;
   }
   const columns = requestedAt === undefined ? [id] : [id, requestedAt];
-  for await (const [row, cells] of readColumns(input, inputName, columns))
-    yield { row, id: cells[0], requestedAt: cells[1] };
+  for await (const [row, cells] of readColumns(input, columns)) yield { row, id: cells[0], requestedAt: cells[1] };
 }
 
 /** Lines of a list without a column that are looked at, and what no id has there. */
 const CHECKED_LINES = 10;
 const TABLE_MARK = /[,;\t"{}[\]]/;
 
-async function* readLines(input: Input, inputName: string): AsyncGenerator<ListRow> {
-  for await (const [row, text] of textLines(bytesOf(input, inputName), inputName)) {
+async function* readLines(input: Input): AsyncGenerator<ListRow> {
+  for await (const [row, text] of textLines(input)) {
     if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
-      throw needsColumn(inputName, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
+      throw needsColumn(input, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
     }
     yield { row, id: text };
   }
 }
 
 /** The lines that are not empty, each with its number. */
-async function* textLines(bytes: AsyncIterable<Uint8Array>, inputName: string): AsyncGenerator<[number, string]> {
+async function* textLines(input: Input): AsyncGenerator<[number, string]> {
   let row = 0;
-  for await (const lines of linesOf(bytes)) {
+  for await (const lines of linesOf(input.bytes)) {
     for (const line of lines) {
       row++;
-      if (!isUtf8(line)) throw notUtf8(inputName);
+      if (!isUtf8(line)) throw notUtf8(input);
       const text = line.toString().replace(row === 1 ? /^\ufeff|\r+$/g : /\r+$/, '');
       if (text !== '') yield [row, text];
     }
@@ -68,30 +73,26 @@ async function* textLines(bytes: AsyncIterable<Uint8Array>, inputName: string): 
 type RowCells<T> = AsyncGenerator<[row: number, cells: T[]]>;
 
 /** Each row of CSV or of JSON Lines, in one pass: a pipe can be read only once. */
-async function* readColumns(input: Input, inputName: string, columns: readonly string[]): RowCells<unknown> {
-  const bytes = bytesOf(input, inputName);
+async function* readColumns({ name, bytes }: Input, columns: readonly string[]): RowCells<unknown> {
   const { value: head = new Uint8Array() } = await bytes.next();
   async function* allBytes(): AsyncGenerator<Uint8Array> {
     yield head;
     yield* bytes;
   }
   const isJson = /^(\ufeff)?\s*\{/.test(Buffer.from(head).toString());
+  const read = isJson ? readJsonLines : readCsv;
   try {
-    yield* isJson ? readJsonLines(allBytes(), inputName, columns) : readCsv(allBytes(), inputName, columns);
+    yield* read({ name, bytes: allBytes() }, columns);
   } finally {
     await bytes.return(undefined);
   }
 }
 
-async function* readJsonLines(
-  bytes: AsyncIterable<Uint8Array>,
-  inputName: string,
-  columns: readonly string[],
-): RowCells<unknown> {
+async function* readJsonLines(input: Input, columns: readonly string[]): RowCells<unknown> {
   let isFirst = true;
-  for await (const [row, text] of textLines(bytes, inputName)) {
+  for await (const [row, text] of textLines(input)) {
     const members = jsonOfKind(isObject, text);
-    const refusal = (why: string) => configError(`${inputName}, line ${row}: ${why}. Nothing was done.`);
+    const refusal = (problem: string) => configError(`${input.name}, line ${row}: ${problem}. Nothing was done.`);
     if (members === undefined) throw refusal('this is no JSON object');
     const cells = columns.map((column) => Object.entries(members).find(([key]) => nfc(key) === nfc(column))?.[1]);
     if (isFirst && cells.includes(undefined)) {
@@ -103,67 +104,63 @@ async function* readJsonLines(
   }
 }
 
-async function* readCsv(
-  bytes: AsyncIterable<Uint8Array>,
-  inputName: string,
-  columns: readonly string[],
-): RowCells<string> {
+async function* readCsv(input: Input, columns: readonly string[]): RowCells<string> {
   const reader = new RowReader();
   let indices: readonly number[] | undefined;
   function* wholeRows(): Generator<[number, string[]]> {
     while (reader.next()) {
       // To go on with U+FFFD in place of other bytes would name somebody else.
-      if (reader.repairs.length > 0) throw notUtf8(inputName);
+      if (reader.repairs.length > 0) throw notUtf8(input);
       const cells = reader.row.texts();
-      if (indices === undefined) indices = columns.map((column) => columnIndex(cells, inputName, column));
+      if (indices === undefined) indices = columns.map((column) => columnIndex(cells, column, input));
       else yield [reader.rows, indices.map((index) => cells[index])];
     }
   }
   try {
-    for await (const chunk of bytes) {
+    for await (const chunk of input.bytes) {
       reader.push(chunk);
       yield* wholeRows();
     }
     reader.finish();
     yield* wholeRows();
   } catch (error) {
-    if (error instanceof UnusableCsv) throw notUtf8(inputName);
-    if (error instanceof MalformedCsv)
-      throw configError(`${inputName} is no whole CSV: ${error.clause}. Nothing was done.`);
-    throw error;
+    if (error instanceof UnusableCsv) throw notUtf8(input);
+    if (!(error instanceof MalformedCsv)) throw error;
+    throw configError(`${input.name} is no whole CSV: ${error.clause}. Nothing was done.`);
   }
 }
 
-function columnIndex(header: readonly string[], inputName: string, column: string): number {
+function columnIndex(header: readonly string[], column: string, { name }: Input): number {
   const names = header.map(nfc);
   const index = names.indexOf(nfc(column));
   if (index !== -1 && index === names.lastIndexOf(nfc(column))) return index;
   const quoted = JSON.stringify(column);
   const problem = index === -1 ? `has no column ${quoted}` : `has the column ${quoted} more than once`;
-  const columnNames = header.slice(0, 20).map((text) => JSON.stringify(text));
-  throw configError(
-    `${inputName} ${problem}. Separated by commas, its columns are ${columnNames.join(', ')}. Nothing was done.`,
-  );
+  const shown = header.slice(0, 20).map((text) => JSON.stringify(text));
+  throw configError(`${name} ${problem}. Separated by commas, its columns are ${shown.join(', ')}. Nothing was done.`);
 }
 
-async function* bytesOf(input: Input, inputName: string): AsyncGenerator<Uint8Array> {
+const openInput = (source: Source, name: string): Input => ({ name, bytes: bytesOf(source, name) });
+
+async function* bytesOf(source: Source, name: string): AsyncGenerator<Uint8Array> {
   try {
-    yield* typeof input === 'string' ? createReadStream(input) : input;
+    yield* typeof source === 'string' ? createReadStream(source) : source;
   } catch (error) {
-    throw configError(`${inputName} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
+    throw configError(`${name} cannot be read: ${whyUnreadable(error)}.`, { cause: error });
   }
 }
 
-const needsColumn = (inputName: string, why: string): UserError =>
-  configError(`${inputName} ${why}. Name the column with the external IDs with --column. Nothing was done.`);
+const needsColumn = ({ name }: Input, problem: string): UserError =>
+  configError(`${name} ${problem}. Name the column with the external IDs with --column. Nothing was done.`);
 
-const notUtf8 = (inputName: string): UserError =>
-  configError(`${inputName} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
+const notUtf8 = ({ name }: Input): UserError =>
+  configError(`${name} is not valid UTF-8: save it as UTF-8. Nothing was done.`);
 
 /** The unified ids that a file with the columns external_id and df_unified_id gives these ids. */
 export async function readMapping(path: string, ids: ReadonlySet<string>): Promise<UnifiedIdsById> {
   const mapping = new Map<string, string[]>();
-  for await (const [row, [id, person]] of readColumns(path, `The mapping ${path}`, ['external_id', UNIFIED_ID])) {
+  const input = openInput(path, `The mapping ${path}`);
+  for await (const [row, [id, person]] of readColumns(input, ['external_id', UNIFIED_ID])) {
     // To skip such a value would leave the person where it is, and its text might be another id.
     if ([id, person].some((cell) => typeof (cell ?? '') !== 'string'))
       throw configError(`Row ${row} of ${path} holds a value that is not text: put it in quotes. Nothing was done.`);

@@ -78,15 +78,14 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   for (const { externalColumn } of tables) {
     for (const [id, text] of await externalColumn.similarIdsOf(missingIds)) similarIdById.set(id, text);
   }
-  const { state } = place;
-  const people = {
+  const people: PeopleInPlace = {
     ...counts,
     unifiedIdsById: unifiedIdsInRows,
     similarIdById,
-    state,
+    state: place.state,
     warnings: [...new Set(warnings)],
   };
-  return { people: people satisfies PeopleInPlace, conditions };
+  return { people, conditions };
 }
 
 /** The tables that have rows. */

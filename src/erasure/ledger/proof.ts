@@ -1,4 +1,5 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
+import type { ListedId } from '../id-list.ts';
 import { ledgerPathIn, openLedger, verifyLedger } from './chain.ts';
 import { ID_STATES, IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';
@@ -9,7 +10,7 @@ import type { LedgerSettings } from './ledger.ts';
  * of a line that must be there.
  */
 export async function proveErasure(
-  ids: readonly { readonly id: string; readonly row: number }[],
+  listedIds: readonly Pick<ListedId, 'id' | 'row'>[],
   settings: LedgerSettings,
   expectedHead?: string,
 ) {
@@ -17,10 +18,10 @@ export async function proveErasure(
   if (ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
   const ledger = openLedger(ledgerPathIn(ledgerDir), ledgerKey);
-  const externalIds = ids.map(({ id }) => id);
-  const history = new LedgerHistory(settings, ledger.key, externalIds);
+  const ids = listedIds.map(({ id }) => id);
+  const history = new LedgerHistory(settings, ledger.key, ids);
   const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.add(line, number));
-  const histories = ok ? externalIds.map((id) => history.of(id) ?? new IdHistory()) : [];
+  const histories = ok ? ids.map((id) => history.of(id) ?? new IdHistory()) : [];
   return {
     v: 1,
     kind: 'proof',
@@ -30,8 +31,8 @@ export async function proveErasure(
     summary: summaryOf(history, histories),
     ids: histories.map(({ state, unansweredSince, answers, countedRows, accesses }, i) => ({
       /** HMAC of the id, as in the lines. */
-      id: ledger.key.idHash(ids[i].id),
-      row: ids[i].row,
+      id: ledger.key.idHash(ids[i]),
+      row: listedIds[i].row,
       state,
       asked_at: unansweredSince ?? null,
       answers,
