@@ -1,37 +1,24 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { onNth, STALL } from '../../support/service/faults.ts';
+import { type RawRequest, serve, whole } from '../../support/service/faulty-server.ts';
 import { until } from '../../support/wait.ts';
 
 const TOKEN = 'T0KEN-in-the-path';
 
 let fixture: CliFixture;
-let server: Server;
-let url = '';
-let answers: number[] = [];
-let posts: Record<string, unknown>[] = [];
+let url: string;
+let requests: readonly RawRequest[];
+let answers: number[];
 beforeEach(async () => {
   fixture = await CliFixture.start();
-  [answers, posts] = [[], []];
-  server = createServer(
-    (request, response) => void take(request).then(() => response.writeHead(answers.shift() ?? 200).end('no')),
-  );
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks/${TOKEN}?x=1`;
+  answers = [];
+  const server = await serve(() => whole(answers.shift() ?? 200, 'no'));
+  url = `${server.url}/hooks/${TOKEN}?x=1`;
+  requests = server.requests;
 });
-afterEach(async () => {
-  server.closeAllConnections();
-  server.close();
-  await fixture.close();
-});
-
-async function take(request: IncomingMessage): Promise<void> {
-  let text = '';
-  for await (const chunk of request.setEncoding('utf8')) text += chunk;
-  posts.push({ ...JSON.parse(text), path: request.url, type: request.headers['content-type'] });
-}
+afterEach(() => fixture.close());
+const posts = () => requests.map(({ body }) => JSON.parse(body));
 
 const sync = (config: Record<string, unknown> = {}, more: readonly string[] = []) =>
   fixture.sync({ ...config, notify_url: url }, more);
@@ -39,7 +26,7 @@ const sync = (config: Record<string, unknown> = {}, more: readonly string[] = []
 describe('a notification', () => {
   it('goes to the address of --notify before that of the configuration, and no line shows it', async () => {
     const { code, stdout, stderr } = await fixture.sync({ notify_url: 'http://127.0.0.1:1/' }, ['--notify', url]);
-    expect([code, posts.length]).toEqual([0, 1]);
+    expect([code, requests.length]).toEqual([0, 1]);
     expect(stdout + stderr).not.toContain(TOKEN);
     const refused = await fixture.sync({}, ['--notify', `http://example.test/${TOKEN}`]);
     expect([refused.code, refused.stderr]).toEqual([
@@ -52,22 +39,24 @@ describe('a notification', () => {
   it('is a POST for a new column or a failure, and none for a run without news; it changes no exit code', async () => {
     const first = await sync({ end_date: daysBack(4) });
     expect(first.code, first.stderr).toBe(0);
-    expect(posts).toHaveLength(1);
-    expect(posts[0]).toMatchObject({
+    expect(requests).toHaveLength(1);
+    expect(posts()[0]).toMatchObject({
       v: 1,
       command: `sync duckdb ${fixture.file}`,
-      path: `/hooks/${TOKEN}?x=1`,
-      type: 'application/json',
       summary: summaryIn(first),
     });
-    expect(posts[0].text).toMatch(/new columns: /);
+    expect(requests[0]).toMatchObject({
+      line: `POST /hooks/${TOKEN}?x=1 HTTP/1.1`,
+      headers: { 'content-type': 'application/json' },
+    });
+    expect(posts()[0].text).toMatch(/new columns: /);
     expect((await sync({ end_date: daysBack(4), lookback_days: 0 })).code).toBe(0);
-    expect(posts).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     answers = [500, 500];
     const failed = await sync({ export_token: 'wrong' });
     expect([failed.code, failed.stderr]).toEqual([2, expect.stringContaining('could not be sent')]);
-    expect(posts[1].text).toMatch(/The run failed \(exit 2\)/);
-    expect(posts[1].summary).toEqual(summaryIn(failed));
+    expect(posts()[1].text).toMatch(/The run failed \(exit 2\)/);
+    expect(posts()[1].summary).toEqual(summaryIn(failed));
     for (const { stderr, stdout } of [first, failed]) expect(stderr + stdout).not.toContain(TOKEN);
     expect(failed.stdout.trimEnd().split('\n').at(-1)).toBe(JSON.stringify(summaryIn(failed)));
   });
@@ -82,7 +71,7 @@ describe('a notification', () => {
     await until(() => fixture.sim.isStalled);
     child.process.kill(signal);
     expect((await child.ended).signal).toBe(signal);
-    expect(posts).toHaveLength(count);
-    for (const { text } of posts) expect(text).toMatch(/The run failed \(exit \d+\): stopped by SIGTERM/);
+    expect(requests).toHaveLength(count);
+    for (const { text } of posts()) expect(text).toMatch(/The run failed \(exit \d+\): stopped by SIGTERM/);
   });
 });

@@ -69,19 +69,6 @@ describe('the export of profiles', () => {
     expect(text.trimEnd()).toBe(CSV.trimEnd());
     expect(requests).toHaveLength(2);
   });
-
-  it.each<[string, readonly Step[], string]>([
-    ['a service that fails for good', whole(500, ''), 'retry'],
-    ['a limit that stays', whole(429, ''), 'retry'],
-    ['a body without a byte', whole(200, ''), 'retry'],
-    ['a wrong token', whole(401, ''), 'config'],
-    ['a body that is broken twice in the same way', whole(200, `${CSV}u3,x\n`), 'retry'],
-    ['another table', whole(200, 'a,b\n1,2\n'), 'config'],
-    ['an unknown address', whole(404, ''), 'gone'],
-    ['a request that is not taken', whole(400, ''), 'invalid'],
-  ])('gives no snapshot for %s', async (_what, answer, kind) => {
-    expect((await download([answer])).result).toMatchObject({ kind, clause: expect.stringMatching(/./) });
-  });
 });
 
 describe('the profiles of the embedded service', () => {

@@ -61,8 +61,6 @@ class FakeTarget {
   readonly receipts = new Map<Day, Receipt & { pruned?: boolean }>();
   /** Ids of the stored rows by day. */
   readonly days = new Map<Day, readonly string[]>();
-  /** Ids in the order they were delivered, repetitions included. */
-  readonly appended: string[] = [];
   /** Days of each commit. */
   readonly commits: Day[][] = [];
 
@@ -87,7 +85,6 @@ class FakeTarget {
       const id = header.split(',').indexOf('df_event_detail_log_id');
       ids.push(...lines.map((line) => line.split(',')[id]));
     }
-    this.appended.push(...ids);
     if (mayShareRows(receipt)) {
       const after = new Set(this.days.get(addDays(day, 1)));
       ids = ids.filter((id) => !after.has(id));

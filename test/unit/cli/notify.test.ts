@@ -1,7 +1,3 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
@@ -16,6 +12,7 @@ import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notify } from '../../../src/cli/run/notify.ts';
 import { duckdb } from '../../../src/targets/targets.ts';
 import { runHere } from '../../support/processes/command-line.ts';
+import { serve, whole } from '../../support/service/faulty-server.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 
 setFlagsFromString('--expose-gc');
@@ -28,36 +25,27 @@ async function reported(
   more: Partial<Summary>,
   { historyDays = 30, answers = [200], clock = systemClock, stop = new AbortController(), variables = {} } = {},
 ) {
-  const posts: { text: string; reasons: string[] }[] = [];
-  const server = createServer(async (request, response) => {
-    posts.push(JSON.parse(await text(request)));
-    const status = answers[Math.min(posts.length, answers.length) - 1];
-    if (status > 0) response.writeHead(status).end();
+  const { url, requests } = await serve((_request, nth) => {
+    const status = answers[Math.min(nth, answers.length) - 1];
     // What waits for the answer must not be collected.
-    else setTimeout(collectGarbage, 5);
+    if (status === 0) setTimeout(collectGarbage, 5);
+    return status === 0 ? [{ hold: true }] : whole(status, '');
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
   const warnings: string[] = [];
   const logger = createLogger(
     ({ message }) => warnings.push(message),
     'warn',
     (text) => text,
   );
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
   const env = { DFINERY_NOTIFY_URL: url, ...variables };
   const context = contextOf({ terminal: NO_TERMINAL, clock, env, signal: stop.signal }, () => {}, 'error');
   const config = { ...readConfiguration(undefined, context), historyDays };
-  try {
-    await notify(
-      { ...EMPTY_SUMMARY, ...more },
-      { place: { target: duckdb, address: 'x', ...placeOptions(config, context) }, config },
-      { ...context, logger },
-    );
-  } finally {
-    server.closeAllConnections();
-    server.close();
-  }
+  await notify(
+    { ...EMPTY_SUMMARY, ...more },
+    { place: { target: duckdb, address: 'x', ...placeOptions(config, context) }, config },
+    { ...context, logger },
+  );
+  const posts: { text: string; reasons: string[] }[] = requests.map(({ body }) => JSON.parse(body));
   return { posts, warnings, reasons: posts[0]?.reasons ?? [] };
 }
 
@@ -149,31 +137,21 @@ describe('a notification', () => {
 });
 
 it('a sync that fails before its first request is notified of, without a password in its words; a dry run is not', async () => {
-  const texts: string[] = [];
-  const server = createServer(async (request, response) => {
-    let body = '';
-    for await (const chunk of request) body += chunk;
-    texts.push(JSON.parse(body).text);
-    response.end();
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  try {
-    const env = { DFINERY_NOTIFY_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook` };
-    const placed = { ...env, DFINERY_TARGET: 'duckdb', DFINERY_PLACE: 'x.duckdb' };
-    await runHere(['sync'], { env: placed });
-    expect(texts.pop()).toMatch(/^dfinery-elt, sync duckdb x\.duckdb:\n.*\nNothing was committed to x\.duckdb\.$/);
-    expect((await runHere(['sync', '--dry-run', '--json'], { env: placed })).code).toBe(2);
-    for (const scheme of ['postgres', 'https']) {
-      const words = ['sync', 'duckdb', `${scheme}://user:SECRET@host/db`];
-      expect(JSON.stringify(await runHere(words, { env }))).not.toContain('SECRET');
-    }
-    const configured = { ...env, DFINERY_TARGET: 'delta', DFINERY_PLACE: 's3://user:SECRET@bucket/lake' };
-    expect(JSON.stringify(await runHere(['sync'], { env: configured }))).not.toContain('SECRET');
-    expect(texts).toEqual([]);
-  } finally {
-    server.close();
+  const { url, requests } = await serve(() => whole(200, ''));
+  const env = { DFINERY_NOTIFY_URL: url };
+  const placed = { ...env, DFINERY_TARGET: 'duckdb', DFINERY_PLACE: 'x.duckdb' };
+  await runHere(['sync'], { env: placed });
+  expect(JSON.parse(requests[0].body).text).toMatch(
+    /^dfinery-elt, sync duckdb x\.duckdb:\n.*\nNothing was committed to x\.duckdb\.$/,
+  );
+  expect((await runHere(['sync', '--dry-run', '--json'], { env: placed })).code).toBe(2);
+  for (const scheme of ['postgres', 'https']) {
+    const words = ['sync', 'duckdb', `${scheme}://user:SECRET@host/db`];
+    expect(JSON.stringify(await runHere(words, { env }))).not.toContain('SECRET');
   }
+  const configured = { ...env, DFINERY_TARGET: 'delta', DFINERY_PLACE: 's3://user:SECRET@bucket/lake' };
+  expect(JSON.stringify(await runHere(['sync'], { env: configured }))).not.toContain('SECRET');
+  expect(requests).toHaveLength(1);
 });
 
 it.each(['http://hooks.example/t0ken', 'https://user:t0ken@hooks.example/x', 't0ken'])(

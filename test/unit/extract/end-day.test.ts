@@ -90,22 +90,7 @@ describe('whether an export includes its to_date', () => {
   });
 });
 
-describe('plain append', () => {
-  it.each([true, false])('delivers each row once when the end is included (%s)', async (inclusive) => {
-    fixture = await Fixture.start(NOW, { rows, days: { to_date_inclusive: inclusive } });
-    for (let run = 0; run < 10; run++) {
-      await fixture.run(SETTINGS, { appends: true });
-      fixture.clock.time += 7 * HOUR;
-    }
-    const { appended } = fixture.target;
-    const last = lastSettled(fixture.clock.time - 7 * HOUR);
-    const wanted = rows.filter(({ id }) => dayOf(id) >= SETTINGS.startDate && dayOf(id) <= last).map(({ id }) => id);
-    expect([...appended].sort()).toEqual(wanted.sort());
-  });
-});
-
 const dayOf = (id: string): Day => /\d{4}-\d{2}-\d{2}/.exec(id)?.[0] ?? '';
-const lastSettled = (now: number): Day => new Date(now - 15 * HOUR - 24 * HOUR).toISOString().slice(0, 10);
 
 /** Adds rows that arrive at midnight of each day, and that happened hours apart. */
 function withMidnights(some: readonly Row[]): Row[] {

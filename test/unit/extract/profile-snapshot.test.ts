@@ -3,33 +3,15 @@ import { HOUR_MS } from '../../../src/base/clock.ts';
 import type { UserError } from '../../../src/base/errors.ts';
 import { scannerOptionsOf } from '../../../src/extract/export-settings.ts';
 import { ObservedService } from '../../../src/extract/observed-service.ts';
-import type { ExportAnswer, ExportService } from '../../../src/service/export/export-service.ts';
 import { Load } from '../../../src/targets/load.ts';
 import { SETTINGS } from '../../support/extract/extraction.ts';
+import { type Step, serve, whole } from '../../support/service/faulty-server.ts';
+import { exportService } from '../../support/service/service.ts';
 import { Place } from '../../support/targets/place.ts';
 
 const NOW = Date.parse('2026-01-20T00:00:00Z');
 const CSV = 'df_unified_id,df_external_id,plan\nu1,m1,gold\nu2,m2,\nu3,m3,basic\nu4,m4,basic\n';
-const NO_HEADERS = {
-  quotaReport: { limit: undefined, remaining: undefined, resetAt: undefined, retryAt: undefined },
-  serverTime: undefined,
-};
-
-/** An answer with this body, in one piece. */
-const data = (csv: string): ExportAnswer => ({
-  kind: 'data',
-  bytes: (async function* () {
-    yield Buffer.from(csv);
-  })(),
-  ...NO_HEADERS,
-});
-const refusal = (kind: 'retry' | 'config' | 'invalid', status: number): ExportAnswer => ({
-  kind,
-  code: 'some_code',
-  clause: 'the service says no',
-  status,
-  ...NO_HEADERS,
-});
+const OK = whole(200, CSV);
 
 describe('the snapshot of user profiles', () => {
   let place: Place;
@@ -44,15 +26,11 @@ describe('the snapshot of user profiles', () => {
   afterEach(() => place.close());
 
   /** Opens the place as a sync does; returns the failure with which it would end. */
-  async function sync(answer: () => ExportAnswer, settings = SETTINGS) {
+  async function sync(answer: readonly Step[], settings = SETTINGS) {
+    const { url, requests } = await serve(() => answer);
     const { clock, logger, spoolDir } = place.options();
     const runtime = { clock, logger, spoolDir, signal: place.signal, random: () => 0 };
-    const service: ExportService = {
-      export: (_request, _signal, use) => {
-        sent++;
-        return use(answer());
-      },
-    };
+    const { service } = exportService(url, { clock });
     const load = new Load({
       ...runtime,
       service: new ObservedService(service, settings, runtime),
@@ -64,6 +42,8 @@ describe('the snapshot of user profiles', () => {
       const failure = await load.loadProfiles(settings, sink).catch((error: UserError) => error);
       return { exit: failure?.exitCode ?? 0, message: failure?.message ?? '', stored: load.counts.profiles };
     } finally {
+      sent += requests.length;
+      await service.close();
       await sink.close();
     }
   }
@@ -71,7 +51,7 @@ describe('the snapshot of user profiles', () => {
 
   it('is exported at most four times in three days of hourly syncs', async () => {
     for (let hour = 0; hour < 72; hour++) {
-      expect((await sync(() => data(CSV))).exit).toBe(0);
+      expect((await sync(OK)).exit).toBe(0);
       now += HOUR_MS;
     }
     expect(sent).toBe(4);
@@ -79,33 +59,36 @@ describe('the snapshot of user profiles', () => {
   });
 
   it('is exported again at once with other columns that are dropped or hashed', async () => {
-    await sync(() => data(CSV));
-    await sync(() => data(CSV), { ...SETTINGS, columnsDrop: ['plan'] });
+    await sync(OK);
+    await sync(OK, { ...SETTINGS, columnsDrop: ['plan'] });
     expect(sent).toBe(2);
   });
 
   it('never replaces rows by none, and is warned about with fewer than half', async () => {
-    await sync(() => data(CSV));
+    await sync(OK);
     now += 20 * HOUR_MS;
-    expect(await sync(() => data('df_unified_id,plan\n'))).toMatchObject({
+    expect(await sync(whole(200, 'df_unified_id,plan\n'))).toMatchObject({
       exit: 3,
       message: expect.stringContaining('4 profiles are stored: they stay'),
     });
     expect(await rows()).toHaveLength(4);
-    expect(await sync(() => data('df_unified_id,plan\nu1,gold\n'))).toMatchObject({ exit: 0, stored: 1 });
+    expect(await sync(whole(200, 'df_unified_id,plan\nu1,gold\n'))).toMatchObject({ exit: 0, stored: 1 });
     expect(place.log.filter(({ event }) => event === 'profiles.fewer_rows')).toHaveLength(1);
     expect(await rows()).toEqual([{ u: 'u1', plan: 'gold' }]);
   });
 
-  it.each<[string, () => ExportAnswer, number]>([
-    ['cut within a row, each time', () => data(`${CSV}u5`), 3],
-    ['failed, each time', () => refusal('retry', 500), 3],
-    ['refused for its token', () => refusal('config', 401), 2],
-    ['unknown to the service', () => refusal('config', 404), 2],
-    ['not valid for the service', () => refusal('invalid', 400), 2],
-    ['without unified ids', () => data('df_external_id\nm1\n'), 2],
+  it.each<[string, readonly Step[], number]>([
+    ['refused for a limit, each time', whole(429, ''), 3],
+    ['empty, each time', whole(200, ''), 3],
+    ['broken in the same way, each time', whole(200, `${CSV}u5,x\n`), 3],
+    ['cut within a row, each time', whole(200, `${CSV}u5`), 3],
+    ['failed, each time', whole(500, ''), 3],
+    ['refused for its token', whole(401, ''), 2],
+    ['unknown to the service', whole(404, ''), 2],
+    ['not valid for the service', whole(400, ''), 2],
+    ['without unified ids', whole(200, 'df_external_id\nm1\n'), 2],
   ])('that is %s leaves the stored one, and a sentence', async (_, answer, exit) => {
-    await sync(() => data(CSV));
+    await sync(OK);
     now += 20 * HOUR_MS;
     const result = await sync(answer);
     expect(result.message).toMatch(/The stored profiles stay/);
