@@ -103,6 +103,8 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     expect((await place.state())?.events.receipts.get(D1)).toMatchObject({ pruned: true });
     expect((await place.verify()).differences).toEqual([]);
     await place.load([[place.of(D3, [{ id: 'c', member: 'm3', df_unified_id: 'u3' }])]]);
+    const removed = { level: 'warn', message: expect.stringContaining(`--from ${D1}`) };
+    expect(place.log.filter(({ event }) => event === 'days.removed')).toMatchObject([removed]);
     await place.purge(['m3']);
     expect(await place.keys()).toEqual([`${D2} b`]);
     await place.load([[place.of(D1, [{ id: 'a' }])]]);

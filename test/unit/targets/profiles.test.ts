@@ -242,6 +242,7 @@ describe('the table user_profiles of a Delta place', () => {
     expect((await preview()).foreignNames).toEqual(others);
     await place.purge(['m1']);
     for (const path of others) expect(readFileSync(join(place.root, path), 'utf8')).toBe('Erna');
+    expect(readFileSync(profiles(...FIRST_ENTRY), 'utf8')).toBe('garbage');
   });
 
   it('is not made by a run that began before people were purged', async () => {
