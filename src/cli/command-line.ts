@@ -77,11 +77,10 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   if (command === undefined && words.length > 0)
     problems.push(unknownNameError('command', words[0], Object.keys(COMMANDS)));
   const keys = argumentKeys(table, words.length);
-  const argumentWords = Object.fromEntries(keys.map((key, i) => [key, words[i]]));
   const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
     try {
-      values[key] = readOption(option, optionName(key, option), argumentWords[key] ?? options[key]);
+      values[key] = readOption(option, optionName(key, option), words[keys.indexOf(key)] ?? options[key]);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       problems.push(error);

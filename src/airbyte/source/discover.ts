@@ -1,4 +1,4 @@
-import { UserError } from '../../base/errors.ts';
+import { transientError, UserError } from '../../base/errors.ts';
 import { nfc } from '../../base/text.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/csv/header.ts';
@@ -42,6 +42,7 @@ export const discover: Verb = async (context) => {
 type TypedColumn = Pick<DiscoveredColumn, 'source' | 'type'>;
 
 const ID_COLUMNS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
+const isIdColumn = ({ source }: TypedColumn): boolean => source === UNIFIED_ID || source === EXTERNAL_ID;
 
 /**
  * The columns of the export of profiles, with the types of all cells. If the export fails, or takes longer than two
@@ -52,10 +53,8 @@ async function discoverProfileColumns(
   deps: ExtractDeps,
 ): Promise<readonly TypedColumn[]> {
   const { clock, logger, signal } = deps;
-  const warn = (why: string) =>
-    logger.warn('discover.profiles', `The columns of ${PROFILE_STREAM} but for the ids are not known: ${why}`);
   try {
-    const result = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timeLimit) =>
+    const download = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timeLimit) =>
       downloadProfiles(ALL_PROPERTIES, {
         ...deps,
         signal: timeLimit,
@@ -63,21 +62,19 @@ async function discoverProfileColumns(
         scannerOptions: { ...deps.scannerOptions, idColumn: UNIFIED_ID },
       }),
     );
-    if (result.kind === 'checked') {
-      const columns = result.scan.columns.map(({ name: source, type = 'string' }) => ({
-        source,
-        type: columnTypes.get(nfc(source)) ?? type,
-      }));
-      const ids = new Set(ID_COLUMNS.map(({ source }) => source));
-      return [...ID_COLUMNS, ...columns.filter(({ source }) => !ids.has(source))];
-    }
-    warn(sentenceOf(result.clause));
+    if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));
+    const columns = download.scan.columns.map(({ name: source, type = 'string' }) => ({
+      source,
+      type: columnTypes.get(nfc(source)) ?? type,
+    }));
+    return [...ID_COLUMNS, ...columns.filter((column) => !isIdColumn(column))];
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof TimeLimitReached) && !(error instanceof UserError)) throw error;
-    warn(error.message);
+    const message = `The columns of ${PROFILE_STREAM} but for the ids are not known: ${error.message}`;
+    logger.warn('discover.profiles', message);
+    return ID_COLUMNS;
   }
-  return ID_COLUMNS;
 }
 
 /** A stream of an export with these columns. With a zone datetimes are instants. */

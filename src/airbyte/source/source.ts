@@ -3,12 +3,14 @@
 // `EventStream` has its days and its cursor, and a `StreamOutput` tells the platform of it.
 
 import schema from '../../../schemas/source-config.json' with { type: 'json' };
-import type { Connector } from '../protocol/connector.ts';
+import type { Connector, Verb } from '../protocol/connector.ts';
 import { specMessage } from '../protocol/messages.ts';
+
+const spec: Verb = async () => specMessage('source-dfinery', schema);
 
 /** The Airbyte source. */
 export const source: Connector = {
-  spec: { files: [], load: async () => async () => specMessage('source-dfinery', schema) },
+  spec: { files: [], load: async () => spec },
   check: { files: ['config'], load: async () => (await import('./check.ts')).check },
   discover: { files: ['config'], load: async () => (await import('./discover.ts')).discover },
   read: { files: ['config', 'catalog'], load: async () => (await import('./read.ts')).read },
