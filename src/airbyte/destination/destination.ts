@@ -2,15 +2,14 @@
 // refuses streams by `deletable-streams.ts`, and gives states back by `state-queue.ts`.
 
 import schema from '../../../schemas/destination-config.json' with { type: 'json' };
-import type { Connector } from '../protocol/connector.ts';
+import type { Connector, Verb } from '../protocol/connector.ts';
 import { specMessage } from '../protocol/messages.ts';
+
+const spec: Verb = async () => specMessage('destination-dfinery', schema, ['append', 'append_dedup']);
 
 /** The Airbyte destination. */
 export const destination: Connector = {
-  spec: {
-    files: [],
-    load: async () => async () => specMessage('destination-dfinery', schema, ['append', 'append_dedup']),
-  },
+  spec: { files: [], load: async () => spec },
   check: { files: ['config'], load: async () => (await import('./check.ts')).check },
   write: { files: ['config', 'catalog'], load: async () => (await import('./write.ts')).write },
 };
