@@ -41,7 +41,7 @@ export type LoadCounts = LoadResult &
 export class Load {
   readonly #deps: ExtractDeps;
   #outcome: DaysOutcome | undefined;
-  #loaded = NOTHING_LOADED;
+  #result = NOTHING_LOADED;
 
   constructor(deps: ExtractDeps) {
     this.#deps = deps;
@@ -51,7 +51,7 @@ export class Load {
   get counts(): LoadCounts {
     const { exports, bytes, includesEnd } = this.#deps.service;
     const { gaps = [], openDays = [], implausibleDays = [] } = this.#outcome ?? {};
-    return { ...this.#loaded, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
+    return { ...this.#result, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**
@@ -100,7 +100,7 @@ export class Load {
       const { daysWritten, rowsWritten: rows, rescuedCells } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
       logRescued(logger, rescuedCells);
       if (daysWritten.length === 0) return;
-      this.#loaded = { ...this.#loaded, profiles: rows };
+      this.#result = { ...this.#result, profiles: rows };
       logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
     await loadSnapshot(storedReceipt, settings, this.#deps, store);
@@ -124,7 +124,7 @@ export class Load {
     const commit = await sink.commit(batch, commitInfo);
     logRescued(logger, commit.rescuedCells);
     const cursor = sink.state?.events.exportState?.from_date;
-    this.#loaded = { ...addCommit(this.#loaded, batch, commit), cursor };
+    this.#result = { ...addCommit(this.#result, batch, commit), cursor };
     for (const { receipt } of daysInPlace(batch, commit)) {
       const { day, rows, bytes } = receipt;
       const what = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
@@ -135,11 +135,11 @@ export class Load {
   async #sendDays(extraction: Extraction, sink: StreamSink): Promise<void> {
     try {
       await sink.write(extraction.days(), (download, sent) => {
-        this.#loaded = addCommit(this.#loaded, [download], sent);
+        this.#result = addCommit(this.#result, [download], sent);
       });
-      logRescued(this.#deps.logger, this.#loaded.total.rescuedCells);
+      logRescued(this.#deps.logger, this.#result.total.rescuedCells);
     } catch (error) {
-      if (sink.isAllOrNothing) this.#loaded = NOTHING_LOADED;
+      if (sink.isAllOrNothing) this.#result = NOTHING_LOADED;
       throw error;
     }
   }
@@ -160,9 +160,9 @@ const daysInPlace = (batch: readonly CheckedDay[], { daysWritten, daysUnchanged 
 /** Adds a commit; `batch` are the days that it was given. */
 function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Commit): LoadResult {
   const { total, suppressed } = loaded;
-  const widened = new Map(total.columnsWidened.map((column) => [column.name, column]));
+  const widenedColumns = new Map(total.columnsWidened.map((column) => [column.name, column]));
   for (const column of commit.columnsWidened) {
-    widened.set(column.name, { ...column, from: widened.get(column.name)?.from ?? column.from });
+    widenedColumns.set(column.name, { ...column, from: widenedColumns.get(column.name)?.from ?? column.from });
   }
   const rescuedCells = new Map(total.rescuedCells);
   for (const [column, cells] of commit.rescuedCells) rescuedCells.set(column, (rescuedCells.get(column) ?? 0) + cells);
@@ -175,7 +175,7 @@ function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Com
       daysUnchanged: [...total.daysUnchanged, ...commit.daysUnchanged],
       daysChanged: [...new Set([...total.daysChanged, ...commit.daysChanged])].sort(),
       columnsAdded: [...total.columnsAdded, ...commit.columnsAdded],
-      columnsWidened: [...widened.values()],
+      columnsWidened: [...widenedColumns.values()],
       rescuedCells,
     },
     suppressed: daysInPlace(batch, commit).reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),

@@ -54,30 +54,30 @@ export async function* batchesOfDays(
 ): AsyncGenerator<DayBatches> {
   const { engine } = context;
   // The day whose rows are in `PREVIOUS_ROW_IDS`.
-  let sharedDay: Day | undefined;
+  let lastSharedDay: Day | undefined;
   for await (const download of days) {
     const { day } = download.receipt;
     let dayBatches: DayBatches = { download, rescuedCells: new Map(), batches: [] };
     if (sumRows(download.files) > 0) {
-      const isAfterShared = sharedDay === addDays(day, -1);
+      const isAfterSharedDay = lastSharedDay === addDays(day, -1);
       try {
-        dayBatches = await engine.transaction(() => writeDay(download, context, isAfterShared));
+        dayBatches = await engine.transaction(() => writeDay(download, context, isAfterSharedDay));
       } catch (error) {
         engine.throwIfAborted();
         throw engineError(error, 'the Arrow stream');
       }
-      if (mayShareRows(download.receipt)) sharedDay = day;
+      if (mayShareRows(download.receipt)) lastSharedDay = day;
     }
     for (const { path } of download.files) await rm(path, { force: true });
     yield dayBatches;
   }
 }
 
-/** Writes a day with rows into a file. `isAfterShared`: the day before may have some of them, which are left out. */
+/** Writes a day with rows into a file. `isAfterSharedDay`: the day before may have some of them, which are left out. */
 async function writeDay(
   download: CheckedDay,
   { engine, folder, columns: streamColumns, rules }: StreamContext,
-  isAfterShared: boolean,
+  isAfterSharedDay: boolean,
 ): Promise<DayBatches> {
   const { receipt } = download;
   const columns = planColumns(streamColumns, [download], rules);
@@ -96,17 +96,17 @@ async function writeDay(
     checkStored(rows, await write(selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone), path));
   }
   const rowId = sharedRowIdSql(columns);
-  if (isAfterShared) {
+  if (isAfterSharedDay) {
     const unsentPath = join(folder, `${receipt.day}-unsent.parquet`);
-    await write(`SELECT * FROM ${fileSql(path)} WHERE ${rowId} NOT IN (FROM ${PREVIOUS_ROW_IDS})`, unsentPath);
+    await write(`SELECT * FROM ${readFileSql(path)} WHERE ${rowId} NOT IN (FROM ${PREVIOUS_ROW_IDS})`, unsentPath);
     await rm(path);
     path = unsentPath;
   }
   if (mayShareRows(receipt)) {
-    const select = `SELECT ${rowId} AS row_id FROM ${fileSql(path)}`;
+    const select = `SELECT ${rowId} AS row_id FROM ${readFileSql(path)}`;
     await engine.run(`CREATE OR REPLACE TEMP TABLE ${PREVIOUS_ROW_IDS} AS ${select}`);
   }
-  const rescuedCells = await countRescuedByKey(engine, fileSql(path));
+  const rescuedCells = await countRescuedByKey(engine, readFileSql(path));
   return { download, rescuedCells, batches: recordBatches(path, batchRows) };
 }
 
@@ -116,7 +116,7 @@ function batchRowsOf({ bytes, rows }: Receipt, columns: number): number {
   return Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
 }
 
-const fileSql = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;
+const readFileSql = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;
 
 /** Yields the rows of a file in batches of at most so many, and removes it. A row group is decoded as a whole. */
 async function* recordBatches(path: string, batchRows: number) {

@@ -51,7 +51,7 @@ function eventItems(columns: readonly StoredColumn[]): string {
   return `
     SELECT ${select.join(', ')}
     FROM ${EVENTS.name}
-    WHERE ${anyOfSql([...items.map(hasValueSql), RESCUED_ITEM])}`;
+    WHERE ${anyOfSql([...items.map(hasValueSql), RESCUED_ITEM_SQL])}`;
 }
 
 /** SQL that is TRUE if an item column has a value. In a text column the cell `null` is stored as a text. */
@@ -60,7 +60,7 @@ function hasValueSql({ name, type }: StoredColumn): string {
   return type === 'string' ? `coalesce(${column} <> 'null', false)` : `${column} IS NOT NULL`;
 }
 
-const RESCUED_ITEM =
+const RESCUED_ITEM_SQL =
   `(_rescued IS NOT NULL AND len(list_filter(json_keys(_rescued), ` +
   `lambda k: starts_with(k, ${literal(ITEM_PREFIX)}) AND length(k) > ${ITEM_PREFIX.length})) > 0)`;
 

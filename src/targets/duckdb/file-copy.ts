@@ -18,7 +18,7 @@ import { checkExists, foreignTables, tablesOfFile, withLoadedFile } from './file
 // A file written anew: a copy of all that it holds, without the bytes of removed rows, replaces it.
 
 /** The copy as a database beside the file. */
-const COPY = 'new_database';
+const COPY_DATABASE = 'new_database';
 
 /**
  * Gives the space of removed rows back: a copy replaces the file once it is checked and synced. Returns the rows of
@@ -91,8 +91,8 @@ async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
 /** Gives a copy the mode and the owner of the file that it is to replace. Throws UserError. */
 function copyOwner(file: string, copy: string): void {
   const { mode, uid, gid } = statSync(file);
-  const made = statSync(copy);
-  if (made.uid !== uid || made.gid !== gid) {
+  const copyStat = statSync(copy);
+  if (copyStat.uid !== uid || copyStat.gid !== gid) {
     try {
       chownSync(copy, uid, gid);
     } catch (error) {
@@ -108,11 +108,11 @@ function copyOwner(file: string, copy: string): void {
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */
 async function copyDatabase(engine: Engine, state: PlaceState, path: string): Promise<void> {
   const columnCounts = (await tablesOfFile(engine)).map(({ columns }) => columns.length);
-  await engine.run(`ATTACH ${literal(path)} AS ${COPY} (${newFileOptions(Math.max(...columnCounts))})`);
+  await engine.run(`ATTACH ${literal(path)} AS ${COPY_DATABASE} (${newFileOptions(Math.max(...columnCounts))})`);
   try {
     copyOwner(engine.file, path);
     await engine.keepOrder();
-    await engine.run(`COPY FROM DATABASE ${DATABASE} TO ${COPY}`);
+    await engine.run(`COPY FROM DATABASE ${DATABASE} TO ${COPY_DATABASE}`);
     await checkCopied(engine);
   } catch (error) {
     if (!isTableRefused(error)) throw error;
@@ -123,7 +123,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, path: string): Pr
       { cause: error },
     );
   } finally {
-    await engine.run(`DETACH ${COPY}`);
+    await engine.run(`DETACH ${COPY_DATABASE}`);
   }
 }
 
@@ -131,7 +131,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, path: string): Pr
 async function checkCopied(engine: Engine): Promise<void> {
   for (const { name, sql } of await tablesOfFile(engine)) {
     const rows = await engine.count(`${DATABASE}.${sql}`);
-    const copiedRows = await engine.count(`${COPY}.${sql}`);
+    const copiedRows = await engine.count(`${COPY_DATABASE}.${sql}`);
     if (copiedRows === rows) continue;
     throw systemError(
       `the copy of ${engine.file} has ${copiedRows} rows in ${name} instead of ${rows}: nothing was changed.`,

@@ -21,7 +21,7 @@ export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
   async readState() {
     // Before the first run there is no file, and this does not create one.
     if (!existsSync(options.address)) return undefined;
-    return (await withEngine(options.address, 'read', options, readState))?.state;
+    return withEngine(options.address, 'read', options, readState);
   },
   async verify() {
     checkExists(options.address);
@@ -51,16 +51,16 @@ async function countReport(engine: Engine, state: PlaceState): Promise<TargetRep
 
 async function pruneDays(engine: Engine, state: PlaceState, firstKeptDay: Day): Promise<PruneResult> {
   const { events } = state;
-  const pruned = prunableBefore(events.receipts, firstKeptDay);
-  const { days } = pruned;
-  if (days.length === 0) return pruned;
+  const pruneResult = prunableBefore(events.receipts, firstKeptDay);
+  const { days } = pruneResult;
+  if (days.length === 0) return pruneResult;
   const receipts = withPruned(events.receipts, days, nextChangedAt(events.receipts, engine.clock.now()));
   await engine.transaction(async () => {
     await engine.run(`DELETE FROM ${rowsOfDaysSql(EVENTS, days)}`);
     await writeState(engine, { ...state, events: { ...events, receipts } });
   });
   await engine.joinRowGroups();
-  return pruned;
+  return pruneResult;
 }
 
 async function verifyTables(engine: Engine, state: PlaceState): Promise<VerifyResult> {
@@ -107,12 +107,14 @@ async function columnDifferences(
   state: TableState,
 ): Promise<ReadonlyMap<string, Difference>> {
   const rows = await engine.rows(`DESCRIBE ${table.name}`);
-  const actual = new Map(rows.map(({ column_name: name, column_type: type }) => [String(name), duckDbTypeOf(type)]));
-  const expected = new Map(sqlColumns(table, state));
+  const actualTypes = new Map(
+    rows.map(({ column_name: name, column_type: type }) => [String(name), duckDbTypeOf(type)]),
+  );
+  const expectedTypes = new Map(sqlColumns(table, state));
   const differences = new Map<string, Difference>();
-  for (const name of [...expected.keys(), ...actual.keys()]) {
-    const expectedType = expected.get(name) ?? 'absent';
-    const actualType = actual.get(name) ?? 'absent';
+  for (const name of [...expectedTypes.keys(), ...actualTypes.keys()]) {
+    const expectedType = expectedTypes.get(name) ?? 'absent';
+    const actualType = actualTypes.get(name) ?? 'absent';
     if (expectedType === actualType) continue;
     const message = `column ${name} of ${table.name} should be ${expectedType} and is ${actualType}`;
     differences.set(name, difference('columns', message));

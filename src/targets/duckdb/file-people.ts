@@ -20,12 +20,12 @@ export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
     withLoadedFile(
       options,
       'read',
-      async (engine, state) => (await findPeople(searchedPlace(engine, state), query)).people,
+      async (engine, state) => (await findPeople(placeToSearch(engine, state), query)).people,
     ),
   rows: (query) => rowsOfPeople(options, query),
   previewPurge: (query) =>
     withCopy(options, async ({ engine, state }) => {
-      const { people } = await findPeople(searchedPlace(engine, state), query);
+      const { people } = await findPeople(placeToSearch(engine, state), query);
       checkNotMounted(engine.file);
       return { people, foreignNames: await foreignTables(engine, state) };
     }),
@@ -33,7 +33,7 @@ export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
 });
 
 /** The tables of a file in which people are looked for. */
-function searchedPlace(engine: Engine, state: PlaceState): SearchedPlace {
+function placeToSearch(engine: Engine, state: PlaceState): SearchedPlace {
   const relations = { events: EVENTS.name, user_profiles: state.user_profiles && USER_PROFILES.name };
   return { engine, name: engine.file, state, relations };
 }
@@ -42,9 +42,9 @@ async function* rowsOfPeople(options: PlaceOptions, query: PeopleQuery): AsyncGe
   checkExists(options.address);
   const engine = await openEngine(options.address, 'read', options);
   try {
-    const searched = searchedPlace(engine, await readLoadedState(engine));
-    const { conditions } = await findPeople(searched, query);
-    yield* jsonOfRows(searched, conditions);
+    const searchedPlace = placeToSearch(engine, await readLoadedState(engine));
+    const { conditions } = await findPeople(searchedPlace, query);
+    yield* jsonOfRows(searchedPlace, conditions);
   } catch (error) {
     options.signal.throwIfAborted();
     throw engineError(error, engine.file);
@@ -58,37 +58,37 @@ async function* rowsOfPeople(options: PlaceOptions, query: PeopleQuery): AsyncGe
  * of them is left. If the process is killed between, the same purge finds nobody, and writes the file anew.
  */
 async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
-  const removed = await withLoadedFile(options, 'write', async (engine, state) => {
-    const { people, conditions } = await findPeople(searchedPlace(engine, state), query);
+  const removal = await withLoadedFile(options, 'write', async (engine, state) => {
+    const { people, conditions } = await findPeople(placeToSearch(engine, state), query);
     const suppressionLength = await onFound(people);
     const remove = () => removeRows(engine, { ...state, suppressionLength }, conditions);
     return { suppressionLength, rowsRemoved: await engine.transaction(remove) };
   });
   try {
     const { bytesBefore, bytesAfter } = await compactDuckDb(options);
-    return { ...removed, bytesBefore, bytesAfter, unreached: [] };
+    return { ...removal, bytesBefore, bytesAfter, unreached: [] };
   } catch (error) {
     options.signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
     const { size } = statSync(options.address);
     const unreached = [`${error.message} The rows are removed; bytes of them stay in ${options.address}: purge again.`];
-    return { ...removed, bytesBefore: size, bytesAfter: size, unreached };
+    return { ...removal, bytesBefore: size, bytesAfter: size, unreached };
   }
 }
 
 /** Removes the rows that meet the conditions, and corrects the receipts. Returns their number. */
 async function removeRows(engine: Engine, state: PlaceState, conditions: RowConditions): Promise<number> {
-  let after = state;
-  let removed = 0;
+  let stateAfter = state;
+  let removedRows = 0;
   for (const table of TABLES) {
-    const before = state[table.name];
-    if (before === undefined) continue;
+    const tableState = state[table.name];
+    if (tableState === undefined) continue;
     const rowsToRemoveSql = `${table.name} WHERE ${conditions[table.name]}`;
-    const rowsLost = await countRowsByDay(engine, rowsToRemoveSql, dayOfRowSql(table, before.receipts.keys()));
-    const changedAt = nextChangedAt(before.receipts, engine.clock.now());
-    after = { ...after, [table.name]: withoutRows(before, rowsLost, changedAt) };
-    removed += await engine.run(`DELETE FROM ${rowsToRemoveSql}`);
+    const rowsLost = await countRowsByDay(engine, rowsToRemoveSql, dayOfRowSql(table, tableState.receipts.keys()));
+    const changedAt = nextChangedAt(tableState.receipts, engine.clock.now());
+    stateAfter = { ...stateAfter, [table.name]: withoutRows(tableState, rowsLost, changedAt) };
+    removedRows += await engine.run(`DELETE FROM ${rowsToRemoveSql}`);
   }
-  await writeState(engine, after);
-  return removed;
+  await writeState(engine, stateAfter);
+  return removedRows;
 }

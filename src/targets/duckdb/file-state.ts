@@ -54,14 +54,13 @@ export function checkExists(file: string): void {
 
 /** The state of a file. Throws UserError if it was never loaded. */
 export async function readLoadedState(engine: Engine): Promise<PlaceState> {
-  const stored = await readState(engine);
-  if (stored === undefined) throw noTableError(engine.file);
-  return stored.state;
+  const state = await readState(engine);
+  if (state === undefined) throw noTableError(engine.file);
+  return state;
 }
 
-export interface StoredState {
-  /** Days whose rows are gone are marked as pruned. */
-  readonly state: PlaceState;
+/** The state of a file. Days whose rows are gone are marked as pruned. */
+export interface StoredState extends PlaceState {
   /** Days whose rows a user removed since the last commit. */
   readonly removedDays: readonly Day[];
 }
@@ -84,7 +83,7 @@ export async function readState(engine: Engine): Promise<StoredState | undefined
   const daysWithoutRows = findRemovedDays(receipts, await countRowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
   const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
-  const placeState: PlaceState = {
+  return {
     events: {
       timezone: timezone === null ? null : String(timezone),
       columns: await readRecords(engine, COLUMNS_TABLE),
@@ -95,8 +94,8 @@ export async function readState(engine: Engine): Promise<StoredState | undefined
     lastRun: (await readRecords(engine, RUNS_TABLE)).at(-1),
     suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
     user_profiles: hasProfiles ? tableFromJson(tryParseJson(String(profiles)) as TableJson) : undefined,
+    removedDays: daysWithoutRows,
   };
-  return { state: placeState, removedDays: daysWithoutRows };
 }
 
 /** The names of tables and views, in lower case. */

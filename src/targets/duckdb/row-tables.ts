@@ -20,7 +20,7 @@ const TABLE_COMMENTS = {
   events: 'A row for each row of the export.',
   user_profiles: 'A profile each, as the last snapshot had them.',
 };
-const OWN_COMMENTS = {
+const PROGRAM_COLUMN_COMMENTS = {
   _key: 'Identifies the row in its day: df_event_detail_log_id (of a profile df_unified_id), #2, #3… if that repeats, or a hash of the row without one.',
   event_date: 'The day under which the service exported the row.',
   _rescued: 'Cells that did not fit the type of their column, by column name.',
@@ -35,10 +35,11 @@ export const sqlColumns = (
   { columns, timezone }: TableState,
 ): [name: string, type: string][] => [
   ...programColumns.map(({ name, type }): [string, string] => [name, name === '_rescued' ? 'JSON' : type]),
-  ...typedColumns(columns).map((column): [string, string] => [column.name, typeSql(column, timezone)]),
+  ...typedColumns(columns).map((column): [string, string] => [column.name, columnTypeSql(column, timezone)]),
 ];
 
-const typeSql = ({ type }: TypedColumn, timezone: string | null): string => codecOf(type, zoneOf(timezone)).duckdbType;
+const columnTypeSql = ({ type }: TypedColumn, timezone: string | null): string =>
+  codecOf(type, zoneOf(timezone)).duckdbType;
 
 /** Makes a table for these columns. */
 export async function makeTable(engine: Engine, table: Table, state: TableState): Promise<void> {
@@ -46,7 +47,8 @@ export async function makeTable(engine: Engine, table: Table, state: TableState)
   const columnsSql = sqlColumns(table, state).map(([column, type]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
-  for (const column of programColumns) await commentColumn(engine, name, column.name, OWN_COMMENTS[column.name]);
+  for (const column of programColumns)
+    await commentColumn(engine, name, column.name, PROGRAM_COLUMN_COMMENTS[column.name]);
   await commentColumns(engine, name, state.columns, state.columns);
 }
 
@@ -54,14 +56,14 @@ export async function makeTable(engine: Engine, table: Table, state: TableState)
  * Adds and alters the columns of a table as planned; gives the days with a value in a column that this re-types. Called
  * first of all in a transaction: DuckDB refuses it after a DELETE.
  */
-export async function alterTable(engine: Engine, planned: PlannedBatch): Promise<ReadonlySet<Day>> {
-  const { columns, tableBefore } = planned;
+export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<ReadonlySet<Day>> {
+  const { columns, tableBefore } = plan;
   const { timezone } = tableBefore;
-  const table = planned.table.name;
-  const widenedDays = await daysToWiden(engine, planned);
+  const table = plan.table.name;
+  const widenedDays = await daysToWiden(engine, plan);
   for (const column of typedColumns(columns)) {
     const name = identifier(column.name);
-    const type = typeSql(column, timezone);
+    const type = columnTypeSql(column, timezone);
     if (column.typeBefore === null) await engine.run(`ALTER TABLE ${table} ADD COLUMN ${name} ${type}`);
     if (!isWidened(column)) continue;
     const value = widenSql(name, column.typeBefore, column.type, zoneOf(timezone));
@@ -74,10 +76,10 @@ export async function alterTable(engine: Engine, planned: PlannedBatch): Promise
 
 /** The days with a value in a column that widens. Called before it does. */
 async function daysToWiden(engine: Engine, { table, tableBefore, columns }: PlannedBatch): Promise<ReadonlySet<Day>> {
-  const hasValue = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
-  if (hasValue.length === 0) return new Set();
+  const valueConditions = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
+  if (valueConditions.length === 0) return new Set();
   const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
-  return new Set((await countRowsByDay(engine, `${table.name} WHERE ${anyOfSql(hasValue)}`, daySql)).keys());
+  return new Set((await countRowsByDay(engine, `${table.name} WHERE ${anyOfSql(valueConditions)}`, daySql)).keys());
 }
 
 /** True for a column that a batch adds or re-types. */

@@ -37,12 +37,12 @@ export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(undefined, options);
-  const stored = await withEngine(file, 'read', options, (engine) => readStateToLoad(engine, options));
-  const removedDays = stored?.removedDays ?? [];
+  const state = await withEngine(file, 'read', options, (engine) => readStateToLoad(engine, options));
+  const removedDays = state?.removedDays ?? [];
   if (removedDays.length > 0) {
     options.logger.warn('days.removed', removedWarning(removedDays), { days: removedDays.length });
   }
-  return new DuckDbSink(stored?.state, options);
+  return new DuckDbSink(state, options);
 }
 
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
@@ -59,10 +59,10 @@ function checkCanWrite(file: string): void {
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
 async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<StoredState | undefined> {
   const { timezone } = options.rules;
-  const stored = await readState(engine);
-  if (options.loadsProfiles) await refuseForeignProfiles(engine, stored?.state);
-  if (stored === undefined || stored.state.events.timezone === timezone) return stored;
-  throw otherTimezoneError(engine.file, timezone, stored.state.events.timezone);
+  const state = await readState(engine);
+  if (options.loadsProfiles) await refuseForeignProfiles(engine, state);
+  if (state === undefined || state.events.timezone === timezone) return state;
+  throw otherTimezoneError(engine.file, timezone, state.events.timezone);
 }
 
 /** A DuckDB file that is loaded. It is open, and so locked, only while a batch is committed. */
@@ -85,37 +85,37 @@ class DuckDbSink implements Sink {
     const { address, rules, logger } = this.#options;
     const columnCount = Math.max(rules.pinned?.size ?? 0, scannedColumns(batch.flatMap(({ files }) => files)).size);
     return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
-      const stored = await readStateToLoad(engine, this.#options);
-      checkNotPurged(engine.file, this.#stateAtOpen, stored?.state);
-      this.#state = stored?.state;
-      const before = stored?.state[table.name] ?? newTableState(table, rules.timezone);
-      const planned = await planBatch(before, batch, {
+      const stateBefore = await readStateToLoad(engine, this.#options);
+      checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);
+      this.#state = stateBefore;
+      const tableBefore = stateBefore?.[table.name] ?? newTableState(table, rules.timezone);
+      const plan = await planBatch(tableBefore, batch, {
         table,
         commitInfo,
         rules,
         logger,
         countRows: (days) => countRowsByDay(engine, rowsOfDaysSql(table, days)),
       });
-      if (planned === undefined) return NOTHING_STORED;
-      const { state, commit } = await this.#store(engine, stored, planned);
+      if (plan === undefined) return NOTHING_STORED;
+      const { state, commit } = await this.#store(engine, stateBefore, plan);
       this.#state = state;
-      logWidened(logger, planned.columns);
+      logWidened(logger, plan.columns);
       return commit;
     });
   }
 
   /** Stores a batch in one transaction. A batch after which all is as before leaves no trace. */
-  async #store(engine: Engine, stored: StoredState | undefined, planned: PlannedBatch) {
-    const { table, tableBefore } = planned;
+  async #store(engine: Engine, stateBefore: StoredState | undefined, plan: PlannedBatch) {
+    const { table, tableBefore } = plan;
     const changedAt = nextChangedAt(tableBefore.receipts, engine.clock.now());
     try {
       return await engine.transaction(async () => {
-        const widenedDays = await prepareTable(engine, stored?.state, planned);
-        const rows = await storeRows(engine, planned);
-        const { state: tableState, commit } = finishBatch(planned, { ...rows, widenedDays }, changedAt);
-        const state = { ...(stored?.state ?? newPlaceState(tableBefore.timezone)), [table.name]: tableState };
-        const isUnchanged = stored?.removedDays.length === 0 && isDeepStrictEqual(state, stored.state);
-        if (!isUnchanged) await writeState(engine, state);
+        const widenedDays = await prepareTable(engine, stateBefore, plan);
+        const rows = await storeRows(engine, plan);
+        const { state: tableState, commit } = finishBatch(plan, { ...rows, widenedDays }, changedAt);
+        const placeBefore = stateBefore ?? newPlaceState(tableBefore.timezone);
+        const state: StoredState = { ...placeBefore, removedDays: [], [table.name]: tableState };
+        if (!isDeepStrictEqual(state, stateBefore)) await writeState(engine, state);
         return { state, commit };
       });
     } catch (cause) {
@@ -149,15 +149,15 @@ class DuckDbSink implements Sink {
 async function prepareTable(
   engine: Engine,
   state: PlaceState | undefined,
-  planned: PlannedBatch,
+  plan: PlannedBatch,
 ): Promise<ReadonlySet<Day>> {
-  const { table, tableBefore, columns } = planned;
+  const { table, tableBefore, columns } = plan;
   const tableState = { ...tableBefore, columns };
   const stateNow = { ...(state ?? newPlaceState(tableBefore.timezone)), [table.name]: tableState };
   let widenedDays: ReadonlySet<Day> = new Set();
   if (state === undefined) await makeTables(engine, stateNow);
   else if (state[table.name] === undefined) await makeTable(engine, table, tableState);
-  else if (columns.some(isAltered)) widenedDays = await alterTable(engine, planned);
+  else if (columns.some(isAltered)) widenedDays = await alterTable(engine, plan);
   else return widenedDays;
   await refreshModels(engine, stateNow);
   return widenedDays;

@@ -17,8 +17,8 @@ const ANALYTICS = 'analytics';
 const COMMENT_END = '(dfinery-elt models)';
 
 /** Conditions on what `duckdb_views()` and the like list: that it is in the schema, that it has this comment. */
-const IN_ANALYTICS = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)}`;
-const IS_OURS = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
+const IN_ANALYTICS_SQL = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)}`;
+const IS_OURS_SQL = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
 
 /**
  * Creates or replaces the models in a file that was loaded; returns their names. Throws UserError, and changes nothing,
@@ -46,7 +46,7 @@ export async function writeModels(options: PlaceOptions): Promise<string[]> {
  * taken a name, that model is left out.
  */
 export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
-  if ((await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS} AND ${IS_OURS}`)) === 0) return;
+  if ((await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS_SQL} AND ${IS_OURS_SQL}`)) === 0) return;
   const takenNames = await foreignNames(engine);
   const ownModels = MODELS.filter(({ name }) => !takenNames.has(name));
   await createModels(engine, state, ownModels);
@@ -73,11 +73,11 @@ async function createModels(
 /** Names of models that a table has in the schema, or a view or macro of somebody else. */
 async function foreignNames(engine: Engine): Promise<ReadonlySet<string>> {
   const rows = await engine.rows(`
-    SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_ANALYTICS}
+    SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_ANALYTICS_SQL}
     UNION
-    SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}
+    SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_ANALYTICS_SQL} AND NOT ${IS_OURS_SQL}
     UNION
-    SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_ANALYTICS} AND NOT ${IS_OURS}`);
+    SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_ANALYTICS_SQL} AND NOT ${IS_OURS_SQL}`);
   const takenNames = new Set(rows.map(({ name }) => String(name)));
   return new Set(MODELS.map(({ name }) => name).filter((name) => takenNames.has(name)));
 }
