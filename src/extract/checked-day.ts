@@ -100,8 +100,7 @@ export const rowCount = (files: readonly CheckedFile[]): number =>
 
 /** SHA-256 of one file, of several that of their hashes, of none that of no byte. */
 function hashOf(files: readonly CheckedFile[]): string {
-  const [first, ...others] = files;
-  if (first !== undefined && others.length === 0) return first.sha256;
+  if (files.length === 1) return files[0].sha256;
   return createHash('sha256')
     .update(files.map((file) => file.sha256).join(''))
     .digest('hex');

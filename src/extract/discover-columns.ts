@@ -74,17 +74,12 @@ function joinColumns(
 
 /** The columns that the service defines, as far as the configured filter includes them. */
 function standardNames({ properties, propertiesCondition: condition, columnsDrop }: SourceConfig): string[] {
-  const listed = new Set(properties);
-  const isLetThrough = (name: string) =>
-    !isFilter(properties, condition) || listed.has(name) === (condition === 'include');
+  const isExported = (name: string) =>
+    !isFilter(properties, condition) || properties.includes(name) === (condition === 'include');
   return [...KNOWN_COLUMNS.values()]
-    .filter(
-      (column) =>
-        column.name !== EVENT_NAME_ALTERNATIVE &&
-        !columnsDrop.includes(column.name) &&
-        (column.required || isLetThrough(column.name)),
-    )
-    .map((column) => column.name);
+    .filter(({ name, required }) => required || isExported(name))
+    .map(({ name }) => name)
+    .filter((name) => name !== EVENT_NAME_ALTERNATIVE && !columnsDrop.includes(name));
 }
 
 /**

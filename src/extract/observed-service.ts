@@ -29,9 +29,9 @@ export class ObservedService implements ExportService {
   /** The newest day that it no longer exports: it exports none before it. */
   newestGoneDay: Day | undefined;
   /** Event names of all exports. */
-  eventNames: ReadonlySet<string> = new Set();
+  readonly eventNames = new Set<string>();
   /** Columns to drop or hash that no export has had so far. At the end the run warns of them. */
-  unseenColumns: ReadonlySet<string>;
+  readonly unseenColumns: Set<string>;
   readonly #service: ExportService;
   readonly #clock: Clock;
   readonly #logger: Logger;
@@ -85,7 +85,7 @@ export class ObservedService implements ExportService {
 
   /** Takes what the export of a day shows. */
   learnFromScan({ eventNames, editedNames, hasFinalNewline }: ScanResult): void {
-    this.eventNames = new Set([...this.eventNames, ...eventNames]);
+    for (const name of eventNames) this.eventNames.add(name);
     this.learnColumns(editedNames);
     this.hasFinalNewline = hasFinalNewline;
     this.exportsDays = true;
@@ -100,7 +100,6 @@ export class ObservedService implements ExportService {
   }
 
   learnColumns(names: Iterable<string>): void {
-    const seen = new Set(names);
-    this.unseenColumns = new Set([...this.unseenColumns].filter((name) => !seen.has(name)));
+    for (const name of names) this.unseenColumns.delete(name);
   }
 }
