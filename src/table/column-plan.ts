@@ -16,8 +16,8 @@ export interface PlannedColumn extends StoredColumn {
   readonly typeBefore: ColumnType | null;
   /** The forms of its cells in each day of the batch. */
   readonly formsByDay: ReadonlyMap<Day, ColumnForms>;
-  /** That the batch adds or widens it, or that a day of the batch lacks it. */
-  readonly change: Omit<ColumnChange, 'changedAt'> | undefined;
+  /** Says that the batch adds or widens it, or that a day of the batch lacks it. */
+  readonly changeRecord: Omit<ColumnChange, 'changedAt'> | undefined;
 }
 
 /** The forms that the cells of a column have in a day, or in some files. */
@@ -38,7 +38,7 @@ export const unchangedColumn = (column: StoredColumn): PlannedColumn => ({
   ...column,
   typeBefore: column.type,
   formsByDay: new Map(),
-  change: undefined,
+  changeRecord: undefined,
 });
 
 /** The columns of the files of a day by key; none for an answer without a header. */
@@ -78,7 +78,7 @@ export function planColumns(
       zone,
     };
     const column = planColumn(typeRules, days);
-    return { ...column, change: changeOf(column, days, isFirstCommit, zone) };
+    return { ...column, changeRecord: changeRecordOf(column, days, isFirstCommit, zone) };
   });
 }
 
@@ -90,7 +90,7 @@ function rulesOfTable({ isSnapshot, firstColumns }: Table, rules: ColumnRules): 
 }
 
 /** Plans a column. Days are read as if they were committed one by one. */
-function planColumn(rules: TypeRules, days: readonly ScannedDay[]): Omit<PlannedColumn, 'change'> {
+function planColumn(rules: TypeRules, days: readonly ScannedDay[]): Omit<PlannedColumn, 'changeRecord'> {
   const { columnBefore } = rules;
   const key = columnKey(columnBefore);
   const isFixed = fixedTypeOf(rules) !== null;
@@ -122,12 +122,12 @@ function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean)
 }
 
 /** What a batch changes of a column, with the first day that does. */
-function changeOf(
-  column: Omit<PlannedColumn, 'change'>,
+function changeRecordOf(
+  column: Omit<PlannedColumn, 'changeRecord'>,
   days: readonly ScannedDay[],
   isFirstCommit: boolean,
   zone: Zone | undefined,
-): PlannedColumn['change'] {
+): PlannedColumn['changeRecord'] {
   const { source: sourceName, typeBefore, type } = column;
   const key = columnKey(column);
   const { day: firstDay } = days.find(({ columns }) => columns.has(key)) ?? days[0] ?? {};
@@ -151,9 +151,9 @@ function changeOf(
 
 /** Logs which columns change their type. */
 export function logWidened(logger: Logger, columns: readonly PlannedColumn[]): void {
-  for (const { source: column, change } of columns) {
-    if (change?.change !== 'widened') continue;
-    const { fromType: from, toType: to, shape } = change;
+  for (const { source: column, changeRecord } of columns) {
+    if (changeRecord?.change !== 'widened') continue;
+    const { fromType: from, toType: to, shape } = changeRecord;
     const because = shape === null ? '' : `: first such cell has the shape ${shape}`;
     logger.info('schema.changed', `column ${column} changes from ${from} to ${to}${because}`, {
       column,

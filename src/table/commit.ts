@@ -62,10 +62,10 @@ export function finishBatch(
   const receipts = receiptsOf([...otherReceipts.values(), ...writtenReceipts]);
   const state: TableState = {
     timezone: tableBefore.timezone,
-    columns: columns.map(({ typeBefore, formsByDay, change, ...column }) => column),
+    columns: columns.map(({ typeBefore, formsByDay, changeRecord, ...column }) => column),
     receipts,
     exportState: stateAfter(keptState.exportState, receipts, commitInfo),
-    changes: [...tableBefore.changes, ...newChanges(columns, tableBefore.changes, changedAt)],
+    changes: [...tableBefore.changes, ...newChangeRecords(columns, tableBefore.changes, changedAt)],
   };
   const commit = {
     daysWritten: writtenReceipts.map(({ day }) => day),
@@ -73,7 +73,7 @@ export function finishBatch(
     rowsNew: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
     daysUnchanged: unchangedDays.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
-    columnsAdded: columns.filter(({ change }) => change?.change === 'added').map(({ name }) => name),
+    columnsAdded: columns.filter(({ changeRecord }) => changeRecord?.change === 'added').map(({ name }) => name),
     columnsWidened: columns
       .filter(isWidened)
       .map(({ name, typeBefore, type }) => ({ name, from: typeBefore, to: type })),
@@ -82,15 +82,17 @@ export function finishBatch(
   return { state, commit };
 }
 
-/** The changes of a batch to record. A missing column is recorded once a name: `recorded` are those of earlier batches. */
-function newChanges(
+/** The changes of a batch to record. A missing column is recorded once a name: `earlierRecords`: of earlier batches. */
+function newChangeRecords(
   columns: readonly PlannedColumn[],
-  recorded: readonly ColumnChange[],
+  earlierRecords: readonly ColumnChange[],
   changedAt: string,
 ): ColumnChange[] {
-  const missingBefore = new Set(recorded.flatMap(({ change, sourceName }) => (change === 'missing' ? sourceName : [])));
+  const missingBefore = new Set(
+    earlierRecords.flatMap(({ change, sourceName }) => (change === 'missing' ? sourceName : [])),
+  );
   return columns
-    .flatMap(({ change }) => change ?? [])
+    .flatMap(({ changeRecord }) => changeRecord ?? [])
     .filter(({ change, sourceName }) => change !== 'missing' || !missingBefore.has(sourceName))
-    .map((change) => ({ changedAt, ...change }));
+    .map((changeRecord) => ({ changedAt, ...changeRecord }));
 }

@@ -2,10 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { HOUR_MS } from '../../base/clock.ts';
 import { codeOf, messageOf } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
-import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { createFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
 
 /** The path of the copy that replaces a file once it is complete. */
@@ -88,7 +87,3 @@ export async function makeFile(connection: DuckDBConnection, file: string, colum
     removeDatabase(temporary);
   }
 }
-
-/** Removes temporary names of a file that killed runs made, as far as this user may. To make one takes moments. */
-export const sweepNewFiles = (file: string, now: number): Promise<void> =>
-  removeTemporaries(file, now - HOUR_MS).catch(() => undefined);

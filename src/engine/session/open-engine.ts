@@ -1,9 +1,11 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
+import { HOUR_MS } from '../../base/clock.ts';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
 import { doublingPauses } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
+import { removeTemporaries } from '../../fs/atomic-file.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
 import {
@@ -13,7 +15,6 @@ import {
   makeFile,
   removeDatabase,
   spillFolder,
-  sweepNewFiles,
   sweepSpillFolders,
 } from './database-file.ts';
 import { type Access, DATABASE, Engine, type EngineOptions } from './engine.ts';
@@ -77,7 +78,8 @@ export async function openEngine(path: string, access: Access, options: EngineOp
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
       // A rewrite holds this lock until its end: only a killed one has left its copy.
       removeDatabase(copyPathOf(file));
-      await sweepNewFiles(file, options.clock.now());
+      // To make a file takes moments: an older temporary one is that of a killed run. This user may not remove all.
+      await removeTemporaries(file, options.clock.now() - HOUR_MS).catch(() => undefined);
       sweepSpillFolders(file);
     }
     return new Engine(file, options, connection, end);
