@@ -38,7 +38,7 @@ export interface FolderVersion extends PlaceVersion {
   readonly stateText: string;
 }
 
-export interface DamagedFolderFile extends DamagedFile {
+interface DamagedFolderFile extends DamagedFile {
   /** What the state file says of the right file, if anything. */
   readonly entry: FileEntry | undefined;
 }
