@@ -15,13 +15,14 @@ export function tryParseJson(text: string): unknown {
 }
 
 /** Parses a text as JSON; undefined for a text that is not JSON, or whose value is of another kind. */
-export function jsonOfKind<T>(isKind: (value: unknown) => value is T, text: string): T | undefined {
+export function parseJsonOfKind<T>(isKind: (value: unknown) => value is T, text: string): T | undefined {
   const value = tryParseJson(text);
   return isKind(value) ? value : undefined;
 }
 
 /** Parses a text from outside as a JSON object; an object without keys for any other text. */
-export const objectIn = (text: string): JsonObject => jsonOfKind(isObject, text.replace(/^\uFEFF/, '')) ?? {};
+export const parseJsonObject = (text: string): JsonObject =>
+  parseJsonOfKind(isObject, text.replace(/^\uFEFF/, '')) ?? {};
 
 /** SHA-256 (hex) of a value as JSON. */
 export const sha256OfJson = (value: unknown): string =>

@@ -1,6 +1,6 @@
 import { type Env, secretFrom, variableText } from '../base/env.ts';
 import { configError, UserError } from '../base/errors.ts';
-import { isObject, jsonOfKind } from '../base/json.ts';
+import { isObject, parseJsonOfKind } from '../base/json.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './problems.ts';
 
@@ -81,12 +81,12 @@ export const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; pa
   boolean: { form: 'true or false', parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined) },
   integer: { form: 'a whole number', parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : undefined) },
   array: { form: 'names with commas, without quotes, or a JSON array', parse: namesIn },
-  object: { form: 'a JSON object', parse: (text) => jsonOfKind(isObject, text) },
+  object: { form: 'a JSON object', parse: (text) => parseJsonOfKind(isObject, text) },
   string: { form: 'a text', parse: (text) => text },
 };
 
 function namesIn(text: string): unknown {
-  if (text.trimStart().startsWith('[')) return jsonOfKind(Array.isArray, text);
+  if (text.trimStart().startsWith('[')) return parseJsonOfKind(Array.isArray, text);
   const names = text.split(',').map((name) => name.trim());
   // The quotes would belong to the name.
   return names.some((name) => /^["']|["']$/.test(name)) ? undefined : names;

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { createReadStream } from 'node:fs';
 import { configError, type UserError } from '../base/errors.ts';
-import { isObject, jsonOfKind } from '../base/json.ts';
+import { isObject, parseJsonOfKind } from '../base/json.ts';
 import { linesOf } from '../base/lines.ts';
 import { nfc } from '../base/text.ts';
 import { isPlaceholder } from '../base/visible-text.ts';
@@ -91,7 +91,7 @@ async function* readColumns({ name, bytes }: Input, columns: readonly string[]):
 async function* readJsonLines(input: Input, columns: readonly string[]): RowCells<unknown> {
   let isFirst = true;
   for await (const [row, text] of textLines(input)) {
-    const members = jsonOfKind(isObject, text);
+    const members = parseJsonOfKind(isObject, text);
     const refusal = (problem: string) => configError(`${input.name}, line ${row}: ${problem}. Nothing was done.`);
     if (members === undefined) throw refusal('this is no JSON object');
     const cells = columns.map((column) => Object.entries(members).find(([key]) => nfc(key) === nfc(column))?.[1]);
@@ -113,7 +113,7 @@ async function* readCsv(input: Input, columns: readonly string[]): RowCells<stri
       if (reader.repairs.length > 0) throw notUtf8(input);
       const cells = reader.row.texts();
       if (indices === undefined) indices = columns.map((column) => columnIndex(cells, column, input));
-      else yield [reader.rows, indices.map((index) => cells[index])];
+      else yield [reader.rowNumber, indices.map((index) => cells[index])];
     }
   }
   try {

@@ -98,7 +98,7 @@ class ProfileReader implements ProfilesOfIds {
   #readRows(): void {
     while (this.#reader.next()) {
       const cells = this.#reader.row.texts();
-      if (this.#reader.rows > 1) this.#add(cells[this.#unifiedColumn] ?? '', cells[this.#externalColumn] ?? '');
+      if (this.#reader.rowNumber > 1) this.#add(cells[this.#unifiedColumn] ?? '', cells[this.#externalColumn] ?? '');
       else [this.#unifiedColumn, this.#externalColumn] = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
     }
   }

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { codeOf, configError, messageOf } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';
-import { objectIn } from '../base/json.ts';
+import { parseJsonObject } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import { isPlaceholder } from '../base/visible-text.ts';
@@ -13,8 +13,7 @@ import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engi
 import { diskError } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
-import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
-import { checkWritable } from '../fs/writability.ts';
+import { checkWritable, PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { ensureKey, type KeyedFile, readingKey } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
@@ -190,7 +189,7 @@ export class SuppressionList {
       if (line.trim() === '') continue;
       const lineError = (why: string) =>
         configError(`Line ${i + 1} of the suppression list ${path} ${why}`, { where: { file: path, row: i + 1 } });
-      const { kind, key_check, hmac, hash_key } = objectIn(line);
+      const { kind, key_check, hmac, hash_key } = parseJsonObject(line);
       if (i === 0 && kind === 'suppression') {
         if (key_check === key.checkValue) continue;
         throw lineError(`was written under another key: give that one. ${NEW_LIST_HINT}`);
@@ -220,6 +219,6 @@ function wholeLines(text: string): string {
   // A purge begins such a file with the header.
   if (text.trim() === '') return '';
   const end = text.lastIndexOf('\n') + 1;
-  const isWhole = isHash(String(objectIn(text.slice(end)).hmac));
+  const isWhole = isHash(String(parseJsonObject(text.slice(end)).hmac));
   return isWhole ? `${text}\n` : text.slice(0, end);
 }

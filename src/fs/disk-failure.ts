@@ -35,7 +35,8 @@ const REMEDIES: ReadonlyMap<string, string> = new Map([
  */
 export const COMMITTED_IS_KEPT = 'what was committed is kept, and the next run does the rest';
 
-export interface FailedPath {
+/** What the message of a disk error says beside the error. */
+export interface DiskErrorContext {
   /** Absent if the system does not name it. */
   readonly path?: string;
   /** Name of the path in messages, `the spool folder /var/spool`; by default the path as it is. */
@@ -51,10 +52,10 @@ export interface FailedPath {
 export const isDiskFull = (error: unknown): boolean => hasCode(error, DISK_FULL_CODES);
 
 /** A system error about a path on disk as a UserError that names it. Others, also Node's `ERR_…`, stay as they are. */
-export function diskError(error: unknown, failed: FailedPath): unknown {
+export function diskError(error: unknown, context: DiskErrorContext): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
-  const { path, what = path ?? 'a file that was written', remedy = REMEDIES.get(code), consequence, isRead } = failed;
+  const { path, what = path ?? 'a file that was written', remedy = REMEDIES.get(code), consequence, isRead } = context;
   const where = path === undefined ? {} : { file: path };
   const details = { cause: error, where, detail: messageOf(error) };
   const subject = what === path ? path : capitalized(what);
@@ -69,9 +70,9 @@ export function diskError(error: unknown, failed: FailedPath): unknown {
 }
 
 /** Settles as `work` does, but throws an error of the system as `diskError` does. */
-export const onDisk = <T>(failed: FailedPath, work: Promise<T>): Promise<T> =>
+export const onDisk = <T>(context: DiskErrorContext, work: Promise<T>): Promise<T> =>
   work.catch((error: unknown) => {
-    throw diskError(error, failed);
+    throw diskError(error, context);
   });
 
 /** The error of a failing disk as a UserError with the path of the system's error; any other unchanged. */

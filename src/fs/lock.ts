@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
-import { objectIn } from '../base/json.ts';
+import { parseJsonObject } from '../base/json.ts';
 import { doublingPauses, retry } from '../base/retry.ts';
 import { capitalized } from '../base/visible-text.ts';
 import { PRIVATE_FILE_MODE } from './permissions.ts';
-import { livenessOf, OWN_IDENTITY, type StoredIdentity } from './process-identity.ts';
+import { livenessOf, type StoredIdentity, THIS_PROCESS } from './process-identity.ts';
 
 // A lock is a file that names the process that owns it. The owner touches it every ten seconds. On the same boot and
 // namespace we can see whether the owner lives. Elsewhere it counts as dead if it did not touch the file for a minute.
@@ -156,7 +156,7 @@ function createOwnerFile(path: string): string | undefined {
   }
   try {
     const token = randomBytes(8).toString('hex');
-    writeFileSync(file, JSON.stringify({ v: 1, ...OWN_IDENTITY, token }));
+    writeFileSync(file, JSON.stringify({ v: 1, ...THIS_PROCESS, token }));
     return token;
   } catch (error) {
     rmSync(path, { force: true });
@@ -169,7 +169,7 @@ function createOwnerFile(path: string): string | undefined {
 /** The owner of a path; undefined if there is none. Throws a configuration failure for what cannot be a lock. */
 function readOwner(path: string): Owner | undefined {
   return onLockFile(path, () => {
-    const identity = objectIn(readFileSync(path, 'utf8'));
+    const identity = parseJsonObject(readFileSync(path, 'utf8'));
     const { ino, mtimeMs } = statSync(path);
     const { token = `${ino} ${mtimeMs}` } = identity;
     return { token: String(token), identity, touchedAt: mtimeMs };

@@ -19,7 +19,7 @@ export type StoredIdentity = { readonly [member in keyof ProcessIdentity]?: unkn
 /** `unknown`: the process belongs to another machine, boot or container, whose processes cannot be seen from here. */
 export type Liveness = 'alive' | 'dead' | 'unknown';
 
-export const OWN_IDENTITY: ProcessIdentity = {
+export const THIS_PROCESS: ProcessIdentity = {
   pid: process.pid,
   host: hostname(),
   pidSpace: ownPidSpace(),
@@ -32,7 +32,7 @@ export const OWN_IDENTITY: ProcessIdentity = {
  * process, so its liveness is unknown.
  */
 export function livenessOf({ pid, host, pidSpace, started }: StoredIdentity): Liveness {
-  if (typeof pid !== 'number' || pidSpace !== OWN_IDENTITY.pidSpace || host !== OWN_IDENTITY.host) return 'unknown';
+  if (typeof pid !== 'number' || pidSpace !== THIS_PROCESS.pidSpace || host !== THIS_PROCESS.host) return 'unknown';
   if (!isRunning(pid)) return 'dead';
   const status = readStatus(String(pid));
   if (status === undefined || typeof started !== 'string' || started === '') return 'unknown';

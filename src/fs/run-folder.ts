@@ -2,7 +2,7 @@ import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import { diskError, type FailedPath, onDisk } from './disk-failure.ts';
+import { type DiskErrorContext, diskError, onDisk } from './disk-failure.ts';
 import { makeFolders } from './folders.ts';
 import { acquireLock, type Lock, ownerState } from './lock.ts';
 import { isPrivateFolder } from './permissions.ts';
@@ -18,33 +18,33 @@ const LOCK_GRACE_MS = 60_000;
 export class RunFolder {
   readonly path: string;
   readonly #lock: Lock;
-  readonly #failed: FailedPath;
+  readonly #context: DiskErrorContext;
 
-  private constructor(path: string, lock: Lock, failed: FailedPath) {
+  private constructor(path: string, lock: Lock, context: DiskErrorContext) {
     this.path = path;
     this.#lock = lock;
-    this.#failed = failed;
+    this.#context = context;
   }
 
   /**
-   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `failed` is what the
+   * Makes a folder under `root`, which is made if missing, and removes those of dead runs. `context` is what the
    * UserError of a failing disk says, by default that `root` is the spool folder.
    */
-  static async open(root: string, clock: Clock, failed: FailedPath = spoolFolder(root)): Promise<RunFolder> {
+  static async open(root: string, clock: Clock, context: DiskErrorContext = spoolFolder(root)): Promise<RunFolder> {
     try {
       await makeFolders(root);
       await sweepRunFolders(root);
       const path = await mkdtemp(join(resolve(root), PREFIX));
       const lock = await acquireLock(join(path, LOCK_FILE), { what: `the folder ${path}`, clock, waitMs: 0 });
-      return new RunFolder(path, lock, failed);
+      return new RunFolder(path, lock, context);
     } catch (error) {
-      throw diskError(error, failed);
+      throw diskError(error, context);
     }
   }
 
   /** Settles as `work` does, but for an error of the disk: that is converted as `open` does it. */
   onDisk<T>(work: Promise<T>): Promise<T> {
-    return onDisk(this.#failed, work);
+    return onDisk(this.#context, work);
   }
 
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */
@@ -95,7 +95,7 @@ export async function sweepRunFolders(
   return { unremovable, liveFolders };
 }
 
-const spoolFolder = (path: string): FailedPath => ({
+const spoolFolder = (path: string): DiskErrorContext => ({
   what: `the spool folder ${path}`,
   path,
   remedy: 'set spool_dir to a folder on another disk that this user may write to',

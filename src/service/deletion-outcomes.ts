@@ -1,4 +1,4 @@
-import { objectIn } from '../base/json.ts';
+import { parseJsonObject } from '../base/json.ts';
 import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from './operation.ts';
 
 /**
@@ -126,7 +126,7 @@ export function deletionTraits(
   text: string,
   about: Pick<DeletionTraits, 'host' | 'isAddressProven'>,
 ): DeletionTraits {
-  const { status: success, code, message, data } = objectIn(text);
+  const { status: success, code, message, data } = parseJsonObject(text);
   const codeText = typeof code === 'number' ? String(code) : code;
   return {
     status: httpStatus,

@@ -16,7 +16,7 @@ export interface Column {
   /** True for a column that is in every export, whatever `properties` has. */
   readonly isSystem: boolean;
   /** True if each item of an event has a value of its own; else all rows of the event have the same. */
-  readonly isOfItem: boolean;
+  readonly isPerItem: boolean;
   /** The kinds of event that may have a value; absent: all. */
   readonly kinds?: readonly string[];
   /** Share of the rows that have a value. */
@@ -97,7 +97,7 @@ const SIGN_UP = { kinds: ['df_sign_up'] };
 const PURCHASE = { kinds: ['df_purchase'] };
 const PAYMENT = { kinds: ['df_purchase', 'df_refund', 'df_add_payment_info'] };
 const SURVEY = { kinds: ['설문 응답', 'survey, "second" page', 'df_sign_up'], share: 0.8 };
-const ITEM = { isOfItem: true, kinds: ITEM_EVENTS };
+const ITEM = { isPerItem: true, kinds: ITEM_EVENTS };
 const SYSTEM = { isSystem: true };
 
 /** What the columns have, by name. */
@@ -171,7 +171,7 @@ const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column
 /** All columns of exports, in the order of their names. */
 export const COLUMNS: readonly Column[] = Object.entries(DEFINITIONS)
   .map(([name, definition]) => {
-    const rules = { isSystem: false, isOfItem: false, share: 1, dayShare: 1, ...definition };
+    const rules = { isSystem: false, isPerItem: false, share: 1, dayShare: 1, ...definition };
     return { name, seed: hashText(name), ...rules };
   })
   .sort((a, b) => (a.name < b.name ? -1 : 1));

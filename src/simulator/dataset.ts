@@ -71,9 +71,9 @@ export class Dataset {
 }
 
 /** The text of a cell; empty if the row has no such value. */
-export function cellText({ seed, kinds, share, dayShare, isOfItem, draw }: Column, row: EventRow): string {
+export function cellText({ seed, kinds, share, dayShare, isPerItem, draw }: Column, row: EventRow): string {
   if (kinds !== undefined && !kinds.includes(row.kind)) return '';
   if (dayShare < 1 && seededRandom(row.dayHash, seed)() >= dayShare) return '';
-  const random = seededRandom(isOfItem ? mix(row.hash, row.item + 1) : row.hash, seed);
+  const random = seededRandom(isPerItem ? mix(row.hash, row.item + 1) : row.hash, seed);
   return random() < share ? draw(row, random) : '';
 }

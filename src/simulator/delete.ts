@@ -24,7 +24,7 @@ export async function serveDelete(exchange: Exchange): Promise<void> {
   if (exchange.serviceId !== scenario.service_id) return answerCode(exchange, '40101');
   const id = externalIdOf(body);
   if (id === undefined) return answerCode(exchange, '40001');
-  const planned = await service.takePlannedAnswer('delete', exchange.closed, id);
+  const planned = await service.nextPlannedAnswer('delete', exchange.closed, id);
   const { status, retry_after_s, code = status === undefined ? '20000' : '50000' } = planned;
   if (code === '20000') dataset.deleteUser(id);
   answerCode(exchange, code, status, retryAfter(retry_after_s));
@@ -34,8 +34,8 @@ function externalIdOf(body: unknown): string | undefined {
   if (!isObject(body) || !isObject(body.identity)) return undefined;
   const { external_id: id } = body.identity;
   if (typeof id !== 'string' || id === '') return undefined;
-  const at = body.request_datetime;
-  return typeof at === 'string' && REQUEST_DATETIME.test(at) && !Number.isNaN(Date.parse(at)) ? id : undefined;
+  const time = body.request_datetime;
+  return typeof time === 'string' && REQUEST_DATETIME.test(time) && !Number.isNaN(Date.parse(time)) ? id : undefined;
 }
 
 /** A failure has the status 200 unless the scenario says otherwise: a 200 can be a failure. */

@@ -38,8 +38,8 @@ async function serveCsv(
   const hasToken = req.headers.authorization === `Bearer ${service.scenario.export_token}`;
   if (!hasToken || exchange.serviceId !== service.scenario.service_id)
     return answerFailure(exchange, 401, MESSAGES[401]);
-  if (!service.takeExport()) return refuse(exchange, 429);
-  const { status, retry_after_s } = await service.takePlannedAnswer(operation, exchange.closed);
+  if (!service.tryCountExport()) return refuse(exchange, 429);
+  const { status, retry_after_s } = await service.nextPlannedAnswer(operation, exchange.closed);
   if (status !== undefined) return refuse(exchange, status, retry_after_s);
   let lines: Iterable<string>;
   try {

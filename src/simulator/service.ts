@@ -22,7 +22,7 @@ export class SimulatedService {
   }
 
   /** Counts an export of events or profiles; false if the hour has none left. */
-  takeExport(): boolean {
+  tryCountExport(): boolean {
     const hasRoom = this.#remainingExports() > 0;
     if (hasRoom) this.#exportsInHour++;
     return hasRoom;
@@ -49,10 +49,10 @@ export class SimulatedService {
   }
 
   /** Counts a request that the limit lets through. Gives the scenario's answer to it, once that is due. */
-  async takePlannedAnswer(operation: Operation, closed: AbortSignal, id?: string): Promise<Partial<PlannedAnswer>> {
-    const n = ++this.#counts[operation];
+  async nextPlannedAnswer(operation: Operation, closed: AbortSignal, id?: string): Promise<Partial<PlannedAnswer>> {
+    const requestNumber = ++this.#counts[operation];
     const planned = this.scenario.answers.find((answer) => {
-      const isNth = answer.nth === undefined || answer.nth.includes(n);
+      const isNth = answer.nth === undefined || answer.nth.includes(requestNumber);
       const isId = answer.external_id === undefined || answer.external_id === id;
       return answer.operation === operation && isNth && isId;
     });

@@ -73,7 +73,7 @@ export function storeFailure(thrown: unknown, address: string, signal: AbortSign
 
 /** What a request that failed means. The first match wins. */
 function failureOf(thrown: unknown, address: string): UserError {
-  const [name, status, said] = [s3NameOf(thrown), s3StatusOf(thrown), s3AnswerOf(thrown)];
+  const [name, status, answer] = [s3NameOf(thrown), s3StatusOf(thrown), s3AnswerOf(thrown)];
   const details = { cause: thrown, detail: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
   if (isDiskFull(thrown)) {
     return transientError('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
@@ -86,14 +86,14 @@ function failureOf(thrown: unknown, address: string): UserError {
   }
   const region = OTHER_REGION_NAMES.has(name) ? regionOf(thrown) : undefined;
   if (region !== undefined) {
-    return configError(`${address} is in the region ${region} (${said}): set AWS_REGION=${region}.`, details);
+    return configError(`${address} is in the region ${region} (${answer}): set AWS_REGION=${region}.`, details);
   }
   if (name === 'RequestTimeTooSkewed') {
-    return configError(`${address} refused a request (${said}): set the clock of this machine right.`, details);
+    return configError(`${address} refused a request (${answer}): set the clock of this machine right.`, details);
   }
   if (status === 401 || status === S3_STATUS.forbidden || CREDENTIALS_NAMES.has(name)) {
     return configError(
-      `${address} refused a request (${said}): give the SDK's credential chain a valid key with the rights that ` +
+      `${address} refused a request (${answer}): give the SDK's credential chain a valid key with the rights that ` +
         'docs/targets.md lists, and AWS_REGION.',
       details,
     );
@@ -109,7 +109,7 @@ function failureOf(thrown: unknown, address: string): UserError {
     return systemError(`A request to ${address} could not be made (${name}): please report it.`, details);
   }
   return configError(
-    `${address} refused a request (${said}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
+    `${address} refused a request (${answer}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
     details,
   );
 }

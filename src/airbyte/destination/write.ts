@@ -1,6 +1,6 @@
 import { EXIT, type UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { formatDuration, plainCount } from '../../base/quantities.ts';
+import { formatDuration, unseparatedCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
@@ -89,7 +89,7 @@ function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig,
   logWarnings(plan, context);
   const { to_request: count } = plan;
   const about = formatDuration((count * 60_000) / requestsPerMinute);
-  const text = `Deleting ${plainCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
+  const text = `Deleting ${unseparatedCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
   context.logger.info('erase.begin', text);
 }
 
@@ -102,7 +102,7 @@ function endDryRun(report: ErasureReport, failure: UserError | undefined, { logg
   }
   logger.warn(
     'erase.dry_run',
-    `DRY RUN: nothing was deleted. ${plainCount(report.to_request, 'profile')} would be. The platform may show their ` +
+    `DRY RUN: nothing was deleted. ${unseparatedCount(report.to_request, 'profile')} would be. The platform may show their ` +
       'rows as synced all the same. Set dry_run to false to delete.',
   );
 }

@@ -68,7 +68,7 @@ export async function writeRecords(
 /** Reads a file piece by piece. After each, `next` of the reader goes to the rows behind the header that are whole. */
 async function* readPieces({ path }: SpoolFile, signal: AbortSignal): AsyncGenerator<RowReader, void, undefined> {
   const reader = new RowReader();
-  const isBehindHeader = () => reader.rows > 0 || reader.next();
+  const isBehindHeader = () => reader.rowNumber > 0 || reader.next();
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {
     reader.push(piece);
     if (isBehindHeader()) yield reader;

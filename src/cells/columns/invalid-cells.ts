@@ -2,10 +2,10 @@ import { otherEncodingError } from '../csv/malformed.ts';
 import type { RowReader } from '../csv/row-reader.ts';
 import type { EditedHeader } from './column-edits.ts';
 
-/** Number of foreign cells (`isForeign`) from which they may mean another encoding. */
-const MIN_FOREIGN_CELLS = 10;
-/** Foreign cells a row from which they mean it. */
-const FOREIGN_CELLS_A_ROW = 0.05;
+/** Number of mostly replaced cells from which they may mean another encoding. */
+const MIN_CELLS = 10;
+/** Number of such cells a row from which they mean it. */
+const CELLS_A_ROW = 0.05;
 
 /** Number of cells that were not valid UTF-8, and the place of the first of them; the header is row 1. */
 export interface InvalidUtf8 {
@@ -17,7 +17,7 @@ export interface InvalidUtf8 {
 export class InvalidCells {
   readonly #columns: EditedHeader['columns'];
   #cells = 0;
-  #foreignCells = 0;
+  #mostlyReplaced = 0;
   #first: InvalidUtf8['first'];
 
   constructor(columns: EditedHeader['columns']) {
@@ -25,7 +25,7 @@ export class InvalidCells {
   }
 
   /** Counts those of the current row. */
-  count({ row, rows, repairs }: RowReader): void {
+  count({ row, rowNumber, repairs }: RowReader): void {
     const { bytes, filledCells, columnNumbers, starts, ends } = row;
     let next = 0;
     for (let k = 0; k < filledCells; k++) {
@@ -34,15 +34,14 @@ export class InvalidCells {
       const column = this.#columns[columnNumbers[k]];
       if (next === firstOfCell || column === undefined) continue;
       this.#cells++;
-      if (isForeign(bytes.toString('utf8', starts[k], ends[k]))) this.#foreignCells++;
-      this.#first ??= { row: rows, column: column.name };
+      if (isMostlyReplaced(bytes.toString('utf8', starts[k], ends[k]))) this.#mostlyReplaced++;
+      this.#first ??= { row: rowNumber, column: column.name };
     }
   }
 
-  /** Throws UnusableCsv if so many of the cells in these rows are foreign that the body has another encoding. */
+  /** Throws UnusableCsv if so many cells in these rows are mostly replaced that the body has another encoding. */
   checkEncoding(rows: number): void {
-    if (this.#foreignCells >= MIN_FOREIGN_CELLS && this.#foreignCells > rows * FOREIGN_CELLS_A_ROW)
-      throw otherEncodingError();
+    if (this.#mostlyReplaced >= MIN_CELLS && this.#mostlyReplaced > rows * CELLS_A_ROW) throw otherEncodingError();
   }
 
   result(): InvalidUtf8 {
@@ -51,7 +50,7 @@ export class InvalidCells {
 }
 
 /** True if most characters beyond ASCII were replaced. A text that was only cut within one has whole ones too. */
-function isForeign(text: string): boolean {
+function isMostlyReplaced(text: string): boolean {
   const nonAscii = text.replace(/[\0-\x7f]/g, '');
   return nonAscii.replaceAll('\ufffd', '').length * 2 < nonAscii.length;
 }

@@ -98,7 +98,7 @@ export class Scanner {
     // A body without a header was refused.
     if (this.#stages === undefined) throw new TypeError('an export without a header');
     const { collector, invalidCells, editedNames, writer } = this.#stages;
-    const rows = this.#reader.rows - 1 - this.#suppressed;
+    const rows = this.#reader.rowNumber - 1 - this.#suppressed;
     invalidCells.checkEncoding(rows);
     const scan: ScanResult = {
       columns: collector.results(),

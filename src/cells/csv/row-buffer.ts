@@ -27,10 +27,6 @@ export class RowBuffer {
   /** Offset of byte 0 of the array in the body. */
   #origin = 0;
 
-  get length(): number {
-    return this.end - this.start;
-  }
-
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
   append(chunk: Uint8Array, isLast: boolean): void {
     if (this.start > 0) this.bytes.copyWithin(0, this.start, this.end);

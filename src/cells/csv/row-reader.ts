@@ -46,8 +46,8 @@ const ROW_FAULTS = {
 export class RowReader {
   /** The current row. */
   readonly row = new CsvRow();
-  /** Number of whole rows so far, with the header; so also the number of the current row. */
-  rows = 0;
+  /** Number of the current row: 1 for the header, 0 before it. */
+  rowNumber = 0;
   /** False if the current row has no line end. */
   hasLineEnd = false;
   /** The indices at which U+FFFD replaces invalid UTF-8 in the current row. */
@@ -96,7 +96,7 @@ export class RowReader {
       else {
         this.repairs = buffer.takeRepairs(row.contentEnd);
         this.#checkRow(next);
-        this.rows++;
+        this.rowNumber++;
         return true;
       }
     }
@@ -106,21 +106,22 @@ export class RowReader {
 
   /** A failure of the current row, which `next` has counted. */
   malformedRow(reason: MalformedReason, expected: string, found: string): MalformedCsv {
-    return new MalformedCsv(reason, { row: this.rows, byte: this.#buffer.offsetOf(this.row.start), expected, found });
+    const byte = this.#buffer.offsetOf(this.row.start);
+    return new MalformedCsv(reason, { row: this.rowNumber, byte, expected, found });
   }
 
   /** Says when reading goes on, behind the last whole row. */
   #waitForMore(): void {
-    const { start, end, length, isLineEndAdded } = this.#buffer;
+    const { start, end, isLineEndAdded } = this.#buffer;
     this.#checkLength(start, end);
     if (this.#isFinished) {
       // Each row has a line end now, so that one which does not end goes on within quotes.
       if (start < end) throw this.#brokenRow('cut_in_quote', isLineEndAdded ? end - 1 : end);
-      if (this.rows === 0) throw this.#malformedNext('empty_body', start, 'a header line', 'nothing');
+      if (this.rowNumber === 0) throw this.#malformedNext('empty_body', start, 'a header line', 'nothing');
     }
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
-    if (this.rows > 0 || length > MAX_SEARCHED_BYTES) {
-      const bytes = Math.max(this.#gatheredBytes, Math.min(length * 2, MAX_ROW_BYTES + 1));
+    if (this.rowNumber > 0 || end - start > MAX_SEARCHED_BYTES) {
+      const bytes = Math.max(this.#gatheredBytes, Math.min((end - start) * 2, MAX_ROW_BYTES + 1));
       this.#resumeOffset = this.#buffer.offsetOf(start) + bytes;
     }
   }
@@ -140,7 +141,7 @@ export class RowReader {
     const { start, width } = this.row;
     if (this.#blankLineFault !== undefined) throw this.#blankLineFault;
     this.hasLineEnd = next < this.#buffer.end || !this.#buffer.isLineEndAdded;
-    if (this.rows === 0) {
+    if (this.rowNumber === 0) {
       if (this.repairs.length > 0) throw otherEncodingError();
       this.#width = width;
     } else if (width !== this.#width) {
@@ -152,7 +153,7 @@ export class RowReader {
 
   /** A blank line is an error if a row comes behind it. */
   #passBlank(start: number): void {
-    if (this.rows === 0) throw this.#malformedNext('no_header', start, 'column names', 'a blank line');
+    if (this.rowNumber === 0) throw this.#malformedNext('no_header', start, 'column names', 'a blank line');
     this.#blankLineFault ??= this.#malformedNext('blank_line', start, `${this.#width} cells`, 'a blank line');
   }
 
@@ -175,6 +176,7 @@ export class RowReader {
 
   /** A failure at byte `index` of the row that comes next, which is not counted yet. */
   #malformedNext(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
-    return new MalformedCsv(reason, { row: this.rows + 1, byte: this.#buffer.offsetOf(index), expected, found });
+    const byte = this.#buffer.offsetOf(index);
+    return new MalformedCsv(reason, { row: this.rowNumber + 1, byte, expected, found });
   }
 }

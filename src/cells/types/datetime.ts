@@ -50,28 +50,28 @@ const TIME_TEMPLATE = Buffer.from('"0000-00-00T00:00:00.000"');
 /** Writes a time as in TIME_TEMPLATE, with six digits if there are micros, and `Z` for an instant. */
 function writeTime(time: CivilTime, out: Uint8Array, at: number, hasZ: boolean): number {
   out.set(TIME_TEMPLATE, at);
-  writeTwo(out, at + 1, (time.year / 100) | 0);
-  writeTwo(out, at + 3, time.year % 100);
-  writeTwo(out, at + 6, time.month);
-  writeTwo(out, at + 9, time.day);
-  writeTwo(out, at + 12, time.hour);
-  writeTwo(out, at + 15, time.minute);
-  writeTwo(out, at + 18, time.second);
-  let to = writeThree(out, at + 21, (time.micros / MICROS_A_MILLI) | 0);
-  if (time.micros % MICROS_A_MILLI !== 0) to = writeThree(out, to, time.micros % MICROS_A_MILLI);
+  writeTwoDigits(out, at + 1, (time.year / 100) | 0);
+  writeTwoDigits(out, at + 3, time.year % 100);
+  writeTwoDigits(out, at + 6, time.month);
+  writeTwoDigits(out, at + 9, time.day);
+  writeTwoDigits(out, at + 12, time.hour);
+  writeTwoDigits(out, at + 15, time.minute);
+  writeTwoDigits(out, at + 18, time.second);
+  let to = writeThreeDigits(out, at + 21, (time.micros / MICROS_A_MILLI) | 0);
+  if (time.micros % MICROS_A_MILLI !== 0) to = writeThreeDigits(out, to, time.micros % MICROS_A_MILLI);
   if (hasZ) out[to++] = UPPER_Z;
   out[to] = QUOTE;
   return to + 1;
 }
 
-function writeTwo(out: Uint8Array, at: number, value: number): void {
+function writeTwoDigits(out: Uint8Array, at: number, value: number): void {
   out[at] = ZERO + ((value / 10) | 0);
   out[at + 1] = ZERO + (value % 10);
 }
 
-function writeThree(out: Uint8Array, at: number, value: number): number {
+function writeThreeDigits(out: Uint8Array, at: number, value: number): number {
   out[at] = ZERO + ((value / 100) | 0);
-  writeTwo(out, at + 1, value % 100);
+  writeTwoDigits(out, at + 1, value % 100);
   return at + 3;
 }
 

@@ -1,4 +1,4 @@
-import { plainCount } from '../../base/quantities.ts';
+import { unseparatedCount } from '../../base/quantities.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { dayOfRowSql } from '../column-sql.ts';
@@ -41,8 +41,8 @@ export async function checkRows(
     const name = table.isSnapshot ? table.name : day;
     const message =
       expected === undefined
-        ? `${name} has ${plainCount(rows, 'row')} and no receipt`
-        : `${name} should have ${plainCount(expected, 'row')}, and has ${rows}`;
+        ? `${name} has ${unseparatedCount(rows, 'row')} and no receipt`
+        : `${name} should have ${unseparatedCount(expected, 'row')}, and has ${rows}`;
     differences.push(difference('rows', message));
   }
   // Keys that may occur twice are found by their hashes, which take less memory than texts.
@@ -60,12 +60,15 @@ export async function checkRows(
       (SELECT count(*) FROM (SELECT _key FROM keyed WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS shared`);
   const [absent, repeated, shared] = [keys.absent, keys.repeated, keys.shared].map(Number);
   if (absent > 0) {
-    differences.push(difference('keys', `${plainCount(absent, 'row has', 'rows have')} no _key in ${table.name}`));
+    differences.push(
+      difference('keys', `${unseparatedCount(absent, 'row has', 'rows have')} no _key in ${table.name}`),
+    );
   }
   if (repeated > 0) {
     const times = `more than once in ${table.isSnapshot ? table.name : 'a day'}`;
-    differences.push(difference('keys', `${plainCount(repeated, 'key occurs', 'keys occur')} ${times}`));
+    differences.push(difference('keys', `${unseparatedCount(repeated, 'key occurs', 'keys occur')} ${times}`));
   }
-  const warnings = shared === 0 ? [] : [`${plainCount(shared, 'key occurs', 'keys occur')} under more than one day.`];
+  const warnings =
+    shared === 0 ? [] : [`${unseparatedCount(shared, 'key occurs', 'keys occur')} under more than one day.`];
   return { differences, warnings };
 }

@@ -12,8 +12,7 @@ import type { Secret } from '../../base/secrets.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
-import { isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
-import { checkWritable } from '../../fs/writability.ts';
+import { checkWritable, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { ensureKey, randomKey, readingKey } from '../key-file.ts';
 import {
   EMPTY_CHAIN,

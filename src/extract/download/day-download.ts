@@ -3,7 +3,7 @@
 
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
-import { plainCount } from '../../base/quantities.ts';
+import { unseparatedCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/visible-text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
@@ -151,7 +151,7 @@ export class DayDownload {
     if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
     if (rows === 0) return { ...this.#downloaded([]), emptyAnswer: answer };
     return fail(
-      `${day} has ${plainCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
+      `${day} has ${unseparatedCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
     );
   }
 
@@ -178,13 +178,13 @@ export class DayDownload {
     const { rows: rowsAgain } = second.checkedDay.receipt;
     if (isEnough(rowsAgain)) return second;
     if (rowsAgain === rows) {
-      const message = `${day} has ${plainCount(rows, 'row')} now and had ${stored.rows}: two downloads agree, the day is replaced.`;
+      const message = `${day} has ${unseparatedCount(rows, 'row')} now and had ${stored.rows}: two downloads agree, the day is replaced.`;
       this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: stored.rows });
       return second;
     }
     await removeFiles(second.checkedDay.files);
     const message =
-      `${day} had ${plainCount(stored.rows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
+      `${day} had ${unseparatedCount(stored.rows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
     return this.#notLoaded(transientError(message, { where: { day } }));
   }

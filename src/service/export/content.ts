@@ -1,4 +1,4 @@
-import { isObject, jsonOfKind, objectIn } from '../../base/json.ts';
+import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { AnswerTraits, BodyContent } from './outcomes.ts';
 
@@ -18,7 +18,7 @@ export function contentOf(
 /** What a body that is not data shows. */
 export function readRefusalBody(body: Buffer, token: string): Pick<AnswerTraits, 'content' | 'reason'> {
   const text = body.toString('utf8');
-  const isEmptyList = jsonOfKind(Array.isArray, text.trim())?.length === 0;
+  const isEmptyList = parseJsonOfKind(Array.isArray, text.trim())?.length === 0;
   const content = isEmptyList ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other');
   return { content, reason: reasonIn(text, token) };
 }
@@ -30,7 +30,7 @@ const LONGEST_REASON = 60;
 
 /** The reason of a failure. It is printed: only plain words are accepted, and no text that contains the token. */
 function reasonIn(text: string, token: string): string | undefined {
-  const { message, code, error } = objectIn(text);
+  const { message, code, error } = parseJsonObject(text);
   const inner = isObject(error) ? [error.code, error.message] : [error];
   for (const value of [message, code, ...inner, REASON_ALONE.exec(text)?.[1]]) {
     if (typeof value !== 'string' || value.length > LONGEST_REASON || value.includes(token)) continue;

@@ -10,7 +10,7 @@ import type { Writable } from 'node:stream';
 import { WriteStream } from 'node:tty';
 import { DAY_MS } from '../../base/clock.ts';
 import { codeOf, configError, UserError } from '../../base/errors.ts';
-import { plainCount } from '../../base/quantities.ts';
+import { unseparatedCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
@@ -172,7 +172,7 @@ async function sendDays(
     await stream.end();
   } catch (error) {
     if (!isReaderGone(error)) throw error;
-    const message = `The reader closed the Arrow stream before its end, after ${plainCount(daysTaken, 'whole day')}.`;
+    const message = `The reader closed the Arrow stream before its end, after ${unseparatedCount(daysTaken, 'whole day')}.`;
     logger.warn('arrow.reader_left', message, { days: daysTaken });
   } finally {
     stream.release();

@@ -1,8 +1,8 @@
-import { OWN_IDENTITY, type ProcessIdentity } from '../../../src/fs/process-identity.ts';
+import { type ProcessIdentity, THIS_PROCESS } from '../../../src/fs/process-identity.ts';
 
 /** No process has this id: it is beyond what the system gives. */
 export const DEAD_PID = 2 ** 22 + 1;
 
 /** The text of a lock or a lease on disk; by default that of this process. */
 export const ownerText = (more: Partial<ProcessIdentity> = {}): string =>
-  JSON.stringify({ v: 1, ...OWN_IDENTITY, ...more, token: '0123456789abcdef' });
+  JSON.stringify({ v: 1, ...THIS_PROCESS, ...more, token: '0123456789abcdef' });

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { acquireLock, type LockOptions, ownerState, withLockFile } from '../../../src/fs/lock.ts';
-import { OWN_IDENTITY } from '../../../src/fs/process-identity.ts';
+import { THIS_PROCESS } from '../../../src/fs/process-identity.ts';
 import { ManualClock } from '../../support/clock.ts';
 import { expectMode } from '../../support/modes.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
@@ -117,7 +117,7 @@ describe('the lock of an owner that is not here', () => {
 });
 
 /** Without /proc nothing tells whether a process is alive. */
-describe.runIf(OWN_IDENTITY.pidSpace !== '')('the lock of a process of this machine', () => {
+describe.runIf(THIS_PROCESS.pidSpace !== '')('the lock of a process of this machine', () => {
   it('is taken over at once if that is dead, or if its number belongs to another one now', async () => {
     for (const dead of [DEAD, ownerText({ started: '1' })]) {
       writeFileSync(path, dead);
