@@ -1,4 +1,4 @@
-import { addDays, type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
+import { type Day, dayAt, daysOf, laterOf, startOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
@@ -20,7 +20,7 @@ type DayState = keyof typeof DAY_STATES;
 
 export type ReportedDay = Readonly<ReturnType<typeof reportedDays>[number]>;
 
-/** A longer history is shown by its latest days alone. */
+/** The calendar of a longer history shows its latest days alone. */
 const MAX_DAYS = 1_100;
 
 /**
@@ -36,7 +36,7 @@ export function reportedDays(report: TargetReport, now: number, historyDays: num
   if (firstDay === undefined) return [];
   const readAgainDays = new Set(exportState?.read_again);
   const lastDay = [today, recordedDays.at(-1) ?? today, report.lastEventAt?.slice(0, 10) ?? today].reduce(laterOf);
-  return daysOf(laterOf(firstDay, addDays(lastDay, 1 - MAX_DAYS)), lastDay).map((day) => {
+  return daysOf(firstDay, lastDay).map((day) => {
     const daysLeft = daysLeftOf(day, today, historyDays);
     const receipt = receipts.get(day);
     const state = stateOfDay(receipt, { isReadAgain: readAgainDays.has(day), isGap: gaps.has(day), daysLeft });
@@ -59,7 +59,7 @@ function stateOfDay(
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
 /** A table a month, a cell a day. The state of a day is in the cell's text and in its colour. */
 export function dayCalendar(days: readonly ReportedDay[]): Html {
-  const months = groupBy(days, ({ day }) => day.slice(0, 7));
+  const months = groupBy(days.slice(-MAX_DAYS), ({ day }) => day.slice(0, 7));
   const legend = Object.entries(DAY_STATES).map(
     ([state, meaning]) => html`<li><span class="swatch ${classOfState(state)}"></span>${meaning}</li>`,
   );

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { daysOf } from '../../../src/base/days.ts';
 import { reportPage } from '../../../src/cli/report/report-page.ts';
 import { newPlaceState } from '../../../src/table/place-state.ts';
 import { receiptsOf } from '../../../src/table/receipts.ts';
@@ -59,6 +60,14 @@ describe('the page of a target', () => {
     expect(february.match(/<tr>((?:<td><\/td>)*)<td class="loaded" title="2026-02-01/)?.[1]).toBe(
       '<td></td>'.repeat(6),
     );
+  });
+
+  it('shows the days of three years, and counts all', async () => {
+    const report = exampleReport();
+    const receipts = receiptsOf(daysOf('2021-01-01', '2026-02-07').map(receiptOf));
+    const page = await reportPage({ ...report, state: { events: { ...report.state.events, receipts } } }, OPTIONS);
+    expect(page).toContain('<dt>Days loaded and over</dt><dd>1,864 days</dd>');
+    expect([page.includes('title="2023-02-07: '), page.includes('title="2023-02-06: ')]).toEqual([true, false]);
   });
 
   it('shows the latest hundred runs, the latest first', async () => {
