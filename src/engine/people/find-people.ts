@@ -39,10 +39,10 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const unifiedIdsInRows = joinUnifiedIds(await unifiedIdsOfRows(tables, ids));
   const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
 
-  // 2. The keys. Only what is plain, or may be, needs the key of the unified ids.
+  // 2. The keys. Only ids need that of external ids, and only what is plain, or may be, that of unified ids.
   const hasPlainIds = byColumn === UNIFIED_ID || [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
   const warnings = tables.flatMap(({ externalColumn, unifiedColumn }) => [
-    ...externalColumn.keys.warningsOfOtherKeys({ needsKey: true, place: place.name }),
+    ...(ids.length === 0 ? [] : externalColumn.keys.warningsOfOtherKeys({ needsKey: true, place: place.name })),
     ...unifiedColumn.keys.warningsOfOtherKeys({ needsKey: hasPlainIds, place: place.name }),
   ]);
 

@@ -195,6 +195,13 @@ describe('people in a place', () => {
     expect(await look({ byColumn: 'member', ids: ['a'], hashKey: key })).toMatchObject({ personCount: 1, rowCount: 2 });
   });
 
+  it('of the suppression list alone need no key of the hashed column of ids', async () => {
+    const key = new HashKey(new Secret('a hash key that has 32 characters'));
+    await loadHashed(D2, [{ id: 'e1', df_unified_id: 'u1', member: key.hashOf('a') }], ['member'], key);
+    await expect(look({ byColumn: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
+    expect(await look({ byColumn: 'member', ids: [] })).toMatchObject({ rowCount: 0, warnings: [] });
+  });
+
   it('are warned of if rows have their unified ids hashed under another key', async () => {
     const keys = ['first', 'second'].map((name) => new HashKey(new Secret(`the ${name} hash key of 32 characters`)));
     for (const [i, key] of keys.entries()) {
