@@ -1,6 +1,7 @@
 import { close, constants, fstatSync, open } from 'node:fs';
 import { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
+import { onAbort } from '../../base/abort.ts';
 import { type Clock, systemClock } from '../../base/clock.ts';
 import { enforceCertificateChecks, systemEnv } from '../../base/env.ts';
 import { endNow, letHeapGrow, runUntilStopped } from '../../base/process.ts';
@@ -40,7 +41,7 @@ export async function runConnectorProcess(connector: Connector): Promise<void> {
 
 /** Reads stdin, which is opened only when somebody reads it; an abort ends the wait for more. */
 function stdinUntil(signal: AbortSignal): AsyncIterator<Uint8Array> {
-  signal.addEventListener('abort', () => process.stdin.destroy());
+  onAbort(signal, () => process.stdin.destroy());
   return process.stdin[Symbol.asyncIterator]();
 }
 
