@@ -114,9 +114,9 @@ function failureOf(thrown: unknown, address: string): UserError {
   );
 }
 
-/** True if a body broke, or was stopped. The SDK marks failures of requests, and attempts only those again. */
+/** True if a body broke, or was stopped; a disk here that is full is neither. The SDK marks failures of requests, and attempts only those again. */
 export const isBrokenBody = (thrown: unknown): boolean =>
-  isTransient(thrown) && (thrown as { readonly $metadata?: object }).$metadata === undefined;
+  isTransient(thrown) && !isDiskFull(thrown) && (thrown as { readonly $metadata?: object }).$metadata === undefined;
 
 /** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
 function isTransient(thrown: unknown): boolean {
