@@ -6,7 +6,7 @@ import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts'
 import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
 import { removedWarning } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
-import { EVENTS, type Table } from '../../table/tables.ts';
+import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import type { FilesFormat, FilesPlace } from './format.ts';
@@ -21,9 +21,10 @@ export function openFilesSink(format: FilesFormat, options: OpenOptions): Promis
     const place = await openPlace(format, options, 'load');
     try {
       const version = await format.read(place);
-      const { timezone, receipts } = version.state.events;
-      const isOther = timezone !== options.rules.timezone && receipts.size > 0;
-      if (isOther) throw otherTimezoneError(options.address, options.rules.timezone, timezone);
+      const { timezone } = options.rules;
+      const tables = TABLES.flatMap(({ name }) => version.state[name] ?? []);
+      const otherTable = tables.find((table) => table.timezone !== timezone && table.receipts.size > 0);
+      if (otherTable !== undefined) throw otherTimezoneError(options.address, timezone, otherTable.timezone);
       const { removedDays } = version;
       const days = removedDays.length;
       if (days > 0) options.logger.warn('days.removed', removedWarning(removedDays), { days });
@@ -94,7 +95,7 @@ class FilesSink implements Sink {
     const place = this.#place;
     const state = version.isLoaded ? version.state : newPlaceState(rules.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
-    // A first run that died may have had another time zone.
+    // A first run that died before it stored rows may have had another time zone.
     const stored = state[table.name];
     const before = stored === undefined || stored.receipts.size === 0 ? newTableState(table, rules.timezone) : stored;
     const planned = await planBatch(before, batch, {

@@ -59,6 +59,12 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     expect(await place.verify()).toMatchObject({ differences: [] });
   });
 
+  it('fixes the time zone of the place, also before its first day', async () => {
+    await place.loadProfiles(place.snapshot(FIRST));
+    place.timezone = 'America/New_York';
+    await expect(place.open({ loadsProfiles: true })).rejects.toThrow(/^timezone is America/);
+  });
+
   it('gives the model users the attributes of the first profile of a person', async () => {
     if (name !== 'duckdb') return;
     await place.load([[place.of(D1, EVENTS)]]);
