@@ -90,7 +90,7 @@ export async function loadSnapshot(
   }
 }
 
-/** Why the profiles were not loaded, and what to do. For a stream of Airbyte `stored` is undefined. */
+/** Why the profiles were not loaded, and what to do. For a stream of Airbyte `lastSnapshot` is undefined. */
 function snapshotError({ kind, clause }: ExportRefusal, lastSnapshot: StoredSnapshot | undefined): UserError {
   const sentence = `${sentenceOf(clause)}${lastSnapshot === undefined ? '' : ' The stored profiles stay.'}`;
   if (kind === 'retry') return transientError(`${sentence} Run again later.`);

@@ -1,15 +1,20 @@
 // What `status`, `verify` and a sync say of a place that is sound and yet not as one would expect.
 
 import { type Day, formatDays } from '../base/days.ts';
+import type { Logger } from '../base/log.ts';
 import { hasOtherSettings } from '../extract/checked-day.ts';
 import type { TableState } from './place-state.ts';
 
 const syncAdvice = (days: readonly Day[]): string => `sync with --from ${days[0]} --to ${days[days.length - 1]}`;
 
-/** Warning about days whose rows another program removed. */
-export const removedWarning = (days: readonly Day[]): string =>
-  `Another program removed all rows of ${formatDays(days)}: they count as pruned. To load what the service still has of ` +
-  `them: ${syncAdvice(days)}.`;
+/** Warns of days whose rows another program removed, if there are any. */
+export function warnOfRemovedDays(logger: Logger, days: readonly Day[]): void {
+  if (days.length === 0) return;
+  const message =
+    `Another program removed all rows of ${formatDays(days)}: they count as pruned. To load what the service still has ` +
+    `of them: ${syncAdvice(days)}.`;
+  logger.warn('days.removed', message, { days: days.length });
+}
 
 /** Warning about days whose file is damaged, or older than their receipt. */
 export const damagedWarning = (days: readonly Day[]): string =>

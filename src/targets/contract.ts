@@ -156,8 +156,9 @@ export interface PeopleOperations {
   previewPurge(query: PeopleQuery): Promise<PurgePreview>;
   /**
    * Takes the lock of the place, looks the people up anew, and calls `onFound`. Then it removes all their rows in one
-   * commit. After it no file of the place has the bytes of values that only these rows had: no data, log, statistics,
-   * temporary file or earlier version of an object. What cannot be reached is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
+   * commit. After it no file of the place has the bytes of values that only these rows had. That holds for data, log,
+   * checkpoint, statistics, write-ahead log, temporary folder and earlier versions of objects. What cannot be reached
+   * is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
    * days. The same purge, run again, finishes it. If `onFound` throws, nothing is removed.
    */
   purge(query: PeopleQuery, onFound: OnFound): Promise<PurgeResult>;

@@ -39,7 +39,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const unifiedIdsInRows = joinUnifiedIds(await unifiedIdsOfRows(tables, ids));
   const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
 
-  // 2. The keys. Only ids need that of external ids, and only what is plain, or may be, that of unified ids.
+  // 2. The keys. External ids need theirs only if ids are looked up, unified ids only if some are plain, or may be.
   const hasPlainIds = byColumn === UNIFIED_ID || [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
   const warnings = tables.flatMap(({ externalColumn, unifiedColumn }) => [
     ...(ids.length === 0 ? [] : externalColumn.keys.warningsOfOtherKeys({ needsKey: true, place: place.name })),

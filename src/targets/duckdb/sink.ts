@@ -22,7 +22,7 @@ import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
 import { scannedColumns } from '../../table/new-columns.ts';
 import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
-import { removedWarning } from '../../table/place-warnings.ts';
+import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
@@ -38,10 +38,7 @@ export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(undefined, options);
   const state = await withEngine(file, 'read', options, (engine) => readStateToLoad(engine, options));
-  const removedDays = state?.removedDays ?? [];
-  if (removedDays.length > 0) {
-    options.logger.warn('days.removed', removedWarning(removedDays), { days: removedDays.length });
-  }
+  warnOfRemovedDays(options.logger, state?.removedDays ?? []);
   return new DuckDbSink(state, options);
 }
 

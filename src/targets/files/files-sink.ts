@@ -4,7 +4,7 @@ import { planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
 import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
-import { removedWarning } from '../../table/place-warnings.ts';
+import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
@@ -25,9 +25,7 @@ export function openFilesSink(format: FilesFormat, options: OpenOptions): Promis
       const tables = TABLES.flatMap(({ name }) => version.state[name] ?? []);
       const otherTable = tables.find((table) => table.timezone !== timezone && table.receipts.size > 0);
       if (otherTable !== undefined) throw otherTimezoneError(options.address, timezone, otherTable.timezone);
-      const { removedDays } = version;
-      const days = removedDays.length;
-      if (days > 0) options.logger.warn('days.removed', removedWarning(removedDays), { days });
+      warnOfRemovedDays(options.logger, version.removedDays);
       return new FilesSink(place, version, options);
     } catch (error) {
       await closePlace(place);
