@@ -12,10 +12,10 @@ interface Progress {
 const SLOW_LINE_EVERY_MS = 30_000;
 const TICK_MS = 500;
 
-/** Shows how far `work` is while it is under way. */
+/** Shows how far `work` is until it has settled. */
 export async function withProgress<T>(
   progress: () => Progress,
-  work: () => Promise<T>,
+  work: Promise<T>,
   { terminal, clock, logger }: Context,
 ): Promise<T> {
   let lastLineAt = clock.now();
@@ -27,15 +27,15 @@ export async function withProgress<T>(
     lastLineAt = clock.now();
   }, TICK_MS);
   try {
-    return await work();
+    return await work;
   } finally {
     clearInterval(ticker);
     terminal.showStatus();
   }
 }
 
-/** Shows for how long `work` has been under way. */
-export function withElapsedTime<T>(what: string, work: () => Promise<T>, context: Context): Promise<T> {
+/** Shows for how long `work` has been under way, until it has settled. */
+export function withElapsedTime<T>(what: string, work: Promise<T>, context: Context): Promise<T> {
   const began = context.clock.now();
   const text = () => `${what} · ${formatDuration(context.clock.now() - began)}`;
   return withProgress(() => ({ text: text(), lineEveryMs: SLOW_LINE_EVERY_MS }), work, context);

@@ -11,8 +11,8 @@ export const command = defineCommand({
   async run(values, context) {
     const { place } = placeAndConfig(values, [duckdb], context);
     const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
-    const work = () => compactDuckDb(place);
-    const { rows, bytesBefore, bytesAfter } = await withElapsedTime(`Compacting ${place.address}`, work, context);
+    const what = `Compacting ${place.address}`;
+    const { rows, bytesBefore, bytesAfter } = await withElapsedTime(what, compactDuckDb(place), context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
     return { result, lines: [`${place.address}: ${formatCount(rows, 'row')}, ${size}.`] };

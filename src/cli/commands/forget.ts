@@ -129,7 +129,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     };
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-      return erasureResult(await withElapsedTime(what, work, context), purgeSettings, context);
+      return erasureResult(await withElapsedTime(what, work(), context), purgeSettings, context);
     } finally {
       await deleter?.close();
     }

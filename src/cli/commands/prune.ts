@@ -26,8 +26,8 @@ export const command = defineCommand({
     const { place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
     const before = dayBefore(dayAt(context.clock.now()), olderThan);
-    const work = async () => (await target.maintenance(place)).prune(before, execute);
-    const { days, rows } = await withElapsedTime(`Pruning ${address}`, work, context);
+    const maintenance = await target.maintenance(place);
+    const { days, rows } = await withElapsedTime(`Pruning ${address}`, maintenance.prune(before, execute), context);
     const what = `${formatCount(days.length, 'day')} before ${before} with ${formatCount(rows, 'row')}`;
     const result = { v: 1, target: target.name, place: address, before, executed: execute, days, rows };
     if (days.length === 0)

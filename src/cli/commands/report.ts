@@ -18,7 +18,7 @@ export const command = defineCommand({
   async run(values, context) {
     const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { output } = values;
-    const page = await withElapsedTime(`Reading ${place.address}`, () => readReport(place, config), context);
+    const page = await withElapsedTime(`Reading ${place.address}`, readReport(place, config), context);
     const result = { v: 1, target: place.target.name, place: place.address, output };
     if (output === '-') {
       for (const line of page.trimEnd().split('\n')) context.terminal.print(line);

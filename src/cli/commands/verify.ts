@@ -12,8 +12,7 @@ export const command = defineCommand({
   docsPage: 'operations.md',
   async run(values, context) {
     const { place } = placeAndConfig(values, STATEFUL_TARGETS, context);
-    const work = () => verifyPlace(place);
-    const result = await withElapsedTime(`Verifying ${place.address}`, work, context);
+    const result = await withElapsedTime(`Verifying ${place.address}`, verifyPlace(place), context);
     const { differences, warnings } = result;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const agrees = differences.length === 0;

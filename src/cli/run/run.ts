@@ -6,10 +6,10 @@ import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { pinnedTypes } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
-import { openExportClient } from '../../service/export/client.ts';
+import { type ExportClient, openExportClient } from '../../service/export/client.ts';
 import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
-import { type CommandConfig, EXPORT_KEYS, type ExportConfig, requireKeys } from '../configuration.ts';
+import { type CommandConfig, EXPORT_KEYS, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { openOptions } from '../places.ts';
@@ -33,85 +33,73 @@ export interface RunOutcome {
   readonly error?: unknown;
 }
 
-function failedOutcome(done: Summary, error: unknown, context: Context): RunOutcome {
-  const { exit, error: sentence } = failureOf(error, context);
-  return { summary: { ...done, exit, error: sentence }, error };
-}
-
 /** Opens a place, plans, and exports into it. The place records the run. */
-export function runSync(run: SyncRun, context: Context): Promise<RunOutcome> {
-  return outcomeOf(async () => {
-    const { place } = run;
+export async function runSync(run: SyncRun, context: Context): Promise<RunOutcome> {
+  const { place, daySelection, maxWaitMs } = run;
+  const { clock } = context;
+  let began = clock.now();
+  let sink: Sink | StreamSink | undefined;
+  let service: ExportClient | undefined;
+  let summaryNow = (): Summary => EMPTY_SUMMARY;
+  let error: unknown;
+  try {
     const config = requireKeys(run.config, ...EXPORT_KEYS);
-    const pinned = pinnedTypes(run.schemaFile);
-    const sink = await place.target.open(openOptions(place, config, context, pinned));
-    return recordedRun(sink, () => loadInto(sink, run, config, context), context);
-  }, context);
+    sink = await place.target.open(openOptions(place, config, context, pinnedTypes(run.schemaFile)));
+    // A wait for the lock of the place does not count.
+    began = clock.now();
+    const suppression = SuppressionList.of(config)?.filter(config);
+    SuppressionList.refuseOlder('The place', sink.state?.suppressionLength, suppression?.length);
+    const { exportState, receipts } = sink.state?.events ?? {};
+    const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
+    let waitingUntil: number | undefined;
+    const onWait = (until: number | undefined) => {
+      waitingUntil = until;
+    };
+    service = openExportClient(config, context, { maxWaitMs, onWait });
+    const load = new Load(extractDeps(config, service, context, suppression));
+    const keepsCursor = 'commit' in sink;
+    summaryNow = () => summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor });
+    const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
+    await withProgress(progress, load.loadAll(plan, sink), context);
+  } catch (thrown) {
+    error = thrown;
+  } finally {
+    await service?.close();
+  }
+  return endRun(sink, { began, summary: summaryNow(), error }, context);
 }
 
-/** Does the work of a run on an open place, records there how it ended, and closes the place. */
-export async function recordedRun(
-  sink: Pick<Sink, 'recordRun' | 'close'>,
-  work: () => Promise<RunOutcome>,
+/**
+ * Ends a run on a place that was opened: records there how it ended, and closes it. `began`: the instant (ms).
+ * `summary`: what was done. `error`: what ended it early, if anything did.
+ */
+export async function endRun(
+  sink: Pick<Sink, 'recordRun' | 'close'> | undefined,
+  { began, summary, error }: RunOutcome & { readonly began: number },
   context: Context,
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
-  const now = () => new Date(clock.now()).toISOString();
-  const began = now();
-  let outcome = await outcomeOf(work, context);
+  let outcome = outcomeOf(summary, error, context);
+  if (sink === undefined) return outcome;
   const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
+  const span = { began: isoTime(began), ended: isoTime(clock.now()) };
   try {
-    await sink.recordRun({ began, ended: now(), exitCode, cause, version: VERSION, rows, days, exports, bytes });
-  } catch (error) {
-    if (outcome.error === undefined) outcome = failedOutcome(outcome.summary, error, context);
-    else logger.warn('run.record', `This run could not be recorded: ${messageOf(error)}`);
+    await sink.recordRun({ ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes });
+  } catch (recordError) {
+    if (error === undefined) outcome = outcomeOf(summary, recordError, context);
+    else logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
   }
   // What is committed and recorded stays, whatever becomes of the lock.
-  await sink.close().catch((error: unknown) => {
-    logger.warn('run.close', `The place could not be closed: ${messageOf(error)}`);
+  await sink.close().catch((closeError: unknown) => {
+    logger.warn('run.close', `The place could not be closed: ${messageOf(closeError)}`);
   });
   return outcome;
 }
 
-/** The outcome of work; of work that throws, that nothing is done. */
-async function outcomeOf(work: () => Promise<RunOutcome>, context: Context): Promise<RunOutcome> {
-  try {
-    return await work();
-  } catch (error) {
-    return failedOutcome(EMPTY_SUMMARY, error, context);
-  }
-}
+const isoTime = (instant: number): string => new Date(instant).toISOString();
 
-/** Plans a run, and loads its days into an open place. */
-async function loadInto(
-  sink: Sink | StreamSink,
-  { daySelection, maxWaitMs }: SyncRun,
-  config: ExportConfig,
-  context: Context,
-): Promise<RunOutcome> {
-  const { clock } = context;
-  const began = clock.now();
-  const { state } = sink;
-  const suppression = SuppressionList.of(config)?.filter(config);
-  SuppressionList.refuseOlder('The place', state?.suppressionLength, suppression?.length);
-  const { exportState, receipts } = state?.events ?? {};
-  const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
-  let waitingUntil: number | undefined;
-  const onWait = (until: number | undefined) => {
-    waitingUntil = until;
-  };
-  const service = openExportClient(config, context, { maxWaitMs, onWait });
-  const load = new Load(extractDeps(config, service, context, suppression));
-  const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  const work = () => load.loadAll(plan, sink);
-  const summaryNow = () =>
-    summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor: 'commit' in sink });
-  try {
-    await withProgress(progress, work, context);
-    return { summary: summaryNow() };
-  } catch (error) {
-    return failedOutcome(summaryNow(), error, context);
-  } finally {
-    await service.close();
-  }
+function outcomeOf(summary: Summary, error: unknown, context: Context): RunOutcome {
+  if (error === undefined) return { summary };
+  const { exit, error: sentence } = failureOf(error, context);
+  return { summary: { ...summary, exit, error: sentence }, error };
 }

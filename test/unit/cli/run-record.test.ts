@@ -3,7 +3,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { configError } from '../../../src/base/errors.ts';
 import { contextOf, NO_TERMINAL } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
-import { recordedRun } from '../../../src/cli/run/run.ts';
+import { endRun } from '../../../src/cli/run/run.ts';
 
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
   const full = new Error('the disk is full');
@@ -11,9 +11,9 @@ it('a record that cannot be written fails a run that was good, and never hides w
   const signal = new AbortController().signal;
   const system = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal };
   const context = contextOf(system, () => {}, 'info');
-  expect(await recordedRun(sink, async () => ({ summary: EMPTY_SUMMARY }), context)).toMatchObject({ error: full });
+  expect(await endRun(sink, { began: 0, summary: EMPTY_SUMMARY }, context)).toMatchObject({ error: full });
   const error = configError('The token is wrong.');
-  expect(await recordedRun(sink, () => Promise.reject(error), context)).toMatchObject({ error });
+  expect(await endRun(sink, { began: 0, summary: EMPTY_SUMMARY, error }, context)).toMatchObject({ error });
 });
 
 it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
@@ -22,7 +22,7 @@ it('a place that cannot be closed is warned of: the run is committed and recorde
   const system = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal };
   const context = contextOf(system, ({ message }) => logLines.push(message), 'info');
   const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
-  const { summary, error } = await recordedRun(sink, async () => ({ summary: EMPTY_SUMMARY }), context);
+  const { summary, error } = await endRun(sink, { began: 0, summary: EMPTY_SUMMARY }, context);
   expect([summary, error]).toEqual([EMPTY_SUMMARY, undefined]);
   expect(logLines).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);
 });
