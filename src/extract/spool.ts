@@ -24,12 +24,12 @@ export type ExportDay = (changes?: Partial<EventRequest>) => Promise<ExportResul
 /** Begins a file in the folder of a run. */
 export async function newSpoolFile(folder: RunFolder): Promise<SpoolOutput> {
   const path = join(folder.path, `${randomUUID()}.csv`);
-  const file = await folder.onDisk(open(path, 'wx', PRIVATE_FILE_MODE));
+  const file = await folder.withDiskErrors(open(path, 'wx', PRIVATE_FILE_MODE));
   return {
     path,
-    write: (bytes) => folder.onDisk(writeFile(file, bytes)),
+    write: (bytes) => folder.withDiskErrors(writeFile(file, bytes)),
     // A network disk may tell only now that it is full.
-    close: () => folder.onDisk(file.close()),
+    close: () => folder.withDiskErrors(file.close()),
     async discard() {
       await file.close().catch(() => {});
       await removeFiles([{ path }]);

@@ -70,7 +70,7 @@ export function diskError(error: unknown, context: DiskErrorContext): unknown {
 }
 
 /** Settles as `work` does, but throws an error of the system as `diskError` does. */
-export const onDisk = <T>(context: DiskErrorContext, work: Promise<T>): Promise<T> =>
+export const withDiskErrors = <T>(context: DiskErrorContext, work: Promise<T>): Promise<T> =>
   work.catch((error: unknown) => {
     throw diskError(error, context);
   });

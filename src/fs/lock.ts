@@ -55,7 +55,7 @@ export async function acquireLock(path: string, options: LockOptions): Promise<L
   const { waitMs, what, clock } = options;
   const where = { file: path };
   const pauses = doublingPauses({ waitMs, firstPauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
-  const token = await retry({ ...options, pauses }, () => createOwnerFile(path) ?? takeFromDeadOwner(path));
+  const token = await retry({ ...options, pauses }, () => takeLock(path));
   if (token === undefined) {
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
@@ -120,15 +120,19 @@ export function ownerState(path: string): 'alive' | 'dead' | 'none' {
   return isDead(owner) ? 'dead' : 'alive';
 }
 
-/**
- * Takes the lock of a dead owner. Returns the new token; undefined if the owner lives, or if another process takes the
- * lock. Throws as `readOwner`, and the system's error if no file can be made.
- */
-function takeFromDeadOwner(path: string): string | undefined {
+/** Takes a lock without a living owner. Returns its token; undefined if another process has it, or takes it now. */
+function takeLock(path: string): string | undefined {
+  const token = createOwnerFile(path);
+  if (token !== undefined) return token;
+  return removeDeadOwner(path) ? createOwnerFile(path) : undefined;
+}
+
+/** Removes the file of a dead owner. True if the lock now has no owner. Throws as `readOwner` and `createOwnerFile`. */
+function removeDeadOwner(path: string): boolean {
   const owner = readOwner(path);
   // The lock was released meanwhile.
-  if (owner === undefined) return createOwnerFile(path);
-  if (!isDead(owner)) return undefined;
+  if (owner === undefined) return true;
+  if (!isDead(owner)) return false;
   // Only one process at a time may remove the file: it may be that of a new owner already. Without this, of eight
   // processes that wait for a dead owner, two had the lock in one of 3,000 cases (measured).
   const stealPath = `${path}.steal`;
@@ -136,14 +140,14 @@ function takeFromDeadOwner(path: string): string | undefined {
   if (token === undefined) {
     const other = readOwner(stealPath);
     if (other !== undefined && isDead(other)) removeOwnerFile(stealPath, other.token);
-    return undefined;
+    return false;
   }
   try {
     removeOwnerFile(path, owner.token);
   } finally {
     removeOwnerFile(stealPath, token);
   }
-  return createOwnerFile(path);
+  return true;
 }
 
 /**

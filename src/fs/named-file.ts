@@ -13,8 +13,8 @@ const NEW_FILE_MODE = 0o644;
 
 /**
  * The path under which a file is replaced: for a link, the file that it leads to, if there is one. Undefined for a
- * device or a pipe, which is written as it is. Throws the system's error. An address, a link of another user and a DuckDB
- * database are configuration failures. The database may be the place that was loaded.
+ * device or a pipe, which is written as it is. Throws the system's error. An address, a link of another user and a
+ * DuckDB database are configuration failures. The database may be the place that was loaded.
  */
 export function replaceablePath(path: string): string | undefined {
   checkLocalPath(path);

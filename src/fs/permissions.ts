@@ -22,7 +22,7 @@ export function isForeignOwner(uid: number): boolean {
 const NO_MODES_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS']);
 let firstFolderWithoutModes: string | undefined;
 
-/** The first folder of this process whose file system keeps no modes; undefined if there was none. */
+/** The first folder without modes that any step of this process noticed. The command warns of it once, at its end. */
 export const folderWithoutModes = (): string | undefined => firstFolderWithoutModes;
 
 /** Sets the mode of a file of this user. SMB, exFAT and other file systems keep no modes: then nothing changes. */
@@ -37,7 +37,7 @@ export function setMode(path: string, mode: number): void {
 
 /**
  * True for a file or folder of this user, or of root as in a container's volume, whose mode has no bit of
- * `refusedBits`. Root trusts every owner. A file system without modes proves nothing: `probeFolder` is where that is tried.
+ * `refusedBits`. Root trusts every owner. A file system without modes proves nothing: that is tried in `probeFolder`.
  */
 export function isProtected(
   { uid, mode }: { readonly uid: number; readonly mode: number },

@@ -2,7 +2,7 @@ import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import { type DiskErrorContext, diskError, onDisk } from './disk-failure.ts';
+import { type DiskErrorContext, diskError, withDiskErrors } from './disk-failure.ts';
 import { makeFolders } from './folders.ts';
 import { acquireLock, type Lock, ownerState } from './lock.ts';
 import { isPrivateFolder } from './permissions.ts';
@@ -42,9 +42,9 @@ export class RunFolder {
     }
   }
 
-  /** Settles as `work` does, but for an error of the disk: that is converted as `open` does it. */
-  onDisk<T>(work: Promise<T>): Promise<T> {
-    return onDisk(this.#context, work);
+  /** Settles as `work` does, but throws an error of the disk as `open` does. */
+  withDiskErrors<T>(work: Promise<T>): Promise<T> {
+    return withDiskErrors(this.#context, work);
   }
 
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */
@@ -59,12 +59,12 @@ export class RunFolder {
   async remove(): Promise<void> {
     try {
       for (const name of await namesIn(this.path)) {
-        if (name !== LOCK_FILE) await this.onDisk(rm(join(this.path, name), { recursive: true, force: true }));
+        if (name !== LOCK_FILE) await this.withDiskErrors(rm(join(this.path, name), { recursive: true, force: true }));
       }
     } finally {
       this.#lock.release();
     }
-    await this.onDisk(rm(this.path, { recursive: true, force: true }));
+    await this.withDiskErrors(rm(this.path, { recursive: true, force: true }));
   }
 }
 

@@ -4,7 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { configError, undefinedIfAbsent } from '../base/errors.ts';
 import { compareUtf8 } from '../base/text.ts';
 import { createFile, isLinkUnsupported, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
-import { COMMITTED_IS_KEPT, onDisk } from '../fs/disk-failure.ts';
+import { COMMITTED_IS_KEPT, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, setMode } from '../fs/permissions.ts';
 import { type IsKept, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
@@ -24,19 +24,19 @@ export class DiskStorage implements Storage {
   }
 
   async read(path: string): Promise<Buffer | undefined> {
-    return this.#guard(() => readFile(this.#fullPath(path)).catch(undefinedIfAbsent), { isRead: true });
+    return this.#withDiskErrors(() => readFile(this.#fullPath(path)).catch(undefinedIfAbsent), { isRead: true });
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
-    const paths = await this.#guard(() => this.#filesBelow(folder), { isRead: true });
+    const paths = await this.#withDiskErrors(() => this.#filesBelow(folder), { isRead: true });
     for (const path of paths.filter((path) => compareUtf8(path, after) > 0).sort(compareUtf8)) {
-      const stat = await this.#guard(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
+      const stat = await this.#withDiskErrors(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
       if (stat !== undefined) yield { path, modified: stat.mtimeMs };
     }
   }
 
   create(path: string, text: string): Promise<boolean> {
-    return this.#guard(async () => {
+    return this.#withDiskErrors(async () => {
       try {
         const { file, mode } = await this.#prepareFile(path);
         return await createFile(file, text, { mode });
@@ -51,14 +51,14 @@ export class DiskStorage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#guard(async () => {
+    return this.#withDiskErrors(async () => {
       const { file, mode } = await this.#prepareFile(path);
       return replaceFile(file, text, { mode });
     });
   }
 
   putFile(local: string, path: string): Promise<void> {
-    return this.#guard(async () => {
+    return this.#withDiskErrors(async () => {
       const { file, mode } = await this.#prepareFile(path);
       setMode(local, mode);
       await replaceFileFrom(file, local);
@@ -70,7 +70,7 @@ export class DiskStorage implements Storage {
   }
 
   remove(paths: readonly string[]): Promise<void> {
-    return this.#guard(async () => {
+    return this.#withDiskErrors(async () => {
       const folders = new Set<string>();
       for (const path of paths) {
         const file = this.#fullPath(path);
@@ -120,8 +120,8 @@ export class DiskStorage implements Storage {
     return { file, mode: PRIVATE_FILE_MODE | readBits };
   }
 
-  #guard<T>(work: () => Promise<T>, { isRead = false } = {}): Promise<T> {
-    return onDisk({ path: this.address, consequence: COMMITTED_IS_KEPT, isRead }, work());
+  #withDiskErrors<T>(work: () => Promise<T>, { isRead = false } = {}): Promise<T> {
+    return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT, isRead }, work());
   }
 }
 

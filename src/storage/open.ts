@@ -28,7 +28,7 @@ function bucketFolderOf(address: string): BucketFolder | undefined {
 /** Opens the storage of an address. Throws UserError for an address of another kind, or a bucket that is not there. */
 export async function openStorage(
   address: string,
-  { env, signal }: { readonly env: Env; readonly signal?: AbortSignal | undefined },
+  { env, signal }: { readonly env: Env; readonly signal: AbortSignal },
 ): Promise<Storage> {
   const bucketFolder = bucketFolderOf(address);
   return bucketFolder === undefined ? new DiskStorage(address) : await openS3Storage(bucketFolder, env, signal);

@@ -23,7 +23,7 @@ export interface BucketFolder {
 export interface BucketAccess extends BucketFolder {
   readonly client: S3;
   /** The second argument of every request. */
-  readonly sendOptions: { readonly abortSignal?: AbortSignal };
+  readonly sendOptions: { readonly abortSignal: AbortSignal };
 }
 
 /** An object, a version or an upload of a folder, by its key. `date`: when it was written or begun. */

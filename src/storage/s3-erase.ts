@@ -22,7 +22,7 @@ export async function deleteObjects(access: BucketAccess, objects: readonly Obje
     client.deleteObject({ Bucket: bucket, ...object }, sendOptions).catch((error) => {
       if (s3StatusOf(error) === S3_STATUS.notFound) return;
       const right = object.VersionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
-      throw missingRightError(error, access, right);
+      throw withRightNamed(error, access, right);
     });
   const removing = objects.map((object) => limit(() => remove(object)));
   try {
@@ -82,7 +82,7 @@ async function abortUpload(access: BucketAccess, Key: string, UploadId?: string)
   const { client, bucket, sendOptions } = access;
   await client.abortMultipartUpload({ Bucket: bucket, Key, UploadId }, sendOptions).catch((error) => {
     // Its writer completed it first, or the answer to this very request was lost.
-    if (s3NameOf(error) !== 'NoSuchUpload') throw missingRightError(error, access, 's3:AbortMultipartUpload');
+    if (s3NameOf(error) !== 'NoSuchUpload') throw withRightNamed(error, access, 's3:AbortMultipartUpload');
   });
 }
 
@@ -108,11 +108,11 @@ async function allPages<P extends ListObjectVersionsCommandOutput | ListMultipar
 /** Undefined for a request that the store does not know; else it throws. */
 function undefinedIfUnsupported(error: unknown, access: BucketAccess, right: string): undefined {
   if (s3StatusOf(error) === S3_STATUS.notImplemented) return undefined;
-  throw missingRightError(error, access, right);
+  throw withRightNamed(error, access, right);
 }
 
-/** The failure of a request; it names the right if the key lacks it. */
-function missingRightError(error: unknown, { address }: BucketAccess, right: string): unknown {
+/** The error of a request, or one that names the right if the key lacks it. */
+function withRightNamed(error: unknown, { address }: BucketAccess, right: string): unknown {
   if (s3StatusOf(error) !== S3_STATUS.forbidden) return error;
   const message =
     `${address}: objects, earlier versions or unfinished uploads cannot be removed (${s3NameOf(error)}): give the key ` +

@@ -61,9 +61,9 @@ function regionOf(thrown: unknown): string | undefined {
   return region !== undefined && /^[a-z0-9-]{1,40}$/.test(region) ? region : undefined;
 }
 
-/** The failure that an error of a store means, or of a local file: it names the address or the file, and who must act. */
-export function storeFailure(thrown: unknown, address: string, signal: AbortSignal | undefined): UserError {
-  signal?.throwIfAborted();
+/** The failure that an error of a store or a local file means: it names the address or file, and who must act. */
+export function storeFailure(thrown: unknown, address: string, signal: AbortSignal): UserError {
+  signal.throwIfAborted();
   if (thrown instanceof UserError) return thrown;
   const { path } = thrown as { readonly path?: unknown };
   const fileFailure = typeof path === 'string' && !isDiskFull(thrown) ? diskError(thrown, { path }) : undefined;
@@ -114,7 +114,7 @@ function failureOf(thrown: unknown, address: string): UserError {
   );
 }
 
-/** True if a body broke, or was stopped; a disk here that is full is neither. The SDK marks failures of requests, and attempts only those again. */
+/** True if a body broke or was stopped, and no disk here is full. The SDK marks failed requests, and retries these. */
 export const isBrokenBody = (thrown: unknown): boolean =>
   isTransient(thrown) && !isDiskFull(thrown) && (thrown as { readonly $metadata?: object }).$metadata === undefined;
 

@@ -19,11 +19,11 @@ import { type IsKept, listAll, PROBE_FOLDER, type Storage, type StoredObject } f
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
 
-export async function openS3Storage(folder: BucketFolder, env: Env, signal: AbortSignal | undefined): Promise<Storage> {
+export async function openS3Storage(folder: BucketFolder, env: Env, signal: AbortSignal): Promise<Storage> {
   const client = await s3ClientOf(env);
-  const sendOptions = signal === undefined ? {} : { abortSignal: signal };
+  const sendOptions = { abortSignal: signal };
   // Every request under way adds listeners; Node would otherwise warn of a leak.
-  if (signal !== undefined) setMaxListeners(0, signal);
+  setMaxListeners(0, signal);
   try {
     // A policy may allow the prefix alone.
     await client.listObjectsV2({ Bucket: folder.bucket, Prefix: folder.prefix, MaxKeys: 1 }, sendOptions);
@@ -39,10 +39,12 @@ class S3Storage implements Storage {
   readonly address: string;
   readonly workFolder = undefined;
   readonly #access: BucketAccess;
+  readonly #signal: AbortSignal;
 
   constructor(access: BucketAccess) {
     this.address = access.address;
     this.#access = access;
+    this.#signal = access.sendOptions.abortSignal;
   }
 
   read(path: string): Promise<Buffer | undefined> {
@@ -81,7 +83,7 @@ class S3Storage implements Storage {
 
   create(path: string, text: string): Promise<boolean> {
     const create = () => this.#put(path, text, { IfNoneMatch: '*' });
-    return this.#guard(async () => {
+    return this.#withStoreErrors(async () => {
       try {
         await retryAtOnce((error) => s3StatusOf(error) === S3_STATUS.undecided, create);
         return true;
@@ -99,32 +101,31 @@ class S3Storage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#guard(() => this.#put(path, text));
+    return this.#withStoreErrors(() => this.#put(path, text));
   }
 
   putFile(file: string, path: string): Promise<void> {
-    return this.#guard(async () => {
+    return this.#withStoreErrors(async () => {
       await upload(this.#access, this.#key(path), file);
       await rm(file, { force: true });
     });
   }
 
   localFile(path: string, copy: string): Promise<string> {
-    const { abortSignal } = this.#access.sendOptions;
     return this.#retryRead(async () => {
       await rm(copy, { force: true });
       await makeFolders(dirname(copy));
       const object = await this.#get(path);
       if (object === undefined) throw this.#goneError(path);
       const file = createWriteStream(copy, { flags: 'wx', mode: PRIVATE_FILE_MODE });
-      await pipeline(object.Body as Readable, file, abortSignal === undefined ? {} : { signal: abortSignal });
+      await pipeline(object.Body as Readable, file, { signal: this.#signal });
       return copy;
     });
   }
 
   remove(paths: readonly string[]): Promise<void> {
     const objects = paths.map((path) => ({ Key: this.#key(path) }));
-    return this.#guard(() => deleteObjects(this.#access, objects));
+    return this.#withStoreErrors(() => deleteObjects(this.#access, objects));
   }
 
   async eraseAllBut(folder: string, isKept: IsKept): Promise<void> {
@@ -132,8 +133,8 @@ class S3Storage implements Storage {
     // For a store without versions. In a bucket with versions it adds delete markers, which go with them below.
     await this.remove(leavingObjects.map(({ path }) => path));
     const below = this.#key(`${folder}/`);
-    await this.#guard(() => abortUploads(this.#access, below, isKept));
-    await this.#guard(() => eraseVersions(this.#access, below, isKept));
+    await this.#withStoreErrors(() => abortUploads(this.#access, below, isKept));
+    await this.#withStoreErrors(() => eraseVersions(this.#access, below, isKept));
   }
 
   async checkErasable(): Promise<void> {
@@ -141,7 +142,7 @@ class S3Storage implements Storage {
     await this.write(`${folder}/probe`, '');
     await this.eraseAllBut(folder, () => false);
     // Last: without the right to abort, the upload stays.
-    await this.#guard(() => checkAbortable(this.#access, this.#key(`${folder}/upload`)));
+    await this.#withStoreErrors(() => checkAbortable(this.#access, this.#key(`${folder}/upload`)));
   }
 
   close(): void {
@@ -170,23 +171,22 @@ class S3Storage implements Storage {
 
   /** Attempts a read again whose body broke, unless the run is stopped. */
   #retryRead<T>(work: () => Promise<T>): Promise<T> {
-    const { abortSignal } = this.#access.sendOptions;
-    const isWorthRetry = (error: unknown) => !abortSignal?.aborted && isBrokenBody(error);
-    return this.#guard(() => retryAtOnce(isWorthRetry, work));
+    const isWorthRetry = (error: unknown) => !this.#signal.aborted && isBrokenBody(error);
+    return this.#withStoreErrors(() => retryAtOnce(isWorthRetry, work));
   }
 
   #goneError(path: string) {
     return transientError(`${this.address}/${path} is gone: another run removed it. Try again.`);
   }
 
-  #guard<T>(work: () => Promise<T>): Promise<T> {
+  #withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
     return work().catch((error) => {
       throw this.#failure(error);
     });
   }
 
   #failure(error: unknown): UserError {
-    return storeFailure(error, this.address, this.#access.sendOptions.abortSignal);
+    return storeFailure(error, this.address, this.#signal);
   }
 }
 

@@ -14,7 +14,7 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. */
 export class RowBuffer {
-  /** The bytes of [start, end) are there, whole characters, with the sentinel behind. `append` may replace the array. */
+  /** [start, end) is there, in whole characters, with the sentinel behind. `append` may replace the array. */
   bytes: Buffer = Buffer.alloc(START_BYTES);
   start = 0;
   end = 0;

@@ -52,9 +52,9 @@ export class CsvRow {
   readonly flags = new Uint8Array(MAX_COLUMNS);
 
   /**
-   * Reads the row of `bytes` that starts at `at`, and returns where the next one starts. INCOMPLETE if its line end does
-   * not come before `end`; BROKEN if it is no CSV. The byte at `end` must be SENTINEL. Its loops stay in one function,
-   * since they run for every byte.
+   * Reads the row of `bytes` that starts at `at`, and returns where the next one starts. INCOMPLETE if its line end
+   * does not come before `end`; BROKEN if it is no CSV. The byte at `end` must be SENTINEL. Its loops stay in one
+   * function, since they run for every byte.
    */
   read(bytes: Buffer, at: number, end: number): number {
     const { columnNumbers, starts, ends, flags } = this;

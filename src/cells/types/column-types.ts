@@ -101,7 +101,7 @@ export const fitsSql = (codec: ColumnCodec, expr: string): string =>
 /** True if `CAST` makes the values of cells of these forms: then `read_csv` itself reads them. */
 export const canCast = ({ castForms }: ColumnCodec, forms: CellForms): boolean => (forms & ~castForms) === 0;
 
-/** Cheaper SQL of the value of a text, NULL if that is NULL. It is wrong unless all texts have these forms, which fit. */
+/** Cheaper SQL of the value of a text, NULL if that is NULL. Wrong unless all texts have these forms, which fit. */
 export function uncheckedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
   if (codec.uncheckedSql === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, codec.duckdbType);

@@ -2,7 +2,7 @@ import { open, rm } from 'node:fs/promises';
 import { configError, EXIT } from '../../base/errors.ts';
 import { unseparatedCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/show-people.ts';
-import { onDisk } from '../../fs/disk-failure.ts';
+import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { defineCommand, text } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
@@ -38,10 +38,10 @@ type WriteLine = (line: string) => Promise<void>;
 
 /** Gives `work` a new file (0600) to write; none is replaced. The file stays only if all of it is on disk. */
 async function withNewFile<T>(path: string, work: (write: WriteLine) => Promise<T>): Promise<T> {
-  const file = await onDisk({ path }, open(path, 'wx', PRIVATE_FILE_MODE));
+  const file = await withDiskErrors({ path }, open(path, 'wx', PRIVATE_FILE_MODE));
   try {
-    const result = await work((line) => onDisk({ path }, file.writeFile(`${line}\n`)));
-    await onDisk({ path }, file.datasync());
+    const result = await work((line) => withDiskErrors({ path }, file.writeFile(`${line}\n`)));
+    await withDiskErrors({ path }, file.datasync());
     await file.close();
     return result;
   } catch (error) {

@@ -28,13 +28,14 @@ afterEach(async () => {
   rmSync(dir, { recursive: true });
 });
 
+const { signal } = new AbortController();
 const failure = (exitCode: number, said: string) => ({ exitCode, message: expect.stringContaining(said) });
 const pathsIn = async (storage: Storage, folder: string, after?: string): Promise<string[]> =>
   (await listAll(storage, folder, after)).map(({ path }) => path);
 
 const STORES = {
-  'a folder': () => openStorage(join(dir, 'place'), { env: {} }),
-  'a bucket': () => openStorage('s3://bucket/lake', { env: s3.env }),
+  'a folder': () => openStorage(join(dir, 'place'), { env: {}, signal }),
+  'a bucket': () => openStorage('s3://bucket/lake', { env: s3.env, signal }),
 };
 
 describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
@@ -128,7 +129,7 @@ describe('an address', () => {
     ['s3://bucket/a//b', /empty or dotted part/],
     ['s3://bucket/../b', /empty or dotted part/],
   ])('%s is refused', async (address, message) => {
-    await expect(openStorage(address, { env: s3.env })).rejects.toMatchObject({
+    await expect(openStorage(address, { env: s3.env, signal })).rejects.toMatchObject({
       exitCode: 2,
       message: expect.stringMatching(message),
     });
@@ -136,8 +137,8 @@ describe('an address', () => {
   });
 });
 
-async function using<T>(work: (storage: Storage) => Promise<T>, signal?: AbortSignal): Promise<T> {
-  const storage = await openStorage('s3://bucket/lake', { env: s3.env, signal });
+async function using<T>(work: (storage: Storage) => Promise<T>, stop = signal): Promise<T> {
+  const storage = await openStorage('s3://bucket/lake', { env: s3.env, signal: stop });
   try {
     return await work(storage);
   } finally {
@@ -216,7 +217,7 @@ describe('failures of a bucket', () => {
     s3.outcomeOf = () => 'normal';
     vi.stubEnv('AWS_ACCESS_KEY_ID', 'somebody');
     expect(await failed()).toMatchObject({ exitCode: 2 });
-    await expect(openStorage('s3://nothing/x', { env: s3.env })).rejects.toMatchObject({ exitCode: 2 });
+    await expect(openStorage('s3://nothing/x', { env: s3.env, signal })).rejects.toMatchObject({ exitCode: 2 });
   }, 60_000);
 
   it.each([
@@ -278,7 +279,7 @@ describe('failures of a bucket', () => {
     writeFileSync(join(dir, 'config'), '[default]\nendpoint_url = http://store.example\nregion = us-east-1\n');
     vi.stubEnv('AWS_CONFIG_FILE', join(dir, 'config'));
     vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined);
-    await expect(openStorage('s3://bucket/lake', { env: {} })).rejects.toMatchObject(failure(2, 'https'));
+    await expect(openStorage('s3://bucket/lake', { env: {}, signal })).rejects.toMatchObject(failure(2, 'https'));
   });
 });
 
@@ -286,7 +287,7 @@ describe('a bucket behind a proxy', () => {
   const endpoint = { AWS_ENDPOINT_URL_S3: 'https://loopback' };
   const openThrough = async (proxy: string, more: Readonly<Record<string, string>> = {}) => {
     const env = { ...s3.env, ...endpoint, HTTPS_PROXY: proxy, ...more };
-    const storage = await openStorage('s3://bucket/lake', { env });
+    const storage = await openStorage('s3://bucket/lake', { env, signal });
     storage.close();
   };
 
@@ -394,6 +395,18 @@ describe('what a purge erases in a bucket', () => {
     const unknown = ['ListObjectVersions', 'ListMultipartUploads', 'CreateMultipartUpload'];
     s3.outcomeOf = ({ what }) => (unknown.includes(what) ? { status: 501, code: 'NotImplemented' } : 'normal');
     await using((storage) => storage.checkErasable([]));
+  });
+
+  it('is at rest once it has failed for one object', async () => {
+    await using(async (storage) => {
+      for (const path of ['x/refused', 'x/late']) await storage.write(path, '');
+      s3.outcomeOf = ({ what, key, attempt }) => {
+        if (what !== 'DeleteObject') return 'normal';
+        return key === 'lake/x/refused' ? { status: 403, code: 'AccessDenied' } : attempt === 1 ? 'cut' : 'normal';
+      };
+      await expect(storage.remove(['x/refused', 'x/late'])).rejects.toMatchObject(failure(2, 's3:DeleteObject'));
+    });
+    expect([...s3.objects.keys()]).toEqual(['lake/x/refused']);
   });
 
   it.each([
