@@ -1,4 +1,4 @@
-import { printable } from './visible-text.ts';
+import { printable } from './text.ts';
 
 /** Severities, least first; the names are those of the command line's `--log-level`. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;

@@ -1,5 +1,52 @@
+// Texts: in one form, in one order, and as a reader sees them.
+
 /** A text in one form: `é` as one character, or as `e` and an accent, is the same text. */
 export const nfc = (text: string): string => text.normalize('NFC');
 
 /** Compares texts by their bytes in UTF-8. */
 export const compareUtf8 = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
+
+/**
+ * Characters that move a cursor, end a line or turn the direction of a text. Also the usual ones that show nothing.
+ */
+const UNPRINTABLE =
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu;
+
+/**
+ * A text from outside as one line that a terminal, a log or a page shows as it is. Each character of UNPRINTABLE
+ * becomes its escape, as JSON writes it (`\u001b`). JSON stays the same JSON.
+ */
+export const printable = (text: string): string =>
+  text.replaceAll(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
+
+/** A clause or a noun as the beginning of a sentence. */
+export const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
+/** A clause as a sentence. The name of a host or a path at its start stays as it is. */
+export const sentenceOf = (clause: string): string =>
+  `${/^[a-z]+ /.test(clause) ? capitalized(clause) : clause}${/[.?]$/.test(clause) ? '' : '.'}`;
+
+/** Texts that programs, tables and templates write in place of a missing value. */
+const PLACEHOLDERS = new Set([
+  ...['null', 'undefined', 'nan', 'none', 'nil', 'n/a', '\\n', '[object object]'],
+  ...['#n/a', '#null!', '#ref!', '#value!', '#name?', '#num!', '#div/0!', '<na>', '""', "''", '[]', '{}', '()', '<>'],
+]);
+/** Fillers of Hangul and the blank of Braille are letters and symbols that show nothing. */
+const NOTHING_VISIBLE = /^[\p{White_Space}\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]*$/u;
+const IN_BRACKETS = /^[<([{"'`]+(.*?)[>)\]}"'`]+$/s;
+const INVISIBLE = /[\p{Cf}\p{Default_Ignorable_Code_Point}]/gu;
+const WILDCARD = /^[*%]+$/;
+const MAX_PLACEHOLDER_LENGTH = 40;
+
+/** True for a text in which a reader sees nothing at all. */
+export const isBlank = (text: string): boolean => NOTHING_VISIBLE.test(text);
+
+/** True for a text that stands for no value: it names nobody, wherever an id is expected. */
+export function isPlaceholder(text: string): boolean {
+  if (isBlank(text)) return true;
+  if (text.length > MAX_PLACEHOLDER_LENGTH) return false;
+  // Normalised as a reader would see it: full-width letters or invisible characters do not make "null" an id.
+  const visible = text.normalize('NFKC').replace(INVISIBLE, '').trim().toLowerCase();
+  const unwrapped = IN_BRACKETS.exec(visible)?.[1] ?? visible;
+  return PLACEHOLDERS.has(visible) || PLACEHOLDERS.has(unwrapped) || WILDCARD.test(unwrapped);
+}

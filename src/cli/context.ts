@@ -2,7 +2,7 @@ import type { Writable } from 'node:stream';
 import { createLogger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Runtime, systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
-import { printable } from '../base/visible-text.ts';
+import { printable } from '../base/text.ts';
 import type { Prompts } from './prompts.ts';
 
 /** The process behind a command line, or a test in its place. */

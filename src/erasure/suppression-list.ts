@@ -6,7 +6,7 @@ import { HashKey } from '../base/hash-key.ts';
 import { parseJsonObject } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
-import { isPlaceholder } from '../base/visible-text.ts';
+import { isPlaceholder } from '../base/text.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
 import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engine/people/people.ts';

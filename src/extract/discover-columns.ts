@@ -1,8 +1,7 @@
 import { addDays, type Day } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
-import { compareUtf8, nfc } from '../base/text.ts';
-import { sentenceOf } from '../base/visible-text.ts';
+import { compareUtf8, nfc, sentenceOf } from '../base/text.ts';
 import { editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import { type ColumnGroup, EVENT_NAME_ALTERNATIVE, headerColumns, KNOWN_COLUMNS } from '../cells/csv/header.ts';

@@ -2,7 +2,7 @@ import { HOUR_MS } from '../base/clock.ts';
 import { dayAt } from '../base/days.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { unseparatedCount } from '../base/quantities.ts';
-import { sentenceOf } from '../base/visible-text.ts';
+import { sentenceOf } from '../base/text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import type { ExportRefusal } from '../service/export/export-service.ts';

@@ -1,5 +1,5 @@
 import { codeOf, configError, hasCode, messageOf, transientError, UserError } from '../base/errors.ts';
-import { capitalized } from '../base/visible-text.ts';
+import { capitalized } from '../base/text.ts';
 
 const READ_FAILURES: ReadonlyMap<string, string> = new Map([
   ['ENOENT', 'there is no such file'],

@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf, configError, transientError } from '../base/errors.ts';
 import { parseJsonObject } from '../base/json.ts';
 import { doublingPauses, retry } from '../base/retry.ts';
-import { capitalized } from '../base/visible-text.ts';
+import { capitalized } from '../base/text.ts';
 import { PRIVATE_FILE_MODE } from './permissions.ts';
 import { livenessOf, type StoredIdentity, THIS_PROCESS } from './process-identity.ts';
 

@@ -2,7 +2,7 @@ import { addDays, dayAt } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import { formatDuration } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
-import { sentenceOf } from '../base/visible-text.ts';
+import { sentenceOf } from '../base/text.ts';
 import { missingColumns } from '../cells/csv/header.ts';
 import { MalformedCsv } from '../cells/csv/malformed.ts';
 import type { SourceConfig } from '../config/source.ts';

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import { UserError } from '../base/errors.ts';
-import { sentenceOf } from '../base/visible-text.ts';
+import { sentenceOf } from '../base/text.ts';
 import type { DestinationConfig } from '../config/destination.ts';
 import { firstBytes } from '../http/body.ts';
 import { networkProblem, WrongBody } from '../http/failures.ts';

@@ -1,5 +1,5 @@
 import { codeOf, configError, messageOf, systemError, transientError, UserError } from '../base/errors.ts';
-import { printable, sentenceOf } from '../base/visible-text.ts';
+import { printable, sentenceOf } from '../base/text.ts';
 import { diskError, isDiskFull } from '../fs/disk-failure.ts';
 import { networkProblem } from '../http/failures.ts';
 

@@ -1,5 +1,5 @@
 import { configError, transientError, UserError } from '../../base/errors.ts';
-import { sentenceOf } from '../../base/visible-text.ts';
+import { sentenceOf } from '../../base/text.ts';
 import { parseDestinationConfig } from '../../config/destination.ts';
 import { Ledger } from '../../erasure/ledger/ledger.ts';
 import { networkProblem } from '../../http/failures.ts';

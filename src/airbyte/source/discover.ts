@@ -1,6 +1,5 @@
 import { transientError, UserError } from '../../base/errors.ts';
-import { nfc } from '../../base/text.ts';
-import { sentenceOf } from '../../base/visible-text.ts';
+import { nfc, sentenceOf } from '../../base/text.ts';
 import { EXTERNAL_ID, headerColumns, UNIFIED_ID } from '../../cells/csv/header.ts';
 import { type ColumnType, codecOf } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';

@@ -1,5 +1,5 @@
 import { UserError } from '../../base/errors.ts';
-import { capitalized } from '../../base/visible-text.ts';
+import { capitalized } from '../../base/text.ts';
 
 /** Where a body is broken, and how. */
 interface MalformedDetails {

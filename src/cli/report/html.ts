@@ -1,6 +1,6 @@
 import { withSeparators } from '../../base/quantities.ts';
+import { printable } from '../../base/text.ts';
 import { VERSION } from '../../base/version.ts';
-import { printable } from '../../base/visible-text.ts';
 import { isNumberText } from '../text-layout.ts';
 
 /** A piece of HTML that needs no escaping. */

@@ -1,7 +1,7 @@
 import { type Day, dayAt, formatDays } from '../../base/days.ts';
 import { Stopped } from '../../base/process.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
-import { printable } from '../../base/visible-text.ts';
+import { printable } from '../../base/text.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';

@@ -4,7 +4,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
 import { unseparatedCount } from '../../base/quantities.ts';
-import { sentenceOf } from '../../base/visible-text.ts';
+import { sentenceOf } from '../../base/text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
 import type { ExportRefusal } from '../../service/export/export-service.ts';

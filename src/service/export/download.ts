@@ -3,7 +3,7 @@ import { configError, transientError, type UserError } from '../../base/errors.t
 import { formatDuration, unseparatedCount } from '../../base/quantities.ts';
 import { type Attempt, type Backoff, jitteredPauses, retry } from '../../base/retry.ts';
 import type { Runtime } from '../../base/runtime.ts';
-import { sentenceOf } from '../../base/visible-text.ts';
+import { sentenceOf } from '../../base/text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';

@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
 import { type Coordinates, UserError } from '../../base/errors.ts';
-import { sentenceOf } from '../../base/visible-text.ts';
+import { sentenceOf } from '../../base/text.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { QuotaReport } from '../../http/quota-report.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
-import { printable } from '../../../src/base/visible-text.ts';
+import { printable } from '../../../src/base/text.ts';
 
 const RAW = [...'\u0000\n\r\t\u007f\u009b\u200b\u2028\u202e\u2066\ufeff', '\u001b[31m', '\ud800'];
 
