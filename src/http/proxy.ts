@@ -77,6 +77,7 @@ export class ProxyAgent extends Agent {
     this.#env = env;
   }
 
+  /** Throws a configuration failure for a proxy that cannot be used: then the request is not sent. */
   override createConnection(options: ConnectionOptions, callback: SocketCallback): Duplex | undefined {
     const host = options.host ?? '';
     const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${options.port ?? 443}`;

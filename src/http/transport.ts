@@ -6,7 +6,7 @@ import { type Clock, nextTurn } from '../base/clock.ts';
 import type { Env } from '../base/env.ts';
 import { HttpAnswer } from './answer.ts';
 import { ConnectionClosed } from './failures.ts';
-import { ProxyAgent, proxyFor, withoutBrackets } from './proxy.ts';
+import { ProxyAgent, withoutBrackets } from './proxy.ts';
 
 export interface OutgoingRequest {
   readonly method: 'POST' | 'HEAD';
@@ -60,8 +60,6 @@ export class Transport {
   /** Rejects with an error of Node, with the signal's reason, or with a configuration failure for a bad proxy. */
   async send(outgoing: OutgoingRequest, signal: AbortSignal): Promise<HttpAnswer> {
     signal.throwIfAborted();
-    // A proxy that cannot be used is refused before anything is sent.
-    proxyFor(this.#options.baseUrl, this.#options.env);
     const { protocol, hostname, port, pathname } = this.#base;
     const request = (protocol === 'https:' ? httpsRequest : httpRequest)({
       hostname: withoutBrackets(hostname),
@@ -72,14 +70,17 @@ export class Transport {
       agent: this.#agent,
       signal,
     });
-    request.once('close', () => this.#requests.delete(request));
     this.#requests.add(request);
-    this.#watchConnection(request);
+    const stopTimer = this.#limitConnecting(request);
     return new Promise((resolve, reject) => {
       request.on('error', (error) => reject(signal.aborted ? signal.reason : error));
-      // Node emits no error where it closes the connection by itself, as after a 101.
-      request.once('close', () => reject(new ConnectionClosed('the connection was closed without an answer')));
       request.once('response', (stream) => resolve(new HttpAnswer(request, stream)));
+      request.once('close', () => {
+        this.#requests.delete(request);
+        stopTimer();
+        // Node emits no error where it closes the connection by itself, as after a 101.
+        reject(new ConnectionClosed('the connection was closed without an answer'));
+      });
       request.end(outgoing.body);
     });
   }
@@ -94,15 +95,15 @@ export class Transport {
     }
   }
 
-  #watchConnection(request: ClientRequest): void {
+  /** Destroys a request that has no connection in time, until the returned function is called. */
+  #limitConnecting(request: ClientRequest): () => void {
     const { clock, connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.#options;
-    const isTls = this.#base.protocol === 'https:';
     const timeoutError = Object.assign(new Error('no connection in time'), { code: 'ETIMEDOUT' });
-    const cancel = clock.after(connectTimeoutMs, () => request.destroy(timeoutError));
-    request.once('close', cancel);
+    const stopTimer = clock.after(connectTimeoutMs, () => request.destroy(timeoutError));
     request.once('socket', (socket) => {
-      if (request.reusedSocket) cancel();
-      else socket.once(isTls ? 'secureConnect' : 'connect', cancel);
+      if (request.reusedSocket) stopTimer();
+      else socket.once(this.#base.protocol === 'https:' ? 'secureConnect' : 'connect', stopTimer);
     });
+    return stopTimer;
   }
 }

@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { networkProblem } from '../../../src/http/failures.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
 import { readQuotaReport } from '../../../src/http/quota-report.ts';
-import { Transport } from '../../../src/http/transport.ts';
+import { Transport, type TransportOptions } from '../../../src/http/transport.ts';
 import { readRefusalBody, redirectOrigin } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';
@@ -14,6 +14,13 @@ import { until } from '../../support/wait.ts';
 const NOW = Date.UTC(2026, 0, 20, 3);
 const MINUTE = 60_000;
 const NEVER = new AbortController().signal;
+
+const POST = { method: 'POST' as const, path: '/x', headers: {}, body: '{}' };
+const transport = (baseUrl: string, more: Partial<TransportOptions> = {}) => {
+  const opened = new Transport({ baseUrl, env: {}, clock: systemClock, keptConnections: 0, ...more });
+  onTestFinished(() => opened.close());
+  return opened;
+};
 
 describe('limit headers', () => {
   it.each<
@@ -73,8 +80,8 @@ describe('the proxy for an address', () => {
 
   it.each(['socks5://proxy:1080', 'http://', 'http://a b', 'http://kim:50%@h'])(
     '%s is refused without printing it',
-    (text) => {
-      expect(() => proxyOf('https://api.example', { HTTPS_PROXY: text })).toThrow(
+    async (text) => {
+      await expect(transport('https://api.example', { env: { HTTPS_PROXY: text } }).send(POST, NEVER)).rejects.toThrow(
         /^HTTPS_PROXY is not the address of a proxy: [^@]*%25 for a % in a password\.$/,
       );
     },
@@ -127,13 +134,6 @@ it.each<[code: string, kind: string, isConfig: boolean]>([
 });
 
 describe('a connection', () => {
-  const POST = { method: 'POST' as const, path: '/x', headers: {}, body: '{}' };
-  const transport = (baseUrl: string, keptConnections: number, clock = systemClock) => {
-    const made = new Transport({ baseUrl, env: {}, clock, keptConnections });
-    onTestFinished(() => made.close());
-    return made;
-  };
-
   it('that is not established within thirty seconds fails', async () => {
     const server = createServer(() => {}).listen(0, '127.0.0.1');
     onTestFinished(() => void server.close());
@@ -141,7 +141,7 @@ describe('a connection', () => {
     const clock = new ManualClock();
     const { port } = server.address() as AddressInfo;
     // Taken, but TLS never begins.
-    const sending = transport(`https://127.0.0.1:${port}`, 0, clock).send(POST, NEVER);
+    const sending = transport(`https://127.0.0.1:${port}`, { clock }).send(POST, NEVER);
     const failed = expect(sending).rejects.toMatchObject({ code: 'ETIMEDOUT' });
     await until(() => clock.pending === 1);
     clock.pass(29_999);
@@ -156,7 +156,7 @@ describe('a connection', () => {
     [2, 1],
   ])('is kept for the next request if %i may be kept', async (kept, connections) => {
     const server = await serve(() => whole(200, 'ok'));
-    const made = transport(`${server.url}/below//`, kept);
+    const made = transport(`${server.url}/below//`, { keptConnections: kept });
     for (let i = 0; i < 2; i++) {
       for await (const _ of (await made.send(POST, NEVER)).bytes());
       await settle();
