@@ -9,7 +9,7 @@ import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/named-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
-import { exportHeader } from '../service/export/header.ts';
+import { exportHeader } from '../service/export/export-header.ts';
 import { earliestToday, lastDayOver, oldestExportedDay } from './calendar.ts';
 import { editsOf, filtersOf, isFilter } from './export-settings.ts';
 import type { ExtractDeps } from './extract-deps.ts';

@@ -50,7 +50,7 @@ export class ObservedService implements ExportService {
 
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     return this.#service.export(request, signal, async (answer) => {
-      if (answer.kind === 'data' || answer.status !== undefined) this.exports++;
+      this.exports++;
       this.#compareClocks(answer.serverTime);
       return use(answer.kind === 'data' ? { ...answer, bytes: this.#counted(answer.bytes) } : answer);
     });

@@ -9,8 +9,8 @@ import type { SourceConfig } from '../config/source.ts';
 import { NO_QUOTA_REPORT, type QuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
-import { type EventRequest, type ExportBody, type ExportRefusal, InterruptedBody } from './export/export-service.ts';
-import { readHeader } from './export/header.ts';
+import { readHeader } from './export/export-header.ts';
+import { type EventRequest, type ExportBody, type ExportRefusal, InterruptedExport } from './export/export-service.ts';
 import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
 import { afterAnswer, UNKNOWN_QUOTA } from './export/quota-rules.ts';
 
@@ -42,11 +42,14 @@ export async function checkService(
 ): Promise<CheckVerdict> {
   const { host } = new URL(service.baseUrl);
   const client = new ExportClient({ ...service, clock, env, connectTimeoutMs: CONNECT_TIMEOUT_MS });
+  let quotaReport = NO_QUOTA_REPORT;
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
-      const refusal = answer.kind === 'data' ? await refusalInBody(answer.bytes, host) : answer;
-      return { refusal, quotaReport: answer.quotaReport };
+      ({ quotaReport } = answer);
+      return answer.kind === 'data' ? refusalInBody(answer.bytes, host) : answer;
     });
+  const verdict = (refusal: ExportRefusal | undefined) =>
+    verdictOn(refusal, { host, serviceId: service.serviceId, quotaReport, now: clock.now() });
   logger.info('check.cost', COST);
   try {
     signal.throwIfAborted();
@@ -55,16 +58,15 @@ export async function checkService(
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
-      let { refusal, quotaReport } = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      if (mayBeDueToEvent(refusal)) {
-        logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
-        // If this is refused too, neither the event nor the range of one day was the reason.
-        ({ refusal, quotaReport } = await ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal));
-      }
-      return verdictOn(refusal, { host, serviceId: service.serviceId, quotaReport, now: clock.now() });
+      const refusal = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
+      if (!mayBeDueToEvent(refusal)) return verdict(refusal);
+      logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
+      // If this is refused too, neither the event nor the range of one day was the reason.
+      return verdict(await ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal));
     });
   } catch (error) {
     signal.throwIfAborted();
+    if (error instanceof InterruptedExport) return verdict(error.refusal);
     if (error instanceof UserError) {
       const { kind, message } = error;
       return { kind: kind === 'config' ? 'config' : 'later', code: kind, message, quotaReport: NO_QUOTA_REPORT };
@@ -80,7 +82,7 @@ export async function checkService(
 
 /** True if the event that does not exist may be the reason of a refusal. */
 function mayBeDueToEvent(refusal: ExportRefusal | undefined): boolean {
-  if (refusal === undefined || refusal.code === HTML_PAGE || refusal.status === undefined) return false;
+  if (refusal === undefined || refusal.code === HTML_PAGE) return false;
   return ['empty', 'invalid', 'retry', 'retry_or_split'].includes(refusal.kind);
 }
 
@@ -96,7 +98,6 @@ async function refusalInBody(bytes: ExportBody['bytes'], host: string): Promise<
     if (missing.length === 0) return undefined;
     return notAnExport('no_such_columns', `${missing.length} columns of every export are missing`);
   } catch (error) {
-    if (error instanceof InterruptedBody) return error.refusal;
     if (!(error instanceof MalformedCsv)) throw error;
     const { reason: code, clause } = error;
     return notAnExport(code, clause);

@@ -6,10 +6,10 @@ import type { Env } from '../../base/env.ts';
 import { UserError } from '../../base/errors.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { SourceConfig } from '../../config/source.ts';
-import { HttpAnswer } from '../../http/answer.ts';
+import type { HttpAnswer } from '../../http/answer.ts';
 import { firstBytes } from '../../http/body.ts';
 import { bodyProblem, networkProblem } from '../../http/failures.ts';
-import { NO_QUOTA_REPORT, readQuotaReport } from '../../http/quota-report.ts';
+import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import { firstMatch, serviceRequest } from '../operation.ts';
@@ -20,7 +20,7 @@ import {
   type ExportRefusal,
   type ExportRequest,
   type ExportService,
-  InterruptedBody,
+  InterruptedExport,
 } from './export-service.ts';
 import { type AnswerTraits, EXPORT_OUTCOMES, KIND_OF_FAULT } from './outcomes.ts';
 import { ExportQuota, type ExportQuotaOptions } from './quota.ts';
@@ -69,11 +69,9 @@ export class ExportClient implements ExportService {
     const { clock, quota = UNLIMITED } = this.#options;
     return quota.run(signal, async () => {
       const waitLimit = new WaitLimit(clock, STALL_MS, signal);
-      let answer: HttpAnswer | ExportRefusal | undefined;
+      let answer: HttpAnswer | undefined;
       try {
         answer = await this.#send(request, waitLimit);
-        if (!(answer instanceof HttpAnswer))
-          return await use({ ...answer, quotaReport: NO_QUOTA_REPORT, serverTime: undefined });
         const outcome = await this.#classify(answer, waitLimit);
         const { status, headers } = answer;
         const quotaReport = readQuotaReport(headers, clock.now());
@@ -82,14 +80,13 @@ export class ExportClient implements ExportService {
         const date = Date.parse(headers.date ?? '');
         return await use({ ...outcome, quotaReport, serverTime: Number.isNaN(date) ? undefined : date });
       } finally {
-        if (answer instanceof HttpAnswer) answer.close();
+        answer?.close();
         waitLimit.release();
       }
     });
   }
 
-  /** Sends a request; gives the answer, or why none came. */
-  async #send(request: ExportRequest, waitLimit: WaitLimit): Promise<HttpAnswer | ExportRefusal> {
+  async #send(request: ExportRequest, waitLimit: WaitLimit): Promise<HttpAnswer> {
     const { serviceId, exportToken } = this.#options;
     const headers = { Authorization: `Bearer ${exportToken.reveal()}`, 'Accept-Encoding': 'gzip' };
     const [path, body] = pathAndBodyOf(request);
@@ -99,9 +96,9 @@ export class ExportClient implements ExportService {
     } catch (error) {
       waitLimit.outer.throwIfAborted();
       if (error instanceof UserError) throw error;
-      if (error instanceof TimeLimitReached) return this.#refusalFor(error);
+      if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#refusalFor(error), error);
       const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
-      return { kind: isConfig ? 'config' : 'retry', code, clause };
+      throw new InterruptedExport({ kind: isConfig ? 'config' : 'retry', code, clause }, error);
     }
   }
 
@@ -132,13 +129,13 @@ export class ExportClient implements ExportService {
     return { kind, code, clause, status };
   }
 
-  /** The bytes of a body, whose errors become an InterruptedBody. */
+  /** The bytes of a body, whose errors become an InterruptedExport. */
   async *#data(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       yield* bytes;
     } catch (error) {
       signal.throwIfAborted();
-      throw new InterruptedBody(this.#refusalFor(error), error);
+      throw new InterruptedExport(this.#refusalFor(error), error);
     }
   }
 

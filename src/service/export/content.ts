@@ -2,26 +2,24 @@ import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
 import type { AnswerTraits, BodyContent } from './outcomes.ts';
 
-/** The content that the first bytes show; undefined while there are too few of them. */
-export function contentOf(
-  bytes: Uint8Array,
-  { isAll }: { readonly isAll: boolean },
-): Exclude<BodyContent, 'empty_list'> | undefined {
-  if (bytes.length === 0) return isAll ? 'empty' : undefined;
-  if (isAll && Buffer.from(bytes).toString().trim() === '') return 'empty';
+/** The content that the first bytes show; undefined while there are too few of them. `isAll`: no more will come. */
+export function contentOf(bytes: Uint8Array, { isAll }: { readonly isAll: boolean }): BodyContent | undefined {
+  if (isAll) {
+    const text = Buffer.from(bytes).toString().trim();
+    if (text === '') return 'empty';
+    if (parseJsonOfKind(Array.isArray, text)?.length === 0) return 'empty_list';
+  }
   const start = bodyStart(bytes, isAll);
   if (start === undefined) return undefined;
   const kind = typeof start === 'object' ? start.kind : 'other';
-  return kind === 'json' || kind === 'html' ? kind : 'other';
+  return kind === 'binary' ? 'other' : kind;
 }
 
 /** What a body that is not data shows. */
-export function readRefusalBody(body: Buffer, token: string): Pick<AnswerTraits, 'content' | 'reason'> {
-  const text = body.toString('utf8');
-  const isEmptyList = parseJsonOfKind(Array.isArray, text.trim())?.length === 0;
-  const content = isEmptyList ? 'empty_list' : (contentOf(body, { isAll: true }) ?? 'other');
-  return { content, reason: reasonIn(text, token) };
-}
+export const readRefusalBody = (body: Buffer, token: string): Pick<AnswerTraits, 'content' | 'reason'> => ({
+  content: contentOf(body, { isAll: true }) ?? 'other',
+  reason: reasonIn(body.toString(), token),
+});
 
 const SNAKE_CASE = /^[a-z]+(_[a-z]+)*$/;
 /** A body that is a reason alone; of one word it could be any text. */

@@ -7,7 +7,7 @@ import { sentenceOf } from '../../base/text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
-import { type ExportRefusal, type ExportRequest, type ExportService, InterruptedBody } from './export-service.ts';
+import { type ExportRefusal, type ExportRequest, type ExportService, InterruptedExport } from './export-service.ts';
 
 export interface DownloadRequest<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
   readonly service: ExportService;
@@ -95,7 +95,7 @@ class Download<Output extends CheckedOutput> {
         return finalRefusal(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
       case 'retry':
       case 'retry_or_split': {
-        const refusal = this.#refusalIfHopeless(answer);
+        const refusal = this.#refusalIfFinal(answer);
         this.#refusals.push(answer);
         if (refusal === undefined && pause !== undefined) this.#logRetry(answer, number, pause);
         return refusal;
@@ -106,7 +106,7 @@ class Download<Output extends CheckedOutput> {
   }
 
   /** The refusal if another attempt would fail as well; undefined if it may succeed. */
-  #refusalIfHopeless(refusal: ExportRefusal): ExportRefusal | undefined {
+  #refusalIfFinal(refusal: ExportRefusal): ExportRefusal | undefined {
     const { kind, code, clause, where } = refusal;
     const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && this.#refusals.some(isSame)) {
@@ -135,20 +135,21 @@ class Download<Output extends CheckedOutput> {
     logger.warn('export.invalid_utf8', message, { cells, ...first });
   }
 
-  /** Sends the request once and checks its body. A body that is broken is a refusal. */
+  /** Sends the request once and checks its body. A body that is broken is a refusal, as is no answer. */
   async #sendOnce(): Promise<CheckedBody<Output> | ExportRefusal> {
     const { service, request, openOutput, signal } = this.#request;
     signal.throwIfAborted();
     this.#exports++;
-    return service.export(request, signal, async (answer) => {
-      if (answer.kind !== 'data') return answer;
-      try {
-        return await this.#checkLastLine(await checkBody(answer.bytes, await openOutput(), this.#request));
-      } catch (error) {
-        signal.throwIfAborted();
-        return refusalOf(error);
-      }
-    });
+    try {
+      return await service.export(request, signal, async (answer) =>
+        answer.kind === 'data'
+          ? this.#checkLastLine(await checkBody(answer.bytes, await openOutput(), this.#request))
+          : answer,
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      return refusalOf(error);
+    }
   }
 
   /**
@@ -174,7 +175,7 @@ const withCode = ({ clause, code }: ExportRefusal): string => (clause.endsWith('
 /** A refusal after which only the next run may succeed. */
 const finalRefusal = (refusal: ExportRefusal, clause: string): ExportRefusal => ({ ...refusal, kind: 'retry', clause });
 
-/** The refusal that a body stands for, which could not be checked to its end. Throws any other error. */
+/** The refusal that an export stands for, of which no body could be checked to its end. Throws any other error. */
 function refusalOf(error: unknown): ExportRefusal {
   if (error instanceof MalformedCsv) {
     const { reason: code, where, clause } = error;
@@ -184,7 +185,7 @@ function refusalOf(error: unknown): ExportRefusal {
     const clause = `the export has ${error.mismatch}: nothing of it was used, and it would be the same again`;
     return { kind: 'unsupported', code: 'not_csv', clause };
   }
-  if (error instanceof InterruptedBody) return error.refusal;
+  if (error instanceof InterruptedExport) return error.refusal;
   throw error;
 }
 

@@ -4,10 +4,10 @@ import { sentenceOf } from '../../base/text.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { QuotaReport } from '../../http/quota-report.ts';
 
-/** A body could not be read to its end. Another request may get a whole one. */
-export class InterruptedBody extends UserError {
-  override readonly name = 'InterruptedBody';
-  /** What it says as an answer; without a status. */
+/** No answer came, or a body that could not be read to its end. */
+export class InterruptedExport extends UserError {
+  override readonly name = 'InterruptedExport';
+  /** What this means as an answer; without a status. */
   readonly refusal: ExportRefusal;
 
   constructor(refusal: ExportRefusal, cause?: unknown) {
@@ -20,7 +20,7 @@ export class InterruptedBody extends UserError {
 /** A 200 whose body may be CSV. It is data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
-  /** The decoded CSV. Throws an InterruptedBody, or the signal's reason. Only rows show an early end without error. */
+  /** The decoded CSV. Throws an InterruptedExport, or the signal's reason. Only rows show an early end without error. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
@@ -37,7 +37,7 @@ export interface ExportRefusal {
   readonly code: string;
   /** What happened and what to do, without a capital and a period. `sentenceOf` makes a sentence of it. */
   readonly clause: string;
-  /** Undefined if no answer came. */
+  /** Undefined if no answer came, or no whole body. */
   readonly status?: number | undefined;
   /** Row and byte of a body that came to its end and is broken. */
   readonly where?: Coordinates | undefined;
@@ -52,7 +52,8 @@ export type ExportAnswer = (ExportBody | ExportRefusal) & {
 export interface ExportService {
   /**
    * Sends one export, without any retry, when the quota allows it, and gives its answer to `use`, which sends no
-   * other. Closes the connection once that has settled. Throws what `use` throws, UserErrors, and the signal's reason.
+   * other. Closes the connection once that has settled. Throws what `use` throws, an InterruptedExport, other
+   * UserErrors, and the signal's reason.
    */
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T>;
 }

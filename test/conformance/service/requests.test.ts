@@ -6,7 +6,7 @@ import type { EventRequest } from '../../../src/service/export/export-service.ts
 import { ManualClock } from '../../support/clock.ts';
 import { type FaultyServer, json, type RawRequest, serve, whole } from '../../support/service/faulty-server.ts';
 import { type OperationId, validateRequest } from '../../support/service/openapi.ts';
-import { answerOf, bodyOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
+import { answerOf, CANARY, EXPORT_REQUEST, exportService } from '../../support/service/service.ts';
 
 let server: FaultyServer;
 
@@ -27,7 +27,7 @@ describe('the request for an export', () => {
   const ask = async (selection: EventRequest, serviceId = 'svc-1') => {
     server = await serve(() => whole(200, 'a\n'));
     const { service } = exportService(server.url, { serviceId });
-    await bodyOf(await answerOf(service, { request: selection }));
+    await answerOf(service, { request: selection });
     expect(server.requests).toHaveLength(1);
     return server.requests[0];
   };
@@ -70,7 +70,7 @@ describe('the request for an export', () => {
   it('keeps a path of base_url', async () => {
     server = await serve(() => whole(200, 'a\n'));
     const { service } = exportService(`${server.url}/gateway/`);
-    await bodyOf(await answerOf(service));
+    await answerOf(service);
     expect(server.requests[0].line).toBe('POST /gateway/api/v1/export/event?service_id=svc-1 HTTP/1.1');
   });
 });
@@ -123,7 +123,7 @@ it('a clock that stands still never aborts an export', async () => {
   server = await serve(() => whole(200, 'a\n'));
   const clock = new ManualClock();
   const { service } = exportService(server.url, { clock });
-  await bodyOf(await answerOf(service));
+  await answerOf(service);
   await service.close();
   expect(clock.pending).toBe(0);
 });

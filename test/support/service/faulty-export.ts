@@ -1,7 +1,5 @@
-import { UserError } from '../../../src/base/errors.ts';
-import type { ExportAnswer } from '../../../src/service/export/export-service.ts';
 import { type FaultyServerOptions, gzip, type Script, type Step, serve } from './faulty-server.ts';
-import { answerOf, bodyOf, exportService } from './service.ts';
+import { answerOf, exportService } from './service.ts';
 
 export const CSV = `df_api_version,df_unified_id\n${Array.from({ length: 400 }, (_, i) => `1,"user, ${i}"\n`).join('')}`;
 export const GZIP = gzip(CSV);
@@ -19,11 +17,4 @@ export async function ask(script: Script | readonly Step[], options?: FaultyServ
   const { service, quota } = exportService(url);
   const answer = await answerOf(service);
   return { answer, quota, service };
-}
-
-/** What reading the body fails with. */
-export async function failureOf(answer: ExportAnswer): Promise<UserError> {
-  const failure = await bodyOf(answer).catch((error: unknown) => error);
-  if (!(failure instanceof UserError)) throw new Error(`no failure but ${String(failure).slice(0, 60)}`);
-  return failure;
 }

@@ -2,7 +2,12 @@ import { systemClock } from '../../../src/base/clock.ts';
 import type { LogEvent } from '../../../src/base/log.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient, type ExportClientOptions } from '../../../src/service/export/client.ts';
-import type { EventRequest, ExportAnswer, ExportService } from '../../../src/service/export/export-service.ts';
+import {
+  type EventRequest,
+  type ExportRefusal,
+  type ExportService,
+  InterruptedExport,
+} from '../../../src/service/export/export-service.ts';
 import type { ExportQuota } from '../../../src/service/export/quota.ts';
 import type { QuotaAnswer } from '../../../src/service/export/quota-rules.ts';
 
@@ -47,36 +52,24 @@ export function exportService(baseUrl: string, more: Partial<ExportClientOptions
   return { service, quota };
 }
 
-/** One export, whose body is read as far as it comes. The body of the answer gives the same, and fails as it did. */
+/** The text of one export, or why it has none. */
 export function answerOf(
   service: ExportService,
   {
     request = EXPORT_REQUEST,
     signal = new AbortController().signal,
   }: { readonly request?: EventRequest; readonly signal?: AbortSignal } = {},
-): Promise<ExportAnswer> {
-  return service.export(request, signal, async (answer) => {
+): Promise<{ readonly kind: 'data'; readonly text: string } | ExportRefusal> {
+  const asking = service.export(request, signal, async (answer) => {
     if (answer.kind !== 'data') return answer;
     const chunks: Uint8Array[] = [];
-    let failure: unknown;
-    try {
-      for await (const chunk of answer.bytes) chunks.push(Buffer.from(chunk));
-    } catch (error) {
-      failure = error;
-    }
-    const replay = async function* () {
-      yield* chunks;
-      if (failure !== undefined) throw failure;
-    };
-    return { ...answer, bytes: replay() };
+    for await (const chunk of answer.bytes) chunks.push(Buffer.from(chunk));
+    return { kind: answer.kind, text: Buffer.concat(chunks).toString() };
   });
-}
-
-export async function bodyOf(answer: ExportAnswer): Promise<string> {
-  if (answer.kind !== 'data') throw new Error(`no data: ${answer.kind} ${answer.code} ${answer.clause}`);
-  const parts: Uint8Array[] = [];
-  for await (const chunk of answer.bytes) parts.push(chunk);
-  return Buffer.concat(parts).toString('utf8');
+  return asking.catch((error: unknown) => {
+    if (error instanceof InterruptedExport) return error.refusal;
+    throw error;
+  });
 }
 
 /** An array that keeps what is logged. */

@@ -62,7 +62,7 @@ describe('a header whose first name begins with a bracket', () => {
 
   it.each([
     ['{"result":"fail","message":"client_connection_closed"}', 'json'],
-    ['[]\n', 'json'],
+    ['[]\n', 'empty_list'],
     ['<html>\n<body>,df_unified_id</body>', 'html'],
   ])('is not confused with %s', (text, content) => {
     expect(contentOf(bytes(text), { isAll: true })).toBe(content);
