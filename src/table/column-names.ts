@@ -1,6 +1,6 @@
 import { compareUtf8 } from '../base/text.ts';
 import { ITEM_PREFIX } from '../cells/csv/header.ts';
-import type { DuckDbColumn } from '../cells/types/codec.ts';
+import type { DuckDbColumn } from '../cells/types/duckdb-types.ts';
 
 /** The program's columns of `events`, with their types. */
 export const PROGRAM_COLUMNS = [

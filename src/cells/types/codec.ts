@@ -1,3 +1,4 @@
+import type { DuckDbScalar, DuckDbType } from './duckdb-types.ts';
 import type { CellForms } from './forms.ts';
 
 /** A property of an Airbyte `json_schema`; every property of this program may be null. */
@@ -6,36 +7,6 @@ interface JsonSchema {
   readonly format?: 'date' | 'date-time';
   readonly airbyte_type?: 'timestamp_with_timezone' | 'timestamp_without_timezone';
   readonly items?: JsonSchema;
-}
-
-/** The name of a scalar type in Delta, and its type in Arrow as Arrow writes schemas in JSON. */
-interface ScalarNames {
-  readonly delta: string;
-  readonly arrow: { readonly name: string; readonly [parameter: string]: string | number | boolean };
-}
-
-/** DuckDB's scalar types, named as DESCRIBE prints them (but for TIMESTAMPTZ), each with its names elsewhere. */
-export const DUCKDB_SCALARS = {
-  BOOLEAN: { delta: 'boolean', arrow: { name: 'bool' } },
-  BIGINT: { delta: 'long', arrow: { name: 'int', bitWidth: 64, isSigned: true } },
-  DOUBLE: { delta: 'double', arrow: { name: 'floatingpoint', precision: 'DOUBLE' } },
-  DATE: { delta: 'date', arrow: { name: 'date', unit: 'DAY' } },
-  TIMESTAMP: { delta: 'timestamp_ntz', arrow: { name: 'timestamp', unit: 'MICROSECOND' } },
-  TIMESTAMPTZ: { delta: 'timestamp', arrow: { name: 'timestamp', unit: 'MICROSECOND', timezone: 'UTC' } },
-  VARCHAR: { delta: 'string', arrow: { name: 'utf8' } },
-} as const satisfies Readonly<Record<string, ScalarNames>>;
-
-export type DuckDbScalar = keyof typeof DUCKDB_SCALARS;
-export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;
-
-/** A column of a table or of a file. Its type is one of these; JSON counts as VARCHAR. */
-export interface DuckDbColumn {
-  readonly name: string;
-  readonly type: DuckDbType;
-}
-
-export function scalarOf(type: DuckDbType): { readonly scalar: DuckDbScalar; readonly isList: boolean } {
-  return { scalar: type.replace(/\[\]$/, '') as DuckDbScalar, isList: type.endsWith('[]') };
 }
 
 /**

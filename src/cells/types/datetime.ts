@@ -13,9 +13,11 @@ const CAST_FORMS = DATE | DATETIME_DASH;
 const WALL_FORMS = CAST_FORMS | DATETIME_DOT;
 
 const CLOCK = '([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\\.[0-9]{1,6})?';
-const DATE_PATTERN = '[0-9]{4}-[0-9]{2}-[0-9]{2}';
+/** The years 0001 to 9999. */
+const YEAR = '([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])';
+const DATE_PATTERN = `${YEAR}-[0-9]{2}-[0-9]{2}`;
 const DASH_PATTERN = `${DATE_PATTERN}([ T]${CLOCK})?`;
-const DOT_PATTERN = '[0-9]{4}\\.[0-9]{1,2}\\.[0-9]{1,2} ([0-9]|[01][0-9]|2[0-3]):[0-5][0-9]';
+const DOT_PATTERN = `${YEAR}\\.[0-9]{1,2}\\.[0-9]{1,2} ([0-9]|[01][0-9]|2[0-3]):[0-5][0-9]`;
 const OFFSET_PATTERN = '(Z|[+-](0[0-9]|1[0-5]):?[0-5][0-9])';
 const ZONED_PATTERN = `${DATE_PATTERN}[ T]${CLOCK}${OFFSET_PATTERN}`;
 const DOT_FORMAT = "'%Y.%m.%d %H:%M'";
@@ -24,8 +26,7 @@ const MILLIS_LENGTH = 'yyyy-MM-dd HH:mm:ss.SSS'.length;
 
 /** SQL of the TIMESTAMP of a text without a zone; NULL for any other text. */
 const wallTimeSql = (expr: string): string =>
-  `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
-  `WHEN ${matchesSql(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
+  `CASE WHEN ${matchesSql(expr, DASH_PATTERN)} THEN TRY_CAST(${expr} AS TIMESTAMP) ` +
   `WHEN ${matchesSql(expr, DOT_PATTERN)} THEN TRY_STRPTIME(${expr}, ${DOT_FORMAT}) END`;
 
 /** SQL of the TIMESTAMP of a text of these forms: `CAST` reads dashes, `strptime` dots. */
@@ -108,8 +109,7 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
   valueSql(expr) {
     const inYears = (instant: string) => `CASE WHEN ${isInYearsSql(instant)} THEN ${instant} END`;
     return (
-      `CASE WHEN starts_with(${expr}, '0000') THEN NULL ` +
-      `WHEN ${matchesSql(expr, ZONED_PATTERN)} THEN ${inYears(`TRY_CAST(${expr} AS TIMESTAMPTZ)`)} ` +
+      `CASE WHEN ${matchesSql(expr, ZONED_PATTERN)} THEN ${inYears(`TRY_CAST(${expr} AS TIMESTAMPTZ)`)} ` +
       `ELSE ${inYears(instantSql(wallTimeSql(expr), zone))} END`
     );
   },
@@ -134,10 +134,8 @@ export const DATE_CODEC: ScalarCodec = {
   castForms: DATE | DATETIME_BEYOND,
   duckdbType: 'DATE',
   jsonSchema: { type: ['string', 'null'], format: 'date' },
-  // No date has the year 0000; `TRY_CAST` refuses the other days that do not exist.
-  valueSql: (expr) =>
-    `CASE WHEN ${matchesSql(expr, DATE_PATTERN)} AND NOT starts_with(${expr}, '0000') ` +
-    `THEN TRY_CAST(${expr} AS DATE) END`,
+  // `TRY_CAST` refuses the days that do not exist.
+  valueSql: (expr) => `CASE WHEN ${matchesSql(expr, DATE_PATTERN)} THEN TRY_CAST(${expr} AS DATE) END`,
   textSql: varcharSql,
   writeJson: writeString,
 };

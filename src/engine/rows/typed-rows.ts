@@ -4,7 +4,7 @@
 
 import { groupBy } from '../../base/group.ts';
 import { identifier } from '../../base/sql.ts';
-import type { DuckDbColumn } from '../../cells/types/codec.ts';
+import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';

@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
-import { DUCKDB_SCALARS, type DuckDbType, scalarOf } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
+import { type DuckDbType, SCALAR_TYPES, scalarOf } from '../../cells/types/duckdb-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { PROGRAM_COLUMNS } from '../../table/column-names.ts';
 import type { TypedColumn } from '../../table/tables.ts';
@@ -18,7 +18,7 @@ export function streamSchema(columns: readonly TypedColumn[], zone: Zone | undef
 
 function fieldOf(name: string, type: DuckDbType, metadata: Readonly<Record<string, string>> = {}): Field {
   const { scalar, isList } = scalarOf(type);
-  const { arrow } = DUCKDB_SCALARS[scalar];
+  const { arrow } = SCALAR_TYPES[scalar];
   const item = { name: 'item', type: arrow, nullable: true };
   return Field.fromJSON({
     ...(isList ? { type: { name: 'list' }, children: [item] } : { type: arrow }),

@@ -1,6 +1,6 @@
 import type { Day } from '../../base/days.ts';
-import type { DuckDbColumn, DuckDbType } from '../../cells/types/codec.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
+import type { DuckDbColumn, DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../table/tables.ts';

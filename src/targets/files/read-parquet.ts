@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { literal, pathLiteral } from '../../base/sql.ts';
-import type { DuckDbType } from '../../cells/types/codec.ts';
+import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { duckDbTypeOf } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import type { ColumnTypes } from './file-layout.ts';

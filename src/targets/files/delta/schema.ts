@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../../base/clock.ts';
-import { DUCKDB_SCALARS, scalarOf } from '../../../cells/types/codec.ts';
+import { SCALAR_TYPES, scalarOf } from '../../../cells/types/duckdb-types.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
 import { dayFolder, type FileLayout, fileColumns, PARTITION_COLUMN, type TableColumns } from '../file-layout.ts';
 import type { FilesOptions } from '../format.ts';
@@ -25,7 +25,7 @@ export const partitionColumnsOf = (table: Table['name']): string[] => (table ===
 export function schemaString(state: TableColumns, table: Table['name']): string {
   const fields = [...fileColumns(DELTA_LAYOUT, state)].map(([name, type]) => {
     const { scalar, isList } = scalarOf(type);
-    const { delta } = DUCKDB_SCALARS[scalar];
+    const { delta } = SCALAR_TYPES[scalar];
     return { name, type: isList ? { type: 'array', elementType: delta, containsNull: true } : delta };
   });
   const columns = [...fields, ...partitionColumnsOf(table).map((name) => ({ name, type: 'date' }))];
