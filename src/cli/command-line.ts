@@ -23,9 +23,9 @@ import { CONFIG_SCHEMAS } from './configuration.ts';
 export interface CommandLine {
   /** The name of its command; undefined if no known one was given. */
   readonly name: string | undefined;
-  /** The command, or what is wrong with the line; undefined if it has neither a command nor a problem. */
-  readonly command: Command | UserError | undefined;
-  /** Of a line with a problem they say only how to tell of it. */
+  readonly command: Command | undefined;
+  /** What is wrong with the line; then `values` say only how to tell of it. */
+  readonly problem: UserError | undefined;
   readonly values: OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
 }
 
@@ -88,10 +88,10 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   }
   // It may be an id or a secret, so that no log may show it.
   if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
-  const problem = problems.find((failure) => failure !== undefined);
+  const firstProblem = problems.find((problem) => problem !== undefined);
   const helpWords = ['dfinery-elt', ...(name === undefined ? [] : [name]), '--help'].join(' ');
-  const sentence = `${problem?.message} See ${helpWords}.`;
-  return { name, command: problem?.withMessage(sentence) ?? command, values: values as CommandLine['values'] };
+  const problem = firstProblem?.withMessage(`${firstProblem.message} See ${helpWords}.`);
+  return { name, command, problem, values: values as CommandLine['values'] };
 }
 
 /** What yargs makes of a command line: each option with its words, and the words that belong to none. */

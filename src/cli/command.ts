@@ -100,7 +100,7 @@ export function wordOption<T>(
   };
 }
 
-export const text = (describe: string) => wordOption(describe, 'a text', (word) => word);
+export const textOption = (describe: string) => wordOption(describe, 'a text', (word) => word);
 
 export const calendarDay = (describe: string) =>
   wordOption(describe, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
@@ -116,13 +116,13 @@ export const wholeNumber = (describe: string, least = 0, most = 999_999_999) =>
 
 const choice = <T extends string>(describe: string, choices: readonly T[]): Option<T | undefined> => ({
   ...wordOption(`${describe}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
-    choices.find((choice) => choice === word),
+    choices.find((name) => name === word),
   ),
   choices,
 });
 
 /** An option of two words, `TARGET PLACE`, that may be given several times. */
-export const places = (
+export const placePairs = (
   describe: string,
   targets: readonly string[],
 ): Option<readonly { readonly target: string; readonly place: string }[]> => ({
@@ -152,7 +152,7 @@ export const DAY_OPTIONS = {
 
 /** The options of every command. */
 export const GLOBAL_OPTIONS = underHeading('Options of all commands', {
-  config: text('Configuration file; default dfinery.json'),
+  config: textOption('Configuration file; default dfinery.json'),
   json: flag('The result as one JSON object on the last line of stdout'),
   quiet: flag('Log errors alone, show no progress', 'q'),
   verbose: flag('Log debug lines, too', 'v'),

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import type { Clock } from '../base/clock.ts';
 import { createLogger, type LogLevel, type LogSink } from '../base/log.ts';
 import { type Runtime, systemRandom } from '../base/runtime.ts';
 import { Redactor } from '../base/secrets.ts';
@@ -48,14 +49,14 @@ export const NO_TERMINAL: Terminal = {
   columns: Number.POSITIVE_INFINITY,
 };
 
-/** Makes each text one printable line, whatever characters from outside it contains. */
-export const printableTerminal = (terminal: Terminal): Terminal => ({
+/** Makes each text one printable line, whatever characters from outside it contains. A quiet one shows no status. */
+export const printableTerminal = (terminal: Terminal, isQuiet: boolean): Terminal => ({
   stdout: terminal.stdout,
-  isInteractive: terminal.isInteractive,
+  isInteractive: terminal.isInteractive && !isQuiet,
   columns: terminal.columns,
   print: (line) => terminal.print(printable(line)),
   log: (line, level) => terminal.log(printable(line), level),
-  showStatus: (line) => terminal.showStatus(line),
+  showStatus: (line) => (isQuiet ? undefined : terminal.showStatus(line)),
 });
 
 export const LOG_FORMATS = ['text', 'json'] as const;
@@ -64,7 +65,7 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 const LEVEL_MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
 /** The log below the results of a terminal. */
-export function terminalLog({ terminal, clock }: Pick<System, 'terminal' | 'clock'>, format: LogFormat): LogSink {
+export function terminalLog(terminal: Terminal, clock: Clock, format: LogFormat): LogSink {
   return ({ level, event, message, fields }) => {
     const time = new Date(clock.now()).toISOString();
     const json = () => JSON.stringify({ time, level, event, message, ...fields });

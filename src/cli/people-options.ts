@@ -6,10 +6,10 @@ import { placeName, type SearchSettings } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import type { Place, StatefulTarget } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
-import { type OptionValues, places, text, underHeading } from './command.ts';
+import { type OptionValues, placePairs, textOption, underHeading } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
-import { checkedTarget, placeOptions } from './places.ts';
+import { checkedTarget, placeSettings } from './places.ts';
 
 // What `forget` and `person` share: the options that name people and places, and the configuration.
 
@@ -19,17 +19,19 @@ export const WHERE_HEADING = 'Where, and how people are found';
 
 export const PEOPLE_OPTIONS = {
   ...underHeading(WHOM_HEADING, {
-    id: { ...text('An external ID'), isExternalId: true },
-    file: text('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
-    column: text('Name of the column with the external IDs'),
+    id: { ...textOption('An external ID'), isExternalId: true },
+    file: textOption('CSV or JSON Lines with --column, or one ID a line; - for standard input'),
+    column: textOption('Name of the column with the external IDs'),
   }),
   ...underHeading(WHERE_HEADING, {
-    in: places(
+    in: placePairs(
       'A target and its place, as often as there are places; default: erasure.places',
       STATEFUL_TARGETS.map(({ name }) => name),
     ),
-    byColumn: text('Column of the places that holds the external ID; default: erasure.by_column'),
-    mapping: text('In place of the profiles of the service: a file with the columns external_id and df_unified_id'),
+    byColumn: textOption('Column of the places that holds the external ID; default: erasure.by_column'),
+    mapping: textOption(
+      'In place of the profiles of the service: a file with the columns external_id and df_unified_id',
+    ),
   }),
 };
 
@@ -39,7 +41,7 @@ type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 function placesOf(
   { in: namedPlaces }: Pick<PeopleValues, 'in'>,
   config: CommandConfig,
-  options: ReturnType<typeof placeOptions>,
+  options: ReturnType<typeof placeSettings>,
 ): Place<StatefulTarget>[] {
   const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target: word, place: address }) => {
     return { target: checkedTarget(word, address, STATEFUL_TARGETS, '--in'), address, ...options };
@@ -62,7 +64,7 @@ export async function withPeopleSearch<T>(
 ): Promise<T> {
   const { byColumn, mapping, suppressed } = values;
   const { hashKey } = requireKeys(config, 'hash_key');
-  const io = placeOptions(config, context);
+  const io = placeSettings(config, context);
   const places = placesOf(values, config, io);
   const asksProfiles = !suppressed && config.profiles && mapping === undefined && config.exportToken !== undefined;
   const waits = { maxWaitMs: MAX_QUOTA_WAIT_MS };

@@ -3,14 +3,14 @@ import type { Runtime } from '../base/runtime.ts';
 import type { ColumnRules } from '../table/new-columns.ts';
 import type { OpenOptions, Place, PlaceOptions, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
-import { argument, type OptionValues, text, unknownNameError } from './command.ts';
+import { argument, type OptionValues, textOption, unknownNameError } from './command.ts';
 import { type CommandConfig, readConfiguration } from './configuration.ts';
 import type { Context } from './context.ts';
 
 /** The arguments TARGET PLACE. Both may be left out: then the configuration names them. */
 export const placeArguments = (targets: readonly Target[]) => ({
-  target: argument({ ...text('A target'), choices: targets.map(({ name }) => name), isFromConfig: true }),
-  place: argument({ ...text('A place of it'), isFromConfig: true }),
+  target: argument({ ...textOption('A target'), choices: targets.map(({ name }) => name), isFromConfig: true }),
+  place: argument({ ...textOption('A place of it'), isFromConfig: true }),
 });
 
 type PlaceValues = Partial<OptionValues<ReturnType<typeof placeArguments>>>;
@@ -30,7 +30,7 @@ export function placeAndConfig<T extends Target>(
   const { target: word, place: address } = values.target === undefined ? config : values;
   if (word !== undefined && address !== undefined) {
     const target = checkedTarget(word, address, targets, commandName);
-    return { config, place: { target, address, ...placeOptions(config, context) } };
+    return { config, place: { target, address, ...placeSettings(config, context) } };
   }
   // A word alone may be the place. It may also be a secret: it is shown only if a target knows it.
   const target = targets.find(({ isAt, name }) => word !== undefined && (isAt(word) || word.endsWith(`.${name}`)));
@@ -60,7 +60,7 @@ export function checkedTarget<T extends Target>(
 }
 
 /** What all places of a command have in common. */
-export function placeOptions(
+export function placeSettings(
   { lockWaitMs, memoryLimit, spoolDir }: Pick<CommandConfig, 'lockWaitMs' | 'memoryLimit' | 'spoolDir'>,
   { env, clock, random, logger, signal }: Context,
 ): Omit<PlaceOptions, 'address'> & Runtime {

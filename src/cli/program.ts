@@ -1,12 +1,13 @@
 // This folder: the command line. A run goes from main.ts through this file into one file of `commands/`. command.ts
 // says what a command and an option are. `run/` holds the run of `sync`, and `report/` the pages of HTML.
 
-import { EXIT, type ExitCode, UserError } from '../base/errors.ts';
+import { EXIT, type ExitCode } from '../base/errors.ts';
+import { printable } from '../base/text.ts';
 import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
-import type { Command, CommandResult } from './command.ts';
+import type { CommandResult } from './command.ts';
 import { type CommandLine, newParser, parseCommandLine } from './command-line.ts';
-import { contextOf, printableTerminal, type System, terminalLog } from './context.ts';
+import { type Context, contextOf, printableTerminal, type System, terminalLog } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
 
@@ -23,37 +24,38 @@ const APART_MS = 50;
 
 /** Runs one command line and returns its exit code. A failure is logged, not thrown. */
 export async function runCommandLine(argv: readonly string[], system: System): Promise<ExitCode> {
-  const terminal = printableTerminal(system.terminal);
+  const { columns } = system.terminal;
   const print = (lines: readonly string[]): ExitCode => {
-    for (const line of lines) terminal.print(line);
+    for (const line of lines) system.terminal.print(printable(line));
     return EXIT.done;
   };
   const [first, ...others] = argv;
   if (first === COMPLETION) return print(await completionsOf(others.slice(1)));
-  if (first === 'help' && others[0] === 'config') return print(configHelp(terminal.columns));
+  if (first === 'help' && others[0] === 'config') return print(configHelp(columns));
   if (first === 'version') return print([VERSION]);
   if (first === 'completion') {
     newParser().showCompletionScript();
     return EXIT.done;
   }
-  const { name, command, values } = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
+  const { name, command, problem, values } = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
   if (values.version === true) return print([VERSION]);
-  if (name !== undefined && values.help === true) return print(await commandHelp(name, terminal.columns));
-  if (command === undefined) return print(await programHelp(terminal.columns));
-  return await runCommand({ name, command, values }, { ...system, terminal });
+  if (name !== undefined && values.help === true) return print(await commandHelp(name, columns));
+  if (problem !== undefined) return await runCommand({ name, values }, () => Promise.reject(problem), system);
+  if (command === undefined) return print(await programHelp(columns));
+  return await runCommand({ name, values }, (context) => command.run(values, context), system);
 }
 
 async function runCommand(
-  { name, command, values }: CommandLine & { readonly command: Command | UserError },
+  { name, values }: Pick<CommandLine, 'name' | 'values'>,
+  work: (context: Context) => Promise<CommandResult>,
   system: System,
 ): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
-  const terminal = quiet === true ? { ...system.terminal, isInteractive: false, showStatus() {} } : system.terminal;
-  const context = contextOf({ ...system, terminal }, terminalLog(system, logFormat), logLevel, name);
+  const terminal = printableTerminal(system.terminal, quiet === true);
+  const context = contextOf({ ...system, terminal }, terminalLog(terminal, system.clock, logFormat), logLevel, name);
   let outcome: CommandResult;
   try {
-    if (command instanceof UserError) throw command;
-    outcome = await command.run(values, context);
+    outcome = await work(context);
   } catch (thrown) {
     const { exit, error, log } = failureOf(thrown, context);
     log();

@@ -5,10 +5,10 @@ import { writeNamedFile } from '../../fs/named-file.ts';
 import { startSimulator } from '../../simulator/simulator.ts';
 import type { Place } from '../../targets/contract.ts';
 import { duckdb } from '../../targets/targets.ts';
-import { argument, defineCommand, text, withDefault } from '../command.ts';
+import { argument, defineCommand, textOption, withDefault } from '../command.ts';
 import { readConfiguration } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { placeOptions } from '../places.ts';
+import { placeSettings } from '../places.ts';
 import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
@@ -63,7 +63,7 @@ const DEFAULT_FILE = 'dfinery-demo.duckdb';
 
 export const command = defineCommand({
   options: {
-    file: argument(withDefault(DEFAULT_FILE, text('The DuckDB file'))),
+    file: argument(withDefault(DEFAULT_FILE, textOption('The DuckDB file'))),
   },
   examples: ['demo', 'demo mine.duckdb'],
   docsPage: 'getting-started.md',
@@ -76,7 +76,7 @@ export const command = defineCommand({
     const intro = `An embedded service on loopback stands in for the real one; its last ${DEMO_DAYS} days go into ${file}.`;
     for (const line of [...wrapped(intro, columns), '']) print(line);
     const config = readConfiguration({}, context);
-    const place = { target: duckdb, address: file, ...placeOptions(config, context) };
+    const place = { target: duckdb, address: file, ...placeSettings(config, context) };
     const summary = await loadDemo(place, context);
     await writeNamedFile(output, await readReport(place, config), `the report ${output}`);
     const lines = [

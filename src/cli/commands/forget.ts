@@ -18,7 +18,7 @@ import {
   type GLOBAL_OPTIONS,
   kebabCase,
   type OptionValues,
-  text,
+  textOption,
   underHeading,
   wholeNumber,
   wordOption,
@@ -47,20 +47,20 @@ const OPTIONS = {
   }),
   ...underHeading('Plan and execution', {
     execute: flag('Delete; needs --confirm'),
-    confirm: text('The hash that the plan of exactly this list printed'),
+    confirm: textOption('The hash that the plan of exactly this list printed'),
     reason: wordOption('Why; it is written to the ledger', `a text of at most ${MAX_REASON} characters`, (word) =>
       word.length <= MAX_REASON ? word : undefined,
     ),
   }),
   ...underHeading('Proof', {
     proof: {
-      ...text('An external ID: when the service deleted it, and how many rows left which place'),
+      ...textOption('An external ID: when the service deleted it, and how many rows left which place'),
       isExternalId: true,
     },
-    proofFile: text('The same for each ID of a list, with --column as for --file'),
-    output: { ...text('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
-    verifyLedger: text('A ledger: was anything in it changed?'),
-    head: text('The head that a run printed: shows also whether lines are missing at the end'),
+    proofFile: textOption('The same for each ID of a list, with --column as for --file'),
+    output: { ...textOption('Of a proof: a page to sign, one file of HTML; - for stdout'), short: 'o' },
+    verifyLedger: textOption('A ledger: was anything in it changed?'),
+    head: textOption('The head that a run printed: shows also whether lines are missing at the end'),
   }),
 };
 

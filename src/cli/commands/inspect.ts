@@ -10,14 +10,14 @@ import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { pinnedTypes } from '../../extract/discover-columns.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
-import { argument, defineCommand, required, text } from '../command.ts';
+import { argument, defineCommand, required, textOption } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
 import { percent, tableLines } from '../text-layout.ts';
 
 export const command = defineCommand({
   options: {
-    file: argument(required(text('The CSV file'))),
-    schema: text('Pinned schema, as discover prints it: shows what would be rescued'),
+    file: argument(required(textOption('The CSV file'))),
+    schema: textOption('Pinned schema, as discover prints it: shows what would be rescued'),
   },
   examples: ['inspect export.csv', 'inspect export.csv --schema schema.json --json'],
   docsPage: 'days-and-types.md',

@@ -5,7 +5,7 @@ import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { argument, calendarDay, defineCommand, required, text } from '../command.ts';
+import { argument, calendarDay, defineCommand, required, textOption } from '../command.ts';
 import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { openOptions, placeAndConfig, placeArguments } from '../places.ts';
@@ -16,7 +16,7 @@ import { endRun } from '../run/run.ts';
 export const command = defineCommand({
   options: {
     ...placeArguments(STATEFUL_TARGETS),
-    file: argument(required(text('The CSV file of the day'))),
+    file: argument(required(textOption('The CSV file of the day'))),
     day: required(calendarDay('The day whose rows it has, yyyy-MM-dd')),
   },
   examples: [

@@ -4,14 +4,14 @@ import { unseparatedCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/show-people.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
-import { defineCommand, text } from '../command.ts';
+import { defineCommand, textOption } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
 import { PEOPLE_OPTIONS, readIdList, withPeopleSearch } from '../people-options.ts';
 
 export const command = defineCommand({
   options: {
     ...PEOPLE_OPTIONS,
-    output: { ...text('A new file (mode 0600); default: stdout'), short: 'o' },
+    output: { ...textOption('A new file (mode 0600); default: stdout'), short: 'o' },
   },
   examples: [
     'person --id A-1001 --in duckdb f.duckdb --by-column member',

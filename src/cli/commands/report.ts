@@ -2,7 +2,7 @@ import { formatBytes } from '../../base/quantities.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { defineCommand, required, text } from '../command.ts';
+import { defineCommand, required, textOption } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
 import { placeAndConfig, placeArguments } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
@@ -11,7 +11,7 @@ import { reportPage } from '../report/report-page.ts';
 export const command = defineCommand({
   options: {
     ...placeArguments(STATEFUL_TARGETS),
-    output: { ...required(text('The page, one file of HTML; - for stdout')), short: 'o' },
+    output: { ...required(textOption('The page, one file of HTML; - for stdout')), short: 'o' },
   },
   examples: ['report duckdb events.duckdb -o report.html', 'report parquet events -o report.html --json'],
   docsPage: 'look-at-the-data.md',

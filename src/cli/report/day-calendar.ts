@@ -25,7 +25,7 @@ const MAX_DAYS = 1_100;
 
 /**
  * Every day from the first that was wanted through today, with what became of it. `rows` are those of its latest
- * export.
+ * export. `daysLeft`: until the service drops it.
  */
 export function reportedDays(report: TargetReport, now: number, historyDays: number) {
   const today = dayAt(now);
@@ -40,7 +40,7 @@ export function reportedDays(report: TargetReport, now: number, historyDays: num
     const daysLeft = daysLeftOf(day, today, historyDays);
     const receipt = receipts.get(day);
     const state = stateOfDay(receipt, { isReadAgain: readAgainDays.has(day), isGap: gaps.has(day), daysLeft });
-    return { day, state, rows: receipt?.rows, daysLeft: state === 'lost soon' ? daysLeft : undefined };
+    return { day, state, rows: receipt?.rows, daysLeft };
   });
 }
 
@@ -78,10 +78,11 @@ function monthTable(month: string, days: readonly ReportedDay[]): Html {
 }
 
 function dayCell({ day, state, rows, daysLeft }: ReportedDay): Html {
-  const lossText = daysLeft === 0 ? 'lost after today' : `lost in ${formatCount(daysLeft ?? 0, 'day')}`;
-  const stateText = daysLeft === undefined ? state : lossText;
+  const isLostSoon = state === 'lost soon';
+  const lossText = daysLeft === 0 ? 'lost after today' : `lost in ${formatCount(daysLeft, 'day')}`;
+  const stateText = isLostSoon ? lossText : state;
   const description = rows === undefined ? stateText : `${stateText}, ${formatCount(rows, 'row')}`;
-  const daysLeftText = daysLeft === undefined ? html`` : html`<b>${daysLeft}d</b>`;
+  const daysLeftText = isLostSoon ? html`<b>${daysLeft}d</b>` : html``;
   return html`<td class="${classOfState(state)}" title="${day}: ${description}"
     ><time datetime="${day}">${Number(day.slice(8))}</time>${daysLeftText}<span class="hidden">: ${description}</span></td>`;
 }

@@ -7,7 +7,7 @@ import { createLogger } from '../../../src/base/log.ts';
 import { Stopped } from '../../../src/base/process.ts';
 import { readConfiguration } from '../../../src/cli/configuration.ts';
 import { contextOf, NO_TERMINAL } from '../../../src/cli/context.ts';
-import { placeOptions } from '../../../src/cli/places.ts';
+import { placeSettings } from '../../../src/cli/places.ts';
 import { EMPTY_SUMMARY, type Summary } from '../../../src/cli/results.ts';
 import { notify } from '../../../src/cli/run/notify.ts';
 import { duckdb } from '../../../src/targets/targets.ts';
@@ -42,7 +42,7 @@ async function reported(
   const config = { ...readConfiguration(undefined, context), historyDays };
   await notify(
     { ...EMPTY_SUMMARY, ...more },
-    { place: { target: duckdb, address: 'x', ...placeOptions(config, context) }, config },
+    { place: { target: duckdb, address: 'x', ...placeSettings(config, context) }, config },
     { ...context, logger },
   );
   const posts: { text: string; reasons: string[] }[] = requests.map(({ body }) => JSON.parse(body));
