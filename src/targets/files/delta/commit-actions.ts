@@ -10,7 +10,7 @@ import { fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
 import type { FilesOptions } from '../format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
 import { damagedError, parseJson, requireValid } from '../stored-state.ts';
-import { type DeltaTable, type LogState, stateActions } from './delta-state.ts';
+import { type LogState, stateActions } from './delta-state.ts';
 import { type Action, type Add, dayOfFile, type MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
@@ -30,7 +30,8 @@ export const newFilesIn = (files: readonly FileChange[]): NewFile[] => files.fla
 
 /** The actions of the log entry that makes a change. */
 export function commitActions(
-  { snapshot, missingPaths }: DeltaTable,
+  snapshot: Snapshot,
+  missingPaths: ReadonlySet<string>,
   { kind, files, state }: TableChange,
   options: FilesOptions,
 ): Action[] {
@@ -156,20 +157,12 @@ const removeOf = (add: Add, timestamp: number): Action => ({
  */
 function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
   const datetimeColumns = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');
-  const rangeOf = (which: 'min' | 'max') =>
-    Object.fromEntries(
-      datetimeColumns.flatMap(({ name }) => {
-        const text = instant(statistics.get(name)?.[which] ?? '', timezone === null ? '' : 'Z');
-        return text === undefined ? [] : [[name, text]];
-      }),
-    );
+  const zone = timezone === null ? '' : 'Z';
+  // JSON leaves out a column without a value.
+  const valuesOf = (bound: 'min' | 'max') =>
+    Object.fromEntries(datetimeColumns.map(({ name }) => [name, instant(statistics.get(name)?.[bound] ?? '', zone)]));
   const nullCount = Object.fromEntries([...statistics].map(([name, column]) => [name, column.nullCount]));
-  return JSON.stringify({
-    numRecords: rows,
-    minValues: rangeOf('min'),
-    maxValues: rangeOf('max'),
-    nullCount,
-  });
+  return JSON.stringify({ numRecords: rows, minValues: valuesOf('min'), maxValues: valuesOf('max'), nullCount });
 }
 
 /** An instant of at most milliseconds, as DuckDB writes it: without zeros at the end of a fraction. */

@@ -7,14 +7,22 @@ import { transientError, UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
-import { newPlaceState, type RunRecord } from '../../../table/place-state.ts';
+import { newTableState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, type FilesPlace, foreignError } from '../format.ts';
 import type { NewFile, PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
-import { type DeltaTable, type LogState, stateActions } from './delta-state.ts';
-import { commitToTable, emptyTable, followLog, readTable, removeExpired, tableAddress } from './delta-table.ts';
+import { type LogState, stateActions } from './delta-state.ts';
+import {
+  commitToTable,
+  type DeltaTable,
+  emptyTable,
+  followLog,
+  readTable,
+  removeExpired,
+  tableAddress,
+} from './delta-table.ts';
 import { isDataFile, isOwnFile, logFolder } from './protocol/actions.ts';
 import { DELTA_LAYOUT } from './schema.ts';
 import { eraseHistory } from './vacuum.ts';
@@ -26,10 +34,15 @@ const LAST_RUN = `${OWN_FOLDER}/last-run.json`;
 interface DeltaTables {
   readonly events: DeltaTable;
   /** Undefined for a load of days alone, which costs no request for it, and if the table is somebody else's. */
-  readonly profiles: DeltaTable | undefined;
+  readonly user_profiles: DeltaTable | undefined;
 }
 
-interface DeltaVersion extends PlaceVersion, DeltaTables {}
+interface DeltaVersion extends PlaceVersion {
+  readonly tables: DeltaTables;
+}
+
+/** What a change of a place changes in each of its tables. */
+type TableChanges = Partial<Record<Table['name'], TableChange>>;
 
 export const DELTA: FilesFormat<DeltaVersion> = {
   layout: DELTA_LAYOUT,
@@ -41,30 +54,33 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 
   async read(place, before = emptyVersion(place)) {
     const { storage, mode } = place;
-    const events = await readTable(place, before.events);
+    const { events: eventsBefore, user_profiles: profilesBefore } = before.tables;
+    const events = await readTable(place, eventsBefore);
     if (events.state === undefined && mode === 'load') await checkConditionalWrites(storage);
-    const profiles = before.profiles && (await readProfiles(place, before.profiles));
-    if (events === before.events && profiles === before.profiles) return before;
+    const profiles = profilesBefore && (await readProfiles(place, profilesBefore));
+    if (events === eventsBefore && profiles === profilesBefore) return before;
     const lastRun = mode === 'read' && events.state !== undefined ? await storage.read(LAST_RUN) : undefined;
-    return versionOf({ events, profiles }, tryParseJson(lastRun?.toString('utf8') ?? '') as RunRecord | undefined);
+    const run = tryParseJson(lastRun?.toString('utf8') ?? '') as RunRecord | undefined;
+    return versionOf({ events, user_profiles: profiles }, run);
   },
 
   // A commit replaces none.
   hasReplacedFiles: () => false,
 
-  async commit(place, before, plan) {
-    const events = await followLog(place, before.events);
-    const profiles = before.profiles && (await followLog(place, before.profiles));
-    const version = versionOf({ events, profiles });
+  async commit(place, { tables: { events, user_profiles: profiles } }, plan) {
+    const version = versionOf({
+      events: await followLog(place, events),
+      user_profiles: profiles && (await followLog(place, profiles)),
+    });
     const { change, report } = await plan(version);
     place.run.checkHeld();
     if (change === undefined) return { version, report };
     const changes = await changesOfTables(place, version, change);
-    return { version: versionOf(await commitToTables(place, version, changes)), report };
+    return { version: versionOf(await commitToTables(place, version.tables, changes)), report };
   },
 
-  async recordRun({ storage }, { events }, run) {
-    if (events.state !== undefined) await storage.write(LAST_RUN, JSON.stringify(run));
+  async recordRun({ storage }, { tables }, run) {
+    if (tables.events.state !== undefined) await storage.write(LAST_RUN, JSON.stringify(run));
   },
 
   async erase(place, version) {
@@ -88,33 +104,29 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 function emptyVersion({ mode, options }: FilesPlace): DeltaVersion {
   const readsProfiles = mode !== 'load' || options.loadsProfiles === true;
   const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
-  return versionOf({ events: emptyTable(EVENTS.name), profiles });
+  return versionOf({ events: emptyTable(EVENTS.name), user_profiles: profiles });
 }
 
-const tablesOf = ({ events, profiles }: DeltaTables): DeltaTable[] =>
-  profiles === undefined ? [events] : [events, profiles];
+const tablesOf = ({ tables }: DeltaVersion): DeltaTable[] => TABLES.flatMap(({ name }) => tables[name] ?? []);
 
 /** Both tables as one version. */
-function versionOf({ events, profiles }: DeltaTables, lastRun?: RunRecord): DeltaVersion {
+function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
+  const { events, user_profiles: profiles } = tables;
   const [receipt] = profiles?.state?.receipts.values() ?? [];
   // Somebody may have removed the file of profiles.
-  const hasProfiles = receipt !== undefined && receipt.pruned !== true;
-  const isLoaded = events.state !== undefined || hasProfiles;
-  const state = {
-    events: events.state ?? newPlaceState(profiles?.state?.timezone ?? null).events,
-    user_profiles: hasProfiles ? profiles?.state : undefined,
-    suppressionLength: events.state?.suppressionLength,
-    lastRun,
-  };
-  const profileFiles = hasProfiles ? (profiles?.files ?? []) : [];
+  const profilesState = receipt === undefined || receipt.pruned ? undefined : profiles?.state;
   return {
-    isLoaded,
-    state,
-    files: [...events.files, ...profileFiles],
+    isLoaded: events.state !== undefined || profilesState !== undefined,
+    state: {
+      events: events.state ?? newTableState(EVENTS, profiles?.state?.timezone ?? null),
+      user_profiles: profilesState,
+      suppressionLength: events.state?.suppressionLength,
+      lastRun,
+    },
+    files: [...events.files, ...(profiles?.files ?? [])],
     damagedFiles: [],
     removedDays: events.removedDays,
-    events,
-    profiles,
+    tables,
   };
 }
 
@@ -149,60 +161,59 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
 }
 
 /**
- * The change of each table, events first. A purge changes both, so that no run that began before can bring people
- * back. It cannot if there is no table of profiles. So the load that makes this table also takes an entry of events,
- * if there is a table of events.
+ * What changes in each table. A purge changes both, so that no run that began before can bring people back. It cannot
+ * if there is no table of profiles. So the load that makes this table also takes an entry of events, if there is a
+ * table of events.
  */
 async function changesOfTables(
   place: FilesPlace,
-  { events, profiles, files: liveFiles }: DeltaVersion,
+  { tables: { events, user_profiles: profiles }, files: liveFiles }: DeltaVersion,
   change: PlaceChange,
-): Promise<ReadonlyMap<DeltaTable, TableChange>> {
+): Promise<TableChanges> {
   const { kind, state } = change;
-  // The log of events has what belongs to the whole place.
-  const eventsState: LogState = { ...state.events, suppressionLength: state.suppressionLength };
-  const profilesState = state.user_profiles;
+  const changes: TableChanges = {};
+
   const profileFiles = change.files.filter(({ table }) => table === USER_PROFILES.name);
+  if (state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0)) {
+    changes.user_profiles = { kind, state: state.user_profiles, files: profileFiles };
+  }
+
   const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
   // Other files get the types that columns have now.
   for await (const file of rewriteOutdated(place, liveFiles, change)) eventFiles.push(file);
-
-  const changes = new Map<DeltaTable, TableChange>();
-  const changesProfiles = profilesState !== undefined && (kind === 'purge' || profileFiles.length > 0);
-  const makesProfiles = changesProfiles && profiles?.state === undefined;
-  const hasStored = events.missingPaths.size === 0 && stateActions(events.snapshot.domains, eventsState).length === 0;
-  const hasNewState = events.state !== undefined && (makesProfiles || !hasStored);
-  if (kind === 'purge' || eventFiles.length > 0 || hasNewState) {
-    changes.set(events, { kind, state: eventsState, files: eventFiles });
-  }
-  if (profiles !== undefined && changesProfiles) {
-    changes.set(profiles, { kind, state: profilesState, files: profileFiles });
+  // The log of events has what belongs to the whole place.
+  const eventsState: LogState = { ...state.events, suppressionLength: state.suppressionLength };
+  const makesProfiles = changes.user_profiles !== undefined && profiles?.state === undefined;
+  const needsEntry =
+    makesProfiles || events.missingPaths.size > 0 || stateActions(events.snapshot.domains, eventsState).length > 0;
+  if (kind === 'purge' || eventFiles.length > 0 || (events.state !== undefined && needsEntry)) {
+    changes.events = { kind, state: eventsState, files: eventFiles };
   }
   return changes;
 }
 
-/** Stores all files, then creates the entry of each table. */
-async function commitToTables(
-  place: FilesPlace,
-  { events, profiles }: DeltaTables,
-  changes: ReadonlyMap<DeltaTable, TableChange>,
-): Promise<DeltaTables> {
+/** Stores all files, then creates the entry of each table, events first. */
+async function commitToTables(place: FilesPlace, before: DeltaTables, changes: TableChanges): Promise<DeltaTables> {
   const { storage } = place;
-  let newFiles = [...changes.values()].flatMap(({ files }) => newFilesIn(files));
+  let newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
   await putFiles(storage, newFiles);
-  const committed = new Map<DeltaTable, DeltaTable>();
-  for (const [table, change] of changes) {
-    const next = await commitToTable(place, table, change);
-    if (next === undefined) {
+  const after = { ...before };
+  for (const { name } of TABLES) {
+    const [table, change] = [before[name], changes[name]];
+    if (table === undefined || change === undefined) continue;
+    const committed = await commitToTable(place, table, change);
+    if (committed === undefined) {
       await storage.remove(newFiles.map(({ path }) => path));
       const kept =
-        committed.size === 0 ? 'nothing of this commit was kept' : 'of this commit, only the change of events was kept';
+        after.events === before.events
+          ? 'nothing of this commit was kept'
+          : 'of this commit, only the change of events was kept';
       throw transientError(`Another run has committed to ${tableAddress(place, table)} first: ${kept}. Run again.`);
     }
-    committed.set(table, next);
-    newFiles = newFiles.filter((file) => file.table !== table.snapshot.table);
+    after[name] = committed;
+    newFiles = newFiles.filter((file) => file.table !== name);
   }
-  return { events: committed.get(events) ?? events, profiles: profiles && (committed.get(profiles) ?? profiles) };
+  return after;
 }
 
 /** Stores the files of a change, which no reader sees before its entry. */

@@ -1,11 +1,8 @@
 import validTable from '../../../../schemas/files-state.table.validator';
-import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import { type TableJson, type TableState, tableToJson } from '../../../table/place-state.ts';
-import type { LiveFile } from '../place-version.ts';
 import { damagedError, parseJson, receiptOf, refuseNewer, requireValid, tableStateOf } from '../stored-state.ts';
 import type { Action } from './protocol/actions.ts';
-import type { Snapshot } from './protocol/snapshot.ts';
 
 // The state as metadata domains of the log, as in schemas/files-state.json. Each receipt is a domain of its own, so
 // that a commit writes only what it changes.
@@ -25,19 +22,6 @@ type Domains = ReadonlyMap<string, string>;
 /** What a log holds of its table. */
 export interface LogState extends TableState {
   readonly suppressionLength?: number | undefined;
-}
-
-/** A Delta table at one version. */
-export interface DeltaTable {
-  /** What its log says. */
-  readonly snapshot: Snapshot;
-  /** Its live files that somebody removed from the storage. */
-  readonly missingPaths: ReadonlySet<string>;
-  /** Undefined before the first commit. Removed days count as pruned. */
-  readonly state: LogState | undefined;
-  readonly files: readonly LiveFile[];
-  /** Days that have rows by their receipts, and no file. */
-  readonly removedDays: readonly Day[];
 }
 
 /** The actions that store what a change makes of the state. A snapshot leaves the receipt of the one before. */

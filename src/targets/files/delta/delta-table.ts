@@ -1,10 +1,12 @@
 import { isDeepStrictEqual } from 'node:util';
+import type { Day } from '../../../base/days.ts';
 import { listAll, type StoredObject } from '../../../storage/storage.ts';
 import { findRemovedDays, nextChangedAt, withPruned } from '../../../table/receipts.ts';
 import type { Table } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
+import type { LiveFile } from '../place-version.ts';
 import { commitActions, liveFilesOf, type TableChange } from './commit-actions.ts';
-import { type DeltaTable, stateOf } from './delta-state.ts';
+import { type LogState, stateOf } from './delta-state.ts';
 import { entryPath, logFolder } from './protocol/actions.ts';
 import { checkProtocol } from './protocol/features.ts';
 import { readSnapshot } from './protocol/read-log.ts';
@@ -12,6 +14,19 @@ import { Snapshot } from './protocol/snapshot.ts';
 import { CHECKPOINT_EVERY, expiredPaths, renewCheckpoint } from './vacuum.ts';
 
 // One table of a place: how its log is read and goes on, and what is removed from its folder.
+
+/** A Delta table at one version. */
+export interface DeltaTable {
+  /** What its log says. */
+  readonly snapshot: Snapshot;
+  /** Its live files that somebody removed from the storage. */
+  readonly missingPaths: ReadonlySet<string>;
+  /** Undefined before the first commit. Removed days count as pruned. */
+  readonly state: LogState | undefined;
+  readonly files: readonly LiveFile[];
+  /** Days that have rows by their receipts, and no file. */
+  readonly removedDays: readonly Day[];
+}
 
 /** A table before its first commit. */
 export const emptyTable = (table: Table['name']): DeltaTable => ({
@@ -67,14 +82,14 @@ const listDataFiles = ({ storage }: FilesPlace, table: Table['name']): Promise<S
 /** Makes a change visible by the next entry; undefined if another writer has created that. */
 export async function commitToTable(
   place: FilesPlace,
-  before: DeltaTable,
+  { snapshot, missingPaths }: DeltaTable,
   change: TableChange,
 ): Promise<DeltaTable | undefined> {
-  const actions = commitActions(before, change, place.options);
+  const actions = commitActions(snapshot, missingPaths, change, place.options);
   const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
-  const version = before.snapshot.version + 1;
-  if (!(await place.storage.create(entryPath(before.snapshot.table, version), text))) return undefined;
-  const table = tableOf(place, before.snapshot.after(version, actions), new Set());
+  const version = snapshot.version + 1;
+  if (!(await place.storage.create(entryPath(snapshot.table, version), text))) return undefined;
+  const table = tableOf(place, snapshot.after(version, actions), new Set());
   if (version === 0 || version % CHECKPOINT_EVERY !== 0) return table;
   try {
     await renewCheckpoint(place, table.snapshot);
