@@ -45,10 +45,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
   erase(place: FilesPlace, version: V): Promise<void>;
   /** Called at the end of a load: removes what no reader needs any more. */
   tidy(place: FilesPlace, version: V): Promise<void>;
-  /** Files among those of the tables that this program did not write: they stay. */
-  foreignFiles(place: FilesPlace, version: V): Promise<string[]>;
-  /** True for a file of others that readers take for one of the tables. */
-  isReadAsOwn(path: string, version: V): boolean;
+  /** Files among those of the tables that this program did not write, and whether readers see them. They stay. */
+  foreignFiles(place: FilesPlace, version: V): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;
 }
 
 export type FilesOptions = PlaceOptions & Partial<Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>>;

@@ -26,11 +26,11 @@ export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): 
 
 /** Compares every file with the version. If all are whole, it compares the rows with the receipts. */
 async function verify(place: FilesPlace, version: PlaceVersion): Promise<VerifyResult> {
-  const { format } = place;
   const { state } = version;
-  const foreignMessages = (await format.foreignFiles(place, version))
-    .filter((path) => format.isReadAsOwn(path, version))
-    .map((path) => `${path} is not of this program, and readers see it`);
+  const foreignFiles = await place.format.foreignFiles(place, version);
+  const foreignMessages = foreignFiles
+    .filter(({ isSeenByReaders }) => isSeenByReaders)
+    .map(({ path }) => `${path} is not of this program, and readers see it`);
   const differences = [...damageWarnings(version), ...foreignMessages].map((message) => difference('files', message));
   for (const file of version.files) {
     place.options.signal.throwIfAborted();

@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import { transientError } from '../../base/errors.ts';
-import { retry } from '../../base/retry.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
@@ -10,8 +9,8 @@ import { noTableError } from '../failures.ts';
 import type { FilesFormat, FilesOptions, FilesPlace, OpenMode } from './format.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
-/** Pauses (ms) between attempts at reading one version of a place that is written: what was read is new by now. */
-const READ_PAUSES = [0, 0, 0, 0];
+/** Number of attempts at reading one version of a place that is written. */
+const READ_ATTEMPTS = 5;
 
 /** Opens a place. Throws UserError. */
 export async function openPlace(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<FilesPlace> {
@@ -101,23 +100,19 @@ export function readPlace<T>(
   work: (place: FilesPlace, version: PlaceVersion) => Promise<T>,
   isConsistent: (result: T) => boolean = () => true,
 ): Promise<T> {
-  const { clock, signal } = options;
   return withPlace(format, options, 'read', async (place) => {
     let version = await format.read(place);
-    const read = await retry({ pauses: READ_PAUSES, clock, signal }, async () => {
+    for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
       requireLoaded(place, version);
-      const [outcome] = await Promise.allSettled([work(place, version)]);
-      signal.throwIfAborted();
-      const isDone = outcome.status === 'fulfilled' && isConsistent(outcome.value);
-      if (isDone && !format.hasReplacedFiles(place, version)) return outcome;
-      const before = version;
-      version = await format.read(place, before);
-      return version === before ? outcome : undefined;
-    });
-    if (read?.status === 'fulfilled') return read.value;
-    throw (
-      read?.reason ?? transientError(`${options.address} is written all the time: try again once its writer is done.`)
-    );
+      const result = work(place, version);
+      const isUsable = await result.then(isConsistent, () => false);
+      options.signal.throwIfAborted();
+      if (isUsable && !format.hasReplacedFiles(place, version)) return result;
+      const latest = await format.read(place, version);
+      if (latest === version) return result;
+      version = latest;
+    }
+    throw transientError(`${options.address} is written all the time: try again once its writer is done.`);
   });
 }
 

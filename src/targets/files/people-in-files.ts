@@ -59,7 +59,8 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 function previewPurge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery): Promise<PurgePreview> {
   return changePlace(format, options, async (place, version) => {
     const { people } = await place.engine.transaction(() => findRemoval(place, version, query));
-    return { people, foreignNames: await format.foreignFiles(place, version) };
+    const foreignFiles = await format.foreignFiles(place, version);
+    return { people, foreignNames: foreignFiles.map(({ path }) => path) };
   });
 }
 

@@ -34,20 +34,22 @@ export async function writeBatch(place: FilesPlace, version: PlaceVersion, plann
   const tableFiles = version.files.filter((file) => file.table === table.name);
   const batch: Batch = { place, planned, changedAt, storedFiles: new Map(tableFiles.map((file) => [file.day, file])) };
   const files: FileChange[] = [];
-  for (const download of days) {
-    const { receipt } = download;
-    const written = await writeDay(batch, download);
-    // Such a day is alone in its batch: a neighbour is a stored file.
-    const sharesRows = mayShareRows(receipt);
-    const file = sharesRows && written !== undefined ? await withoutRowsOfNext(batch, written, download) : written;
-    const previousChange = sharesRows && file !== undefined ? await previousWithout(batch, file) : undefined;
-    // First the day before: a row leaves it before a reader finds the row under this day.
-    if (previousChange !== undefined) files.push(previousChange);
-    files.push({ table: table.name, day: receipt.day, file });
-  }
+  for (const download of days) files.push(...(await changesOfDay(batch, download)));
   const rowsByDay = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
   const widenedDays = await findWidenedDays(place, planned, tableFiles);
   return { files, rowsByDay, widenedDays, rescuedCells: await countRescued(batch, files) };
+}
+
+/** The changes that store a day. First the day before: a row leaves it before a reader finds the row under this day. */
+async function changesOfDay(batch: Batch, download: CheckedDay): Promise<FileChange[]> {
+  const { receipt } = download;
+  const { name: table } = batch.planned.table;
+  const written = await writeDay(batch, download);
+  if (written === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, file: written }];
+  // Such a day is alone in its batch: a neighbour is a stored file.
+  const file = await withoutRowsOfNext(batch, written, download);
+  const previousChange = file && (await previousWithout(batch, file));
+  return [previousChange ?? [], { table, day: receipt.day, file }].flat();
 }
 
 /** Writes the file of one day; undefined if it has no row. */

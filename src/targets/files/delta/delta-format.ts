@@ -93,11 +93,10 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 
   async foreignFiles({ storage }) {
     const paths = await Promise.all(TABLES.map(({ name }) => pathsIn(storage, name)));
-    return paths.flat().filter((path) => !isOwnFile(path));
+    const foreignPaths = paths.flat().filter((path) => !isOwnFile(path));
+    // Readers see what the log names.
+    return foreignPaths.map((path) => ({ path, isSeenByReaders: false }));
   },
-
-  // Readers see what the log names.
-  isReadAsOwn: () => false,
 };
 
 /** A place before its first commit. */

@@ -28,38 +28,40 @@ export async function commitToFolder(
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = place;
-
-  /** Stores a version unless `_dfinery.json` has it. It keeps what the file says of damaged files. */
-  async function writeState(version: FolderVersion): Promise<FolderVersion> {
-    const { state, files, damagedFiles, damagedProfiles } = version;
-    const damagedEntries = damagedFiles.flatMap(({ entry }) => entry ?? []);
-    const fullState = { ...state, user_profiles: state.user_profiles ?? damagedProfiles };
-    const stateText = serializeFolderState(fullState, files, damagedEntries);
-    if (stateText === version.stateText) return version;
-    checkHeld();
-    await storage.write(STATE_FILE, stateText);
-    return { ...version, isLoaded: true, stateText };
-  }
-
   // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-  const interimVersion = await writeState({ ...before, state: interimState(before.state, change) });
+  const interimVersion = await writeState(storage, { ...before, state: interimState(before.state, change) }, checkHeld);
   const files = new Map(before.files.map((file) => [file.path, file]));
-  const replacedPaths = new Set<string>();
   const replace = async ({ day, table, file }: FileChange) => {
     const path = filePath(day, table);
-    replacedPaths.add(path);
-    files.delete(path);
     checkHeld();
-    if (file === undefined) await removeFile(storage, path);
-    else files.set(path, await putFile(storage, file));
+    if (file !== undefined) files.set(path, await putFile(storage, file));
+    else {
+      files.delete(path);
+      await removeFile(storage, path);
+    }
   };
   // 2. The other files get the new columns.
   for await (const rewritten of rewriteOutdated(place, before.files, change)) await replace(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
   for (const fileChange of change.files) await replace(fileChange);
   // 4. The state says what is there now.
-  const damagedFiles = before.damagedFiles.filter(({ path }) => !replacedPaths.has(path));
-  return writeState({ ...interimVersion, state: change.state, files: [...files.values()], damagedFiles });
+  const changedPaths = new Set(change.files.map(({ day, table }) => filePath(day, table)));
+  const damagedFiles = before.damagedFiles.filter(({ path }) => !changedPaths.has(path));
+  const version = { ...interimVersion, state: change.state, files: [...files.values()], damagedFiles };
+  return writeState(storage, version, checkHeld);
+}
+
+/** Stores a version unless `_dfinery.json` has it. It keeps what the file says of damaged files. */
+async function writeState(storage: Storage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
+  const { state, files, damagedFiles } = version;
+  const damagedEntries = damagedFiles.flatMap(({ entry }) => entry ?? []);
+  const [damagedProfiles] = damagedFiles.flatMap(({ snapshot }) => snapshot ?? []);
+  const fullState = { ...state, user_profiles: state.user_profiles ?? damagedProfiles };
+  const stateText = serializeFolderState(fullState, files, damagedEntries);
+  if (stateText === version.stateText) return version;
+  checkHeld();
+  await storage.write(STATE_FILE, stateText);
+  return { ...version, isLoaded: true, stateText };
 }
 
 /** Moves a new file into its place. */

@@ -11,8 +11,8 @@ import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
-import { type FilesFormat, foreignError } from '../format.ts';
-import type { PlaceChange, PlaceVersion } from '../place-version.ts';
+import { type FilesFormat, type FilesPlace, foreignError } from '../format.ts';
+import type { PlaceChange, PlaceVersion, PlannedCommit } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
 import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
 import { type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
@@ -35,42 +35,21 @@ export const PARQUET: FilesFormat<FolderVersion> = {
 
   async read(place, before) {
     const { storage, mode, options } = place;
-    const { clock, lockWaitMs: waitMs, signal } = options;
-    // What was read was changed meanwhile: a writer that is at work is awaited, within bounds.
-    const isFree = () => !existsSync(join(storage.address, LOCK_FILE)) || undefined;
-    if (before !== undefined)
-      await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
+    // What was read was changed meanwhile.
+    if (before !== undefined) await awaitWriter(place);
     const version = await readFolder(place);
     if (mode === 'load' && options.loadsProfiles === true && !hasProfiles(version)) {
       if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
     }
     if (before === undefined || before.stateText !== version.stateText) return version;
-    return PARQUET.hasReplacedFiles(place, before) ? version : before;
+    return hasReplacedFiles(place, before) ? version : before;
   },
 
-  hasReplacedFiles: ({ storage }, { files }) =>
-    files.some(({ path, bytes, modified }) => {
-      const onDisk = sizeAndTime(join(storage.address, path));
-      return onDisk?.bytes !== bytes || onDisk.modified !== modified;
-    }),
+  hasReplacedFiles,
+  commit: (place, _before, plan) => commitLocked(place, plan),
 
-  /** Plans under the lock, on a folder that is read anew. Without a change it stores how the files differ from it. */
-  async commit(place, _before, plan) {
-    const { storage, run, options } = place;
-    const { clock, lockWaitMs: waitMs, signal, address } = options;
-    await makeFolders(join(storage.address, OWN_FOLDER));
-    const lock = { what: `the folder ${address}`, clock, waitMs, signal };
-    return withLockFile(join(storage.address, LOCK_FILE), lock, async (checkHeld) => {
-      const version = await readFolder(place);
-      const { change = mendingChange(version), report } = await plan(version);
-      run.checkHeld();
-      if (change === undefined) return { version, report };
-      return { version: await commitToFolder(place, version, change, checkHeld), report };
-    });
-  },
-
-  async recordRun(place, version, lastRun) {
-    await PARQUET.commit(place, version, async (latest) => {
+  async recordRun(place, _before, lastRun) {
+    await commitLocked(place, async (latest) => {
       const change = mendingChange(latest);
       return { change: change && { ...change, state: { ...change.state, lastRun } }, report: undefined };
     });
@@ -83,12 +62,41 @@ export const PARQUET: FilesFormat<FolderVersion> = {
   async foreignFiles({ storage }, version) {
     const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && hasProfiles(version));
     const objects = await Promise.all(TABLES.map(({ name }) => listAll(storage, name)));
-    return objects.flat().flatMap(({ path }) => (isOwn(path) ? [] : path));
+    const isSeenByReaders = (path: string) =>
+      path.endsWith('.parquet') && (path.startsWith(`${EVENTS.name}/`) || hasProfiles(version));
+    const foreignObjects = objects.flat().filter(({ path }) => !isOwn(path));
+    return foreignObjects.map(({ path }) => ({ path, isSeenByReaders: isSeenByReaders(path) }));
   },
-
-  isReadAsOwn: (path, version) =>
-    path.endsWith('.parquet') && (path.startsWith(`${EVENTS.name}/`) || hasProfiles(version)),
 };
+
+/** Waits, within bounds, for a writer that is at work. */
+async function awaitWriter({ storage, options }: FilesPlace): Promise<void> {
+  const { clock, lockWaitMs: waitMs, signal } = options;
+  const isFree = () => !existsSync(join(storage.address, LOCK_FILE)) || undefined;
+  await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
+}
+
+function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): boolean {
+  return files.some(({ path, bytes, modified }) => {
+    const onDisk = sizeAndTime(join(storage.address, path));
+    return onDisk?.bytes !== bytes || onDisk.modified !== modified;
+  });
+}
+
+/** Plans under the lock, on a folder that is read anew. Without a change it stores how the files differ from it. */
+async function commitLocked<T>(place: FilesPlace, plan: (latest: PlaceVersion) => Promise<PlannedCommit<T>>) {
+  const { storage, run, options } = place;
+  const { clock, lockWaitMs: waitMs, signal, address } = options;
+  await makeFolders(join(storage.address, OWN_FOLDER));
+  const lock = { what: `the folder ${address}`, clock, waitMs, signal };
+  return withLockFile(join(storage.address, LOCK_FILE), lock, async (checkHeld) => {
+    const version = await readFolder(place);
+    const { change = mendingChange(version), report } = await plan(version);
+    run.checkHeld();
+    if (change === undefined) return { version, report };
+    return { version: await commitToFolder(place, version, change, checkHeld), report };
+  });
+}
 
 /** A change without files: its commit finishes what a killed run left half-way. */
 const mendingChange = ({ isLoaded, state }: PlaceVersion): PlaceChange | undefined =>

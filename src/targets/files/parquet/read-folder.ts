@@ -9,7 +9,14 @@ import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
 import { newPlaceState, type PlaceState, type TableState } from '../../../table/place-state.ts';
-import { countStoredRows, findRemovedDays, nextChangedAt, receiptsOf, withPruned } from '../../../table/receipts.ts';
+import {
+  countStoredRows,
+  findRemovedDays,
+  nextChangedAt,
+  receiptsOf,
+  type StoredReceipt,
+  withPruned,
+} from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion } from '../place-version.ts';
@@ -32,15 +39,15 @@ export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
   /** Files that differ from the state file without being newer. Their right files may come back from a copy. */
   readonly damagedFiles: readonly DamagedFolderFile[];
-  /** The table of profiles by the state file, if their file is damaged. */
-  readonly damagedProfiles?: TableState | undefined;
   /** The text of `_dfinery.json`. */
   readonly stateText: string;
 }
 
+/** A damaged file, with what the state file says of the right file, if anything. */
 interface DamagedFolderFile extends DamagedFile {
-  /** What the state file says of the right file, if anything. */
   readonly entry: FileEntry | undefined;
+  /** Of profiles: the state of their table. */
+  readonly snapshot: TableState | undefined;
 }
 
 /** A folder before its first commit. */
@@ -57,43 +64,38 @@ const EMPTY_FOLDER: FolderVersion = {
 export const readStateText = async (storage: Storage): Promise<string | undefined> =>
   (await storage.read(STATE_FILE))?.toString('utf8');
 
-/** Reads a folder. */
+/** Reads a folder: compares all files with the state file, then corrects the state. */
 export async function readFolder({ engine, storage }: FilesPlace): Promise<FolderVersion> {
+  const { address } = storage;
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
-  const stateFile = parseFolderState(stateText, join(storage.address, STATE_FILE));
-  const { events, user_profiles } = stateFile.state;
-  const files: FolderFile[] = [];
-  const damagedFiles: DamagedFolderFile[] = [];
-  const receiptByDay = new Map(events.receipts);
-  let profiles = user_profiles;
-  const filesOnDisk = await listFiles(storage.address, stateFile.state);
-  for (const fileOnDisk of filesOnDisk) {
-    const { table, day, path } = fileOnDisk;
-    const comparison = await compareFile(engine, storage.address, fileOnDisk, stateFile);
-    if (comparison.kind === 'damaged') {
-      const entry = stateFile.entries.get(path);
-      if (stateFile.state[table] === undefined) continue;
-      damagedFiles.push({ table, day, path, entry: entry && { ...entry, modified: null } });
-      continue;
-    }
-    files.push(comparison.file);
-    if (comparison.kind === 'unchanged') continue;
-    const { receipt, snapshot } = comparison.metadata;
-    if (snapshot !== undefined) profiles = snapshot;
-    else receiptByDay.set(receipt.day, receipt);
+  const stateFile = parseFolderState(stateText, join(address, STATE_FILE));
+  const comparisons: Comparison[] = [];
+  for (const file of await listFiles(address, stateFile.state)) {
+    comparisons.push(await compareFile(engine, address, file, stateFile));
   }
-  const receipts = receiptsOf(receiptByDay.values());
-  const removedDays = findRemovedDays(receipts, new Set(filesOnDisk.map(({ path }) => dayOfPath(path))));
-  const changedAt = nextChangedAt(receipts, engine.clock.now());
-  const eventsNow = { ...events, receipts: withPruned(receipts, removedDays, changedAt) };
+  return {
+    ...correctedState(stateFile.state, comparisons, engine.clock.now()),
+    isLoaded: true,
+    files: comparisons.filter(isLive).map(({ file }) => file),
+    damagedFiles: comparisons.filter((comparison) => comparison.kind === 'damaged').map(({ file }) => file),
+    stateText,
+  };
+}
+
+/** The state with the receipts of leftovers. Days without a file are pruned. */
+function correctedState(before: PlaceState, comparisons: readonly Comparison[], now: number) {
+  const leftovers = comparisons.filter((comparison) => comparison.kind === 'leftover');
+  const newReceipts = leftovers.flatMap(({ receipt, snapshot }) => (snapshot === undefined ? receipt : []));
+  const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
+  const removedDays = findRemovedDays(receipts, new Set(comparisons.map(({ file }) => dayOfPath(file.path))));
+  const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
+  const profiles = leftovers.find(({ snapshot }) => snapshot !== undefined)?.snapshot ?? before.user_profiles;
   // A snapshot is no table without its file, unless it has no row.
-  const hasNoRow = countStoredRows(profiles?.receipts.values() ?? []) === 0;
-  const isProfiles = ({ table }: DamagedFile) => table === USER_PROFILES.name;
-  const profilesNow = hasNoRow || files.some(isProfiles) ? profiles : undefined;
-  const state = { ...stateFile.state, events: eventsNow, user_profiles: profilesNow };
-  const damagedProfiles = damagedFiles.some(isProfiles) ? user_profiles : undefined;
-  return { isLoaded: true, state, files, damagedFiles, damagedProfiles, removedDays, stateText };
+  const isTable =
+    countStoredRows(profiles?.receipts.values() ?? []) === 0 ||
+    comparisons.filter(isLive).some(({ file }) => file.table === USER_PROFILES.name);
+  return { state: { ...before, events, user_profiles: isTable ? profiles : undefined }, removedDays };
 }
 
 /** The size and the time of a file on the disk; undefined if there is none. */
@@ -102,11 +104,16 @@ export function sizeAndTime(path: string): Pick<FolderFile, 'bytes' | 'modified'
   return stat && { bytes: stat.size, modified: stat.mtimeMs };
 }
 
+/** A file where one of a table is expected. */
+interface FileOnDisk extends Pick<FolderFile, 'table' | 'path' | 'bytes' | 'modified'> {
+  /** Of the profiles: the day of their receipt in the state file; undefined if that has none. */
+  readonly day: Day | undefined;
+}
+
 /** Lists the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
-async function listFiles(root: string, state: PlaceState) {
+async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]> {
   const names = (await readdir(join(root, EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
   const days = names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
-  // Undefined without a receipt.
   const [profilesDay]: Iterable<Day | undefined> = state.user_profiles?.receipts.keys() ?? [];
   const places = [
     ...days.map((day) => ({ table: EVENTS.name, day, path: filePath(day, EVENTS.name) })),
@@ -120,8 +127,16 @@ async function listFiles(root: string, state: PlaceState) {
 
 type Comparison =
   | { readonly kind: 'unchanged'; readonly file: FolderFile }
-  | { readonly kind: 'leftover'; readonly file: FolderFile; readonly metadata: FileMetadata }
-  | { readonly kind: 'damaged' };
+  | {
+      readonly kind: 'leftover';
+      readonly file: FolderFile;
+      readonly receipt: StoredReceipt;
+      readonly snapshot: TableState | undefined;
+    }
+  | { readonly kind: 'damaged'; readonly file: DamagedFolderFile }
+  | { readonly kind: 'foreign'; readonly file: FileOnDisk };
+
+const isLive = (comparison: Comparison) => comparison.kind === 'unchanged' || comparison.kind === 'leftover';
 
 /**
  * Compares a file with what the state says of it. One of the same size and time is unchanged. Any other is hashed:
@@ -129,7 +144,7 @@ type Comparison =
  *   the hash     written      the file
  *   is the same               `unchanged`: it was copied, and the state's receipt holds
  *   is another   later        `leftover` of a killed run: the receipt in its own metadata holds
- *   is another   before       `damaged`, or older
+ *   is another   before       `damaged`, or older; `foreign` where the state has no such table
  *
  * A killed run may also have left a file that it was to remove: the state has its receipt without rows. Then, too, the
  * receipt in its own metadata holds.
@@ -137,48 +152,50 @@ type Comparison =
 async function compareFile(
   engine: Engine,
   root: string,
-  { table, day, path, ...onDisk }: Awaited<ReturnType<typeof listFiles>>[number],
+  fileOnDisk: FileOnDisk,
   { state, columns: tableColumns, entries }: FolderState,
 ): Promise<Comparison> {
+  const { table, day, path, bytes, modified } = fileOnDisk;
   const local = join(root, path);
   const entry = entries.get(path);
-  const receipt = day === undefined ? undefined : state[table]?.receipts.get(day);
-  const isUnchanged = entry?.bytes === onDisk.bytes && entry.modified === onDisk.modified;
+  const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
+  const isUnchanged = entry?.bytes === bytes && entry.modified === modified;
   const sha256 = isUnchanged ? entry.sha256 : await hashFile(local);
   const hasSameHash = entry?.sha256 === sha256;
-  if (hasSameHash && receipt?.rows_stored !== 0) {
+  if (hasSameHash && storedReceipt?.rows_stored !== 0) {
     const columns = isUnchanged ? tableColumns[table] : await readColumnTypes(engine, local);
-    return { kind: 'unchanged', file: { ...entry, ...onDisk, columns } };
+    return { kind: 'unchanged', file: { ...entry, bytes, modified, columns } };
   }
-  const metadata = await readMetadata(engine, local);
-  if (metadata === undefined) return { kind: 'damaged' };
-  const { writtenAt, columns, snapshot } = metadata;
-  const { day: dayFile, rows_stored: rows, changed_at: changedAt } = metadata.receipt;
-  const changedBefore = receipt?.changed_at ?? '';
-  // After the clock was set back, the receipt alone is later.
-  const isLater = writtenAt > (entry?.writtenAt ?? changedBefore) || changedAt > changedBefore;
-  // From another day, or from the other table.
-  const isMoved = path !== filePath(dayFile, table) || (snapshot !== undefined) !== (table === USER_PROFILES.name);
-  if (isMoved || (!hasSameHash && !isLater)) return { kind: 'damaged' };
-  const file = { table, day: dayFile, path, rows, sha256, writtenAt, ...onDisk, columns };
-  return { kind: 'leftover', file, metadata };
+  const metadata = await readMetadata(engine, local, fileOnDisk);
+  if (metadata !== undefined) {
+    const { receipt, snapshot, ...written } = metadata;
+    const changedBefore = storedReceipt?.changed_at ?? '';
+    // After the clock was set back, the receipt alone is later.
+    const isLater = written.writtenAt > (entry?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
+    const file = { table, day: receipt.day, path, rows: receipt.rows_stored, sha256, bytes, modified, ...written };
+    if (hasSameHash || isLater) return { kind: 'leftover', file, receipt, snapshot };
+  }
+  if (state[table] === undefined) return { kind: 'foreign', file: fileOnDisk };
+  const snapshot = table === USER_PROFILES.name ? state.user_profiles : undefined;
+  return { kind: 'damaged', file: { table, day, path, entry: entry && { ...entry, modified: null }, snapshot } };
 }
 
-type FileMetadata = NonNullable<Awaited<ReturnType<typeof readMetadata>>>;
-
-/** What a file says of itself; undefined if it cannot be read, or this program did not write it. */
-async function readMetadata(engine: Engine, path: string) {
+/** What a file says of itself; undefined if it cannot be read, or this program did not write it to this path. */
+async function readMetadata(engine: Engine, local: string, { table, path }: FileOnDisk) {
   try {
     const rows = await engine.rows(
-      `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(path)})`,
+      `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(local)})`,
     );
     const texts = new Map(rows.map(({ key, text }) => [key, String(text)]));
-    const receipt = receiptOf(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), path);
-    if ((await countRowsOfFile(engine, path)) !== receipt.rows_stored) return undefined;
-    const table = texts.get(METADATA_KEYS.table);
-    const snapshot = table === undefined ? undefined : tableStateOf(tryParseJson(table), path);
+    const receipt = receiptOf(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), local);
+    const tableText = texts.get(METADATA_KEYS.table);
+    const snapshot = tableText === undefined ? undefined : tableStateOf(tryParseJson(tableText), local);
+    // From another day, or from the other table.
+    const isMoved =
+      path !== filePath(receipt.day, table) || (snapshot !== undefined) !== (table === USER_PROFILES.name);
+    if (isMoved || (await countRowsOfFile(engine, local)) !== receipt.rows_stored) return undefined;
     const writtenAt = texts.get(METADATA_KEYS.writtenAt) ?? '';
-    return { receipt, snapshot, writtenAt, columns: await readColumnTypes(engine, path) };
+    return { receipt, snapshot, writtenAt, columns: await readColumnTypes(engine, local) };
   } catch (error) {
     engine.throwIfAborted();
     if (isOutOfMemory(error)) throw error;
