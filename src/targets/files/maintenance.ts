@@ -41,12 +41,8 @@ async function verify(place: FilesPlace, version: PlaceVersion): Promise<VerifyR
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
-    const rows = await checkRows(
-      place.engine,
-      table,
-      await relationOf(place, table.name, tableState, version.files),
-      tableState,
-    );
+    const relation = await relationOf(place, table.name, tableState, version.files);
+    const rows = await checkRows(place.engine, table, relation, tableState);
     differences.push(...rows.differences);
     warnings.push(...rows.warnings);
   }
@@ -66,12 +62,8 @@ async function report(place: FilesPlace, version: PlaceVersion): Promise<TargetR
   const { columns, timezone } = state.events;
   const events = await relationOf(place, EVENTS.name, state.events, version.files);
   const counted = await countForReport(place.engine, events, columns, zoneOf(timezone));
-  return {
-    state,
-    ...counted,
-    sizeBytes: bytesIn(version),
-    runs: state.lastRun === undefined ? [] : [state.lastRun],
-  };
+  const runs = state.lastRun === undefined ? [] : [state.lastRun];
+  return { state, ...counted, sizeBytes: bytesIn(version), runs };
 }
 
 /** Removes the days before `firstKeptDay`; their receipts stay. */

@@ -14,15 +14,7 @@ import type { NewFile, PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
 import { type LogState, stateActions } from './delta-state.ts';
-import {
-  commitToTable,
-  type DeltaTable,
-  emptyTable,
-  followLog,
-  readTable,
-  removeExpired,
-  tableAddress,
-} from './delta-table.ts';
+import { commitToTable, type DeltaTable, emptyTable, followLog, readTable, removeExpired } from './delta-table.ts';
 import { isDataFile, isOwnFile, logFolder } from './protocol/actions.ts';
 import { DELTA_LAYOUT } from './schema.ts';
 import { eraseHistory } from './vacuum.ts';
@@ -207,7 +199,7 @@ async function commitToTables(place: FilesPlace, before: DeltaTables, changes: T
         after.events === before.events
           ? 'nothing of this commit was kept'
           : 'of this commit, only the change of events was kept';
-      throw transientError(`Another run has committed to ${tableAddress(place, table)} first: ${kept}. Run again.`);
+      throw transientError(`Another run has committed to ${storage.address}/${name} first: ${kept}. Run again.`);
     }
     after[name] = committed;
     newFiles = newFiles.filter((file) => file.table !== name);

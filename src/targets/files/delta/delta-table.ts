@@ -37,7 +37,7 @@ export const emptyTable = (table: Table['name']): DeltaTable => ({
   removedDays: [],
 });
 
-export const tableAddress = ({ storage }: FilesPlace, { snapshot }: DeltaTable): string =>
+const tableAddress = ({ storage }: FilesPlace, { snapshot }: DeltaTable): string =>
   `${storage.address}/${snapshot.table}`;
 
 /** Reads the latest version, and looks for its files; gives `before` itself if all is as before. */

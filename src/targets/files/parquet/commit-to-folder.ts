@@ -33,12 +33,10 @@ export async function commitToFolder(
   const files = new Map(before.files.map((file) => [file.path, file]));
   const replace = async ({ day, table, file }: FileChange) => {
     const path = filePath(day, table);
+    files.delete(path);
     checkHeld();
-    if (file !== undefined) files.set(path, await putFile(storage, file));
-    else {
-      files.delete(path);
-      await removeFile(storage, path);
-    }
+    if (file === undefined) await removeFile(storage, path);
+    else files.set(path, await putFile(storage, file));
   };
   // 2. The other files get the new columns.
   for await (const rewritten of rewriteOutdated(place, before.files, change)) await replace(rewritten);

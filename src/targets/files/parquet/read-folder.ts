@@ -9,14 +9,7 @@ import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
 import { newPlaceState, type PlaceState, type TableState } from '../../../table/place-state.ts';
-import {
-  countStoredRows,
-  findRemovedDays,
-  nextChangedAt,
-  receiptsOf,
-  type StoredReceipt,
-  withPruned,
-} from '../../../table/receipts.ts';
+import { countStoredRows, findRemovedDays, nextChangedAt, receiptsOf, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion } from '../place-version.ts';
@@ -86,11 +79,11 @@ export async function readFolder({ engine, storage }: FilesPlace): Promise<Folde
 /** The state with the receipts of leftovers. Days without a file are pruned. */
 function correctedState(before: PlaceState, comparisons: readonly Comparison[], now: number) {
   const leftovers = comparisons.filter((comparison) => comparison.kind === 'leftover');
-  const newReceipts = leftovers.flatMap(({ receipt, snapshot }) => (snapshot === undefined ? receipt : []));
+  const newReceipts = leftovers.flatMap(({ metadata, file }) => (file.table === EVENTS.name ? metadata.receipt : []));
   const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
   const removedDays = findRemovedDays(receipts, new Set(comparisons.map(({ file }) => dayOfPath(file.path))));
   const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
-  const profiles = leftovers.find(({ snapshot }) => snapshot !== undefined)?.snapshot ?? before.user_profiles;
+  const [profiles = before.user_profiles] = leftovers.flatMap(({ metadata }) => metadata.snapshot ?? []);
   // A snapshot is no table without its file, unless it has no row.
   const isTable =
     countStoredRows(profiles?.receipts.values() ?? []) === 0 ||
@@ -127,12 +120,7 @@ async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]>
 
 type Comparison =
   | { readonly kind: 'unchanged'; readonly file: FolderFile }
-  | {
-      readonly kind: 'leftover';
-      readonly file: FolderFile;
-      readonly receipt: StoredReceipt;
-      readonly snapshot: TableState | undefined;
-    }
+  | { readonly kind: 'leftover'; readonly file: FolderFile; readonly metadata: FileMetadata }
   | { readonly kind: 'damaged'; readonly file: DamagedFolderFile }
   | { readonly kind: 'foreign'; readonly file: FileOnDisk };
 
@@ -168,17 +156,19 @@ async function compareFile(
   }
   const metadata = await readMetadata(engine, local, fileOnDisk);
   if (metadata !== undefined) {
-    const { receipt, snapshot, ...written } = metadata;
+    const { writtenAt, columns, receipt } = metadata;
     const changedBefore = storedReceipt?.changed_at ?? '';
     // After the clock was set back, the receipt alone is later.
-    const isLater = written.writtenAt > (entry?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
-    const file = { table, day: receipt.day, path, rows: receipt.rows_stored, sha256, bytes, modified, ...written };
-    if (hasSameHash || isLater) return { kind: 'leftover', file, receipt, snapshot };
+    const isLater = writtenAt > (entry?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
+    const file = { ...fileOnDisk, day: receipt.day, rows: receipt.rows_stored, sha256, writtenAt, columns };
+    if (hasSameHash || isLater) return { kind: 'leftover', file, metadata };
   }
   if (state[table] === undefined) return { kind: 'foreign', file: fileOnDisk };
   const snapshot = table === USER_PROFILES.name ? state.user_profiles : undefined;
   return { kind: 'damaged', file: { table, day, path, entry: entry && { ...entry, modified: null }, snapshot } };
 }
+
+type FileMetadata = NonNullable<Awaited<ReturnType<typeof readMetadata>>>;
 
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it to this path. */
 async function readMetadata(engine: Engine, local: string, { table, path }: FileOnDisk) {
