@@ -14,10 +14,10 @@ import {
 import { ERASURE, LOCAL } from '../config/local.ts';
 import {
   type ConfigHaving,
+  describeUnknownKeys,
   parseForCommand,
   type RequiredKey,
   requireObject,
-  unknownKeyTexts,
 } from '../config/parse.ts';
 import { throwProblems } from '../config/problems.ts';
 import { SOURCE } from '../config/source.ts';
@@ -62,8 +62,8 @@ export function readConfiguration(
     for (const key of SECRET_KEYS) if (typeof part[key] === 'string') context.redactor.add(new Secret(part[key]));
   throwProblems('the environment is not usable', problems);
   const unknownTexts = [
-    ...unknownKeyTexts(FILE_KEYS, keysInFile),
-    ...unknownKeyTexts(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
+    ...describeUnknownKeys(FILE_KEYS, keysInFile),
+    ...describeUnknownKeys(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
   ];
   if (unknownTexts.length > 0) throw configError(`${shownFile} has unknown keys: ${unknownTexts.join(', ')}.`);
   const writtenValues = mapPaths({ ...keysInFile, ...erasureInFile, ...inEnvironment }, (path, key) => {

@@ -78,7 +78,7 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   const { config } = parse(part, { ...object, ...fromEnvironment.values });
   return {
     config: config as ConfigHaving<C, RequiredKey>,
-    unknownKeyTexts: unknownKeyTexts(Object.keys(part.schema.properties), object),
+    unknownKeyTexts: describeUnknownKeys(Object.keys(part.schema.properties), object),
     secrets: Object.values(config).filter((field) => field instanceof Secret),
   };
 }
@@ -99,17 +99,13 @@ const NOT_USABLE = 'the configuration is not usable';
 function parse<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   object: object,
-  { mayMissKeys, variableNames }: { mayMissKeys?: true; variableNames?: ReadonlyMap<string, string> } = {},
+  { mayMissKeys = false, variableNames }: { mayMissKeys?: boolean; variableNames?: ReadonlyMap<string, string> } = {},
 ) {
-  const mayPass = ({ isMissing }: Problem) => mayMissKeys === true && isMissing === true;
-  const refuse = () => {
-    const refusedProblems = problems.filter((problem) => !mayPass(problem));
-    throwProblems(NOT_USABLE, refusedProblems, variableNames);
-  };
+  const isRefused = ({ isMissing }: Problem) => !(mayMissKeys && isMissing === true);
   const values = usableValues(object, schema);
   // The validation also fills in the defaults.
   const problems = schemaProblems(validate, values);
-  refuse();
+  throwProblems(NOT_USABLE, problems.filter(isRefused), variableNames);
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret, format }]) => {
     const value = values[key];
     if (typeof value !== 'string') return [camelCase(key), value];
@@ -119,8 +115,8 @@ function parse<S extends ConfigSchema, C extends object>(
   });
   const config = configOf(Object.fromEntries(fields) as ValuesOf<S>);
   problems.push(...ruleProblems(config));
-  refuse();
-  return { config: Object.freeze(config), missingKeys: problems.filter(mayPass) };
+  throwProblems(NOT_USABLE, problems.filter(isRefused), variableNames);
+  return { config: Object.freeze(config), missingKeys: problems };
 }
 
 /**
@@ -145,7 +141,7 @@ export function requireObject(value: unknown): Record<string, unknown> {
 }
 
 /** Keys that are not known, with the known key each was probably meant to be. */
-export const unknownKeyTexts = (keys: readonly string[], object: object): string[] =>
+export const describeUnknownKeys = (keys: readonly string[], object: object): string[] =>
   Object.keys(object)
     .filter((key) => !keys.includes(key) && !key.startsWith('_'))
     .map((key) => {

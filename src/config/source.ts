@@ -54,66 +54,61 @@ const NEVER_HASHED = new Set(
 function ruleProblems(config: ReturnType<typeof configOf>): Problem[] {
   const { timezone = 'UTC', startDate = '', endDate = startDate, hashKey, suppressionFile, suppressionKey } = config;
   const { columnsDrop: dropped, columnsHash: hashed, columnTypes } = config;
-  const rules = [
-    { key: 'timezone', isBroken: !isZoneName(timezone), clause: UNKNOWN_ZONE },
-    { key: 'start_date', isBroken: startDate > endDate, clause: `${startDate} is after end_date ${endDate}` },
-    namesRule(
+  const isKeyShort = hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH;
+  const problems = [
+    !isZoneName(timezone) && problemOf('timezone', UNKNOWN_ZONE),
+    startDate > endDate && problemOf('start_date', `${startDate} is after end_date ${endDate}`),
+    namesProblem(
       'column_types',
       [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name))),
       (names) => `gives ${names} no type, wanted one of ${COLUMN_TYPES.join(', ')}`,
     ),
-    conditionRule('events', config.eventsCondition, config.events),
-    conditionRule('properties', config.propertiesCondition, config.properties),
-    {
-      key: 'suppression_key',
-      isBroken: suppressionFile !== undefined && suppressionKey === undefined,
-      isMissing: true,
-      clause: 'is missing beside suppression_file',
-    },
-    namesRule(
+    conditionProblem('events', config.eventsCondition, config.events),
+    conditionProblem('properties', config.propertiesCondition, config.properties),
+    suppressionFile !== undefined &&
+      suppressionKey === undefined &&
+      missingBeside('suppression_key', 'suppression_file'),
+    namesProblem(
       'columns_drop',
       dropped.filter((name) => NEVER_DROPPED.has(name)),
       (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
     ),
-    namesRule(
+    namesProblem(
       'columns_hash',
       hashed.filter((name) => NEVER_HASHED.has(name)),
       (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
     ),
-    namesRule(
+    namesProblem(
       'columns_hash',
       hashed.filter((name) => dropped.includes(name)),
       (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
     ),
-    namesRule(
+    namesProblem(
       'column_types',
       hashed.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
       (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
     ),
-    {
-      key: 'hash_key',
-      isBroken: hashed.length > 0 && (hashKey?.reveal().length ?? 0) < MIN_KEY_LENGTH,
-      isMissing: hashKey === undefined,
-      clause:
-        hashKey === undefined
-          ? 'is missing beside columns_hash'
-          : `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`,
-    },
+    hashed.length > 0 && hashKey === undefined && missingBeside('hash_key', 'columns_hash'),
+    hashed.length > 0 && isKeyShort && problemOf('hash_key', SHORT_KEY),
   ];
-  return rules
-    .filter(({ isBroken }) => isBroken)
-    .map(({ key, clause, isMissing = false }) => ({ ...problemOf(key, clause), isMissing }));
+  return problems.filter((problem) => problem !== false);
 }
 
-const conditionRule = (key: 'events' | 'properties', condition: NameCondition, names: readonly string[]) => ({
-  key: `${key}_condition_type`,
-  isBroken: condition === 'all' && names.length > 0,
-  clause: `is all, under which the list ${key} would change nothing: wanted include or exclude`,
+const SHORT_KEY = `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`;
+
+const missingBeside = (key: string, otherKey: string): Problem => ({
+  ...problemOf(key, `is missing beside ${otherKey}`),
+  isMissing: true,
 });
 
-/** A rule that these names break. */
-const namesRule = (key: string, names: readonly string[], clauseOf: (names: string) => string) => ({
-  key,
-  isBroken: names.length > 0,
-  clause: clauseOf([...new Set(names)].join(', ')),
-});
+const conditionProblem = (key: 'events' | 'properties', condition: NameCondition, names: readonly string[]) =>
+  condition === 'all' &&
+  names.length > 0 &&
+  problemOf(
+    `${key}_condition_type`,
+    `is all, under which the list ${key} would change nothing: wanted include or exclude`,
+  );
+
+/** The problem of a key, if any names break its rule. */
+const namesProblem = (key: string, names: readonly string[], clauseOf: (names: string) => string) =>
+  names.length > 0 && problemOf(key, clauseOf([...new Set(names)].join(', ')));
