@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
-import type { RequestFingerprints } from './export-settings.ts';
+import type { SettingsFingerprints } from './export-settings.ts';
 import type { CheckedFile } from './spool.ts';
 
 /** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
@@ -15,7 +15,7 @@ export interface Receipt {
   readonly requested_at: string;
   /** True if the day was over when it was requested. */
   readonly is_over: boolean;
-  /** Hash of the filters and columns with which it was requested (`RequestFingerprints.filters`). */
+  /** Hash of the filters and columns with which it was requested (`SettingsFingerprints.filters`). */
   readonly filters: string;
   /** Rows of the download, also those of people to be forgotten and those that a neighbouring day has, too. */
   readonly rows: number;
@@ -47,7 +47,7 @@ export interface KnownReceipt extends Pick<Receipt, 'rows' | 'to_date' | 'is_ove
 /** True for a day that was loaded with other filters, dropped or hashed columns. */
 export const hasOtherSettings = (
   receipt: Pick<KnownReceipt, 'filters'> | undefined,
-  { filters }: Pick<RequestFingerprints, 'filters'>,
+  { filters }: Pick<SettingsFingerprints, 'filters'>,
 ): boolean => receipt?.filters !== undefined && receipt.filters !== filters;
 
 /** Receipts by day: those of a place, and of the days that a run has loaded. */

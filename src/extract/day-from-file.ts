@@ -14,7 +14,7 @@ import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
 import { type CheckedDay, checkedDayOf, type KnownReceipt } from './checked-day.ts';
 import { includesEndOf, toDateOf } from './end-day.ts';
-import { type ExportSettings, fingerprintsOf, hashedColumnsOf, scannerOptionsOf } from './export-settings.ts';
+import { type ExportSettings, fingerprintsOf, scannerOptionsOf } from './export-settings.ts';
 import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
 import { type CheckedFile, newSpoolFile } from './spool.ts';
 
@@ -65,14 +65,7 @@ export async function loadDayFromFile<T>(
         dayFile,
         `${file} has ${unseparatedCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}: the stored rows stay.`,
       );
-    const commitInfo: CommitInfo = {
-      now,
-      start: state?.start_date ?? day,
-      fingerprints,
-      hashedColumns: hashedColumnsOf(settings),
-      rewrites: true,
-    };
-    return await store(checkedDay, commitInfo);
+    return await store(checkedDay, { now, start: state?.start_date ?? day, fingerprints, rewrites: true });
   } finally {
     await spool.remove();
   }

@@ -3,7 +3,6 @@ import { configError, EXIT, transientError, type UserError } from '../base/error
 import { unseparatedCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherSettings, type KnownReceipt, type Receipt } from './checked-day.ts';
 import type { DayResult, DownloadedDay, FailedDay } from './download/day-download.ts';
-import { hashedColumnsOf } from './export-settings.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { usualRowsIfImplausible } from './plausibility.ts';
@@ -117,7 +116,6 @@ export class DaysOutcome {
       now: this.#deps.clock.now(),
       start: isShortened ? laterOf(start, addDays(lastUnwanted, 1)) : start,
       fingerprints,
-      hashedColumns: hashedColumnsOf(settings),
       appends,
       rewrites: mode !== 'sync',
       gaps: this.#failsAtGap ? [] : this.gaps,

@@ -3,19 +3,13 @@
 import { addDays, type Day } from '../base/days.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../cells/csv/header.ts';
-import type { SourceConfig } from '../config/source.ts';
 import { rowCount } from './checked-day.ts';
-import type { ExportState } from './export-state.ts';
 import { discardFiles, type ExportDay, type ExportResult } from './spool.ts';
+import type { Plan } from './which-days.ts';
 
 /** As the setting says, else as a run has proved; undefined: not known. */
-export const includesEndOf = ({
-  settings: { toDateInclusive },
-  state,
-}: {
-  readonly settings: Pick<SourceConfig, 'toDateInclusive'>;
-  readonly state: ExportState | undefined;
-}): boolean | undefined => (toDateInclusive === 'auto' ? state?.to_date_inclusive : toDateInclusive === 'true');
+export const includesEndOf = ({ settings, state }: Pick<Plan, 'settings' | 'state'>): boolean | undefined =>
+  settings.toDateInclusive === 'auto' ? state?.to_date_inclusive : settings.toDateInclusive === 'true';
 
 /** The `to_date` with which a day is requested. Unless an export includes it, rows may come with two days. */
 export const toDateOf = (day: Day, includesEnd: boolean | undefined): Day =>

@@ -35,8 +35,7 @@ export interface HashedColumns {
 
 export const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
 
-/** The columns that a configuration hashes. */
-export function hashedColumnsOf({ columnsHash, hashKey }: ColumnSettings): HashedColumns {
+function hashedColumnsOf({ columnsHash, hashKey }: ColumnSettings): HashedColumns {
   if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
   return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).checkValue };
 }
@@ -52,28 +51,28 @@ export const scannerOptionsOf = (
   suppression?: Suppression,
 ): ScannerOptions => ({ timezone: settings.timezone, requireColumns: true, edits: editsOf(settings), suppression });
 
-/** SHA-256 (hex) of what an export request says beside its days. */
-export interface RequestFingerprints {
+/** By what a state knows the settings of its last run again. Hashes are SHA-256 (hex). */
+export interface SettingsFingerprints {
   readonly service: string;
-  /** Of the filters, the columns that are dropped or hashed, and the check value of the hash key. */
+  /** Hash of the filters, the columns that are dropped or hashed, and the check value of the hash key. */
   readonly filters: string;
+  readonly hashedColumns: HashedColumns;
 }
 
-export function fingerprintsOf(settings: ExportSettings): RequestFingerprints {
-  const filters = [
+export const fingerprintsOf = (settings: ExportSettings): SettingsFingerprints =>
+  fingerprintsWith(settings, [
     selection(settings.events, settings.eventsCondition),
     selection(settings.properties, settings.propertiesCondition),
-    ...columnRulesOf(settings),
-  ];
-  return { service: serviceFingerprint(settings), filters: sha256OfJson(filters) };
-}
+  ]);
 
-/** SHA-256 (hex) of what decides the columns of the profiles. */
-export const profileFingerprint = (settings: ColumnSettings): string => sha256OfJson(columnRulesOf(settings));
+/** Those of the profiles, which have no filters. */
+export const profileFingerprintsOf = (settings: ExportSettings): SettingsFingerprints => fingerprintsWith(settings, []);
 
-function columnRulesOf(settings: ColumnSettings): readonly unknown[] {
-  const { columns, key_check } = hashedColumnsOf(settings);
-  return [[...new Set(settings.columnsDrop)].sort(), columns, key_check];
+function fingerprintsWith(settings: ExportSettings, selections: readonly unknown[]): SettingsFingerprints {
+  const hashedColumns = hashedColumnsOf(settings);
+  const { columns, key_check } = hashedColumns;
+  const filters = sha256OfJson([...selections, [...new Set(settings.columnsDrop)].sort(), columns, key_check]);
+  return { service: serviceFingerprint(settings), filters, hashedColumns };
 }
 
 /** The hash by which the state identifies a service; `base_url` may change. */

@@ -5,7 +5,7 @@ import { isObject } from '../base/json.ts';
 import { problemText } from '../base/validator.ts';
 import { latestToday } from './calendar.ts';
 import type { KnownReceipt, KnownReceipts } from './checked-day.ts';
-import { type HashedColumns, NOTHING_HASHED, type RequestFingerprints } from './export-settings.ts';
+import { type HashedColumns, NOTHING_HASHED, type SettingsFingerprints } from './export-settings.ts';
 import { emptyOrImplausibleDays } from './plausibility.ts';
 
 /** The cursor and its companions (schemas/state.json). Unknown keys of a stored state are kept. */
@@ -40,9 +40,7 @@ export interface CommitInfo {
   readonly now: number;
   /** The start, if the place has none yet. */
   readonly start: Day;
-  readonly fingerprints: RequestFingerprints;
-  /** What the configuration hashes. */
-  readonly hashedColumns: HashedColumns;
+  readonly fingerprints: SettingsFingerprints;
   /** True if every day is written, also one whose rows are there already (`--full-refresh`, `--from`). */
   readonly rewrites: boolean;
   /** Whether an export includes its `to_date`, once that is proved; undefined also if the configuration says it. */
@@ -70,7 +68,7 @@ export function stateAfter(
   const gaps = new Set([...recordedGaps, ...(commitInfo.gaps ?? [])].filter((day) => !isLoaded(day)));
   let cursor = laterOf(before?.from_date ?? start, start);
   while (isComplete(cursor, receipts, gaps)) cursor = addDays(cursor, 1);
-  const hashed = hashedAfter(before, commitInfo.hashedColumns);
+  const hashed = hashedAfter(before, commitInfo.fingerprints.hashedColumns);
   const includesEnd = commitInfo.includesEnd ?? to_date_inclusive;
   const lacksFinalNewline = (commitInfo.hasFinalNewline ?? final_newline) === false;
   return {
@@ -157,7 +155,7 @@ const malformedError = (why: string) =>
  */
 export function checkState(
   state: ExportState | undefined,
-  fingerprints: RequestFingerprints,
+  fingerprints: SettingsFingerprints,
   run: { readonly now: number; readonly fullRefresh: boolean },
 ): void {
   if (state === undefined) return;

@@ -8,7 +8,7 @@ import { RunFolder } from '../fs/run-folder.ts';
 import type { ExportRefusal } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import { type CheckedDay, checkedDayOf, type Receipt, rowCount } from './checked-day.ts';
-import { type ExportSettings, hashedColumnsOf, profileFingerprint, serviceFingerprint } from './export-settings.ts';
+import { type ExportSettings, profileFingerprintsOf } from './export-settings.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { newSpoolFile } from './spool.ts';
@@ -27,7 +27,7 @@ export function isSnapshotDue(
   settings: ExportSettings,
   now: number,
 ): boolean {
-  if (lastSnapshot === undefined || lastSnapshot.filters !== profileFingerprint(settings)) return true;
+  if (lastSnapshot === undefined || lastSnapshot.filters !== profileFingerprintsOf(settings).filters) return true;
   return Math.abs(now - Date.parse(lastSnapshot.requested_at)) >= MAX_AGE_MS;
 }
 
@@ -66,25 +66,19 @@ export async function loadSnapshot(
       logger.warn('profiles.fewer_rows', message, { rows, before: rowsBefore });
     }
     const day = dayAt(began);
-    const filters = profileFingerprint(settings);
+    const fingerprints = profileFingerprintsOf(settings);
     const now = clock.now();
     const snapshot = checkedDayOf([answer], {
       day,
       to_date: day,
       requestedAt: began,
       is_over: true,
-      filters,
+      filters: fingerprints.filters,
       exports: answer.exports,
       verifiedAt: now,
     });
-    await store(snapshot, {
-      now,
-      start: day,
-      fingerprints: { service: serviceFingerprint(settings), filters },
-      hashedColumns: hashedColumnsOf(settings),
-      // It replaces the one before also if it is the same.
-      rewrites: true,
-    });
+    // It replaces the one before also if it is the same.
+    await store(snapshot, { now, start: day, fingerprints, rewrites: true });
   } finally {
     await spool.remove();
   }

@@ -7,7 +7,7 @@ import { groupBy } from '../base/group.ts';
 import type { Logger } from '../base/log.ts';
 import { lastDayOver, latestToday, oldestExportedDay, todayIn } from './calendar.ts';
 import { hasOtherSettings, type KnownReceipt, type KnownReceipts } from './checked-day.ts';
-import { type ExportSettings, fingerprintsOf, type RequestFingerprints } from './export-settings.ts';
+import { type ExportSettings, fingerprintsOf, type SettingsFingerprints } from './export-settings.ts';
 import { checkState, type ExportState, isComplete, parseState } from './export-state.ts';
 import { emptyOrImplausibleDays } from './plausibility.ts';
 
@@ -38,7 +38,7 @@ interface PlanNote {
 /** The decisions of a run, made before the first request. */
 export interface Plan {
   readonly settings: ExportSettings;
-  readonly fingerprints: RequestFingerprints;
+  readonly fingerprints: SettingsFingerprints;
   readonly appends: boolean;
   /** `named`: the caller named the days (`--from`). `refresh`: all days are read again (`--full-refresh`). */
   readonly mode: 'sync' | 'named' | 'refresh';

@@ -141,12 +141,12 @@ export class DayDownload {
     return { kind: 'failed', day: this.#day, error, isOver: this.#isOver };
   }
 
-  /** Asks once more after an answer without data. Such an answer never replaces rows. */
+  /** Asks once more after an answer without data. Such an answer never replaces rows of the same filters. */
   async #confirmEmpty(answer: ExportRefusal): Promise<DayResult> {
     const day = this.#day;
     const secondAnswer = await this.#export();
     if (secondAnswer.kind !== 'empty') return this.#resultOf(secondAnswer);
-    const { rows } = this.#storedRows();
+    const rows = this.#storedRows;
     const fail = (message: string) => this.#notLoaded(transientError(message, { where: { day } }));
     if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
     if (rows === 0) return { ...this.#downloaded([]), emptyAnswer: answer };
@@ -168,8 +168,10 @@ export class DayDownload {
   /** The day as it was downloaded; once more, if it has fewer rows than are stored. */
   async #confirmFewerRows(first: DownloadedDay): Promise<DayResult> {
     const day = this.#day;
-    const stored = this.#storedRows();
-    const isEnough = (rows: number) => rows >= stored.rows || (rows > 0 && !stored.isSameRequest);
+    const storedRows = this.#storedRows;
+    // A request with another `to_date` may have counted rows of the next day. It says only whether the day has any.
+    const isSameSpan = this.#deps.receipts.get(day)?.to_date === this.#toDate;
+    const isEnough = (rows: number) => rows >= storedRows || (rows > 0 && !isSameSpan);
     const { rows } = first.checkedDay.receipt;
     if (isEnough(rows)) return first;
     const second = await this.#resultOf(await this.#export());
@@ -178,30 +180,26 @@ export class DayDownload {
     const { rows: rowsAgain } = second.checkedDay.receipt;
     if (isEnough(rowsAgain)) return second;
     if (rowsAgain === rows) {
-      const message = `${day} has ${unseparatedCount(rows, 'row')} now and had ${stored.rows}: two downloads agree, the day is replaced.`;
-      this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: stored.rows });
+      const message = `${day} has ${unseparatedCount(rows, 'row')} now and had ${storedRows}: two downloads agree, the day is replaced.`;
+      this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: storedRows });
       return second;
     }
     await removeFiles(second.checkedDay.files);
     const message =
-      `${day} had ${unseparatedCount(stored.rows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
+      `${day} had ${unseparatedCount(storedRows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
     return this.#notLoaded(transientError(message, { where: { day } }));
   }
 
   /**
-   * The rows that the day had: as counted by the same request, else those of the place. A request with another
-   * `to_date` may have counted rows of the next day. It says only whether the day has any. Counts under other filters
-   * do not compare.
+   * The rows that the day had: as counted by the same request, else those of the place. None if they were removed, or
+   * stored under other filters: such counts do not compare.
    */
-  #storedRows(): { readonly rows: number; readonly isSameRequest: boolean } {
+  get #storedRows(): number {
     const { receipts, fingerprints } = this.#deps;
     const receipt = receipts.get(this.#day);
-    if (receipt === undefined || receipt.pruned === true || hasOtherSettings(receipt, fingerprints)) {
-      return { rows: 0, isSameRequest: false };
-    }
-    const isSameRequest = receipt.to_date === this.#toDate;
-    return { rows: isSameRequest ? receipt.rows : (receipt.rows_stored ?? 0), isSameRequest };
+    if (receipt === undefined || receipt.pruned === true || hasOtherSettings(receipt, fingerprints)) return 0;
+    return receipt.to_date === this.#toDate ? receipt.rows : (receipt.rows_stored ?? 0);
   }
 
   #downloaded(files: readonly CheckedFile[]): DownloadedDay {

@@ -9,6 +9,7 @@ import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../../src/cells/csv/header.ts';
 import type { CheckedDay, Receipt, SpoolFile } from '../../../src/extract/checked-day.ts';
+import { type HashedColumns, NOTHING_HASHED } from '../../../src/extract/export-settings.ts';
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
 import type { ColumnRules } from '../../../src/table/new-columns.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';
@@ -66,12 +67,11 @@ export class Days {
     return this.ofCsv(day, [csvOf(rows)], { to_date: addDays(day, 1) });
   }
 
-  facts(start: Day): CommitInfo {
+  facts(start: Day, hashedColumns: HashedColumns = NOTHING_HASHED): CommitInfo {
     return {
       now: this.clock.now(),
       start,
-      fingerprints: { service: HASH, filters: HASH },
-      hashedColumns: { columns: [], key_check: null },
+      fingerprints: { service: HASH, filters: HASH, hashedColumns },
       rewrites: false,
       includesEnd: true,
     };

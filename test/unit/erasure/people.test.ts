@@ -14,10 +14,7 @@ const load = (rows: readonly Cells[], types: Readonly<Record<string, ColumnType>
 const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly string[], key: HashKey) => {
   const sink = await place.open();
   if (!('commit' in sink)) throw new Error('no sink');
-  await sink.commit([place.of(day, rows)], {
-    ...place.facts(D1),
-    hashedColumns: { columns, key_check: key.checkValue },
-  });
+  await sink.commit([place.of(day, rows)], place.facts(D1, { columns, key_check: key.checkValue }));
   await sink.close();
 };
 const look = async (query: PeopleQuery) => (await place.people()).find(query);

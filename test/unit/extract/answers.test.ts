@@ -130,13 +130,16 @@ describe('a day without rows', () => {
     expect(fixture.target.state?.from_date).toBe('2026-01-20');
   });
 
-  it('never replaces rows by such an answer', async () => {
+  it('never replaces rows by such an answer, but two replace rows of other filters', async () => {
     await run({ days: { empty: '404' } });
     fixture.serve({ rows: [] });
     const error = await fixture.failure(SETTINGS);
     expect(error.exitCode).toBe(3);
     expect(error.message).toMatch(/stored rows stay/);
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
+    await fixture.run({ ...SETTINGS, events: ['own_event'], eventsCondition: 'include' }, { fullRefresh: true });
+    expect(fixture.target.days.get('2026-01-19')).toEqual([]);
+    expect(fixture.events('day.empty_answer')).toHaveLength(5);
   });
 
   it('is empty once the end day is known, although rows of the next day came with it before', async () => {

@@ -21,7 +21,6 @@ const facts = (more: Partial<CommitInfo> = {}): CommitInfo => ({
   now: at('2026-01-20T14:00:00Z'),
   start: '2026-01-10',
   fingerprints: fingerprintsOf({ ...SETTINGS }),
-  hashedColumns: { columns: [], key_check: null },
   rewrites: false,
   ...more,
 });
@@ -105,10 +104,9 @@ describe('the state after a commit', () => {
     const hashedColumns = { columns: ['phone'], key_check: '0123456789abcdef' };
     const plain = stateAfter(undefined, receipts([]), facts());
     expect(plain).not.toHaveProperty('hashed');
-    expect(stateAfter(plain, receipts([]), facts({ hashedColumns })).hashed).toEqual([
-      { columns: [], key_check: null },
-      hashedColumns,
-    ]);
+    expect(
+      stateAfter(plain, receipts([]), facts({ fingerprints: { ...fingerprintsOf(SETTINGS), hashedColumns } })).hashed,
+    ).toEqual([{ columns: [], key_check: null }, hashedColumns]);
   });
 });
 

@@ -9,7 +9,7 @@ import { at, HOUR, SETTINGS } from '../../support/extract/extraction.ts';
 
 /** 2 pm in UTC: 20 January there, and it is over at UTC-12 through the 19th only from noon on. */
 const NOW = at('2026-01-20T14:00:00Z');
-const FINGERPRINTS = fingerprintsOf({ ...SETTINGS });
+const { service, filters } = fingerprintsOf({ ...SETTINGS });
 
 type Stored = Partial<KnownReceipt>;
 
@@ -26,7 +26,8 @@ const state = (more: Partial<ExportState>): ExportState => ({
   version: 1,
   from_date: '2026-01-19',
   start_date: '2026-01-10',
-  ...FINGERPRINTS,
+  service,
+  filters,
   to_date_inclusive: true,
   ...more,
 });

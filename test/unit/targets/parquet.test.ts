@@ -327,7 +327,7 @@ describe('a Parquet folder', () => {
     };
     const sink = await place.open();
     const committing = withCall(fs.promises, 'rename', rename, () =>
-      sink.commit([place.of(D2, [{ id: 'b', member: 'hash' }])], { ...place.facts(D1), hashedColumns }),
+      sink.commit([place.of(D2, [{ id: 'b', member: 'hash' }])], place.facts(D1, hashedColumns)),
     );
     await expect(committing).rejects.toMatchObject({ exitCode: 3 });
     await sink.close();
