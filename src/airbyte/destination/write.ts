@@ -1,8 +1,8 @@
-import { EXIT, type UserError } from '../../base/errors.ts';
+import { EXIT } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { formatDuration, unseparatedCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
-import { runErasure } from '../../erasure/erasure.ts';
+import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
 import { IdList } from '../../erasure/id-list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
@@ -34,7 +34,7 @@ export const write: Verb = async (context) => {
   try {
     const consent = config.dryRun ? undefined : 'configured';
     const io = { clock, random, logger, signal };
-    const { report, failure } = await runErasure({
+    const erased = await runErasure({
       settings: config,
       io,
       list: idList,
@@ -47,27 +47,19 @@ export const write: Verb = async (context) => {
         if (hasConfirmed) queue.release();
       },
     });
-    if (report.mode !== 'executed') logWarnings(report, context);
-    if (config.dryRun) endDryRun(report, failure, context);
-    else await endRun(report, failure, queue, context);
+    if (erased.report.mode === 'executed') await endExecuted(erased, queue, context);
+    else endPlanned(erased, config, context);
   } finally {
     await deleter.close();
   }
 };
 
 /** Echoes the last states and logs the report. Throws the failure of the run, if there is one. */
-async function endRun(
-  report: ErasureReport,
-  failure: UserError | undefined,
-  queue: StateQueue,
-  context: VerbContext,
-): Promise<void> {
-  if (report.mode === 'executed') {
-    // After a wrong token, service or field the rows must come again.
-    if (failure?.exitCode !== EXIT.usage) queue.release();
-    await queue.drain();
-    for (const line of reportLines(report)) context.logger.info('erase.report', line);
-  }
+async function endExecuted({ report, failure }: ErasureResult, queue: StateQueue, { logger }: VerbContext) {
+  // After a wrong token, service or field the rows must come again.
+  if (failure?.exitCode !== EXIT.usage) queue.release();
+  await queue.drain();
+  for (const line of reportLines(report)) logger.info('erase.report', line);
   if (failure !== undefined) throw failure;
 }
 
@@ -93,8 +85,11 @@ function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig,
   context.logger.info('erase.begin', text);
 }
 
-/** A guard does not fail a dry run, which is there to show it. */
-function endDryRun(report: ErasureReport, failure: UserError | undefined, { logger }: VerbContext): void {
+/** Ends a run that deleted nothing. A guard does not fail a dry run, which is there to show it. */
+function endPlanned({ report, failure }: ErasureResult, { dryRun }: DestinationConfig, context: VerbContext): void {
+  const { logger } = context;
+  logWarnings(report, context);
+  if (!dryRun && failure !== undefined) throw failure;
   for (const line of reportLines(report)) logger.info('erase.report', line);
   if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
   if (report.guard !== null) {

@@ -8,7 +8,7 @@ import type { Property } from './properties.ts';
 /** How the cells of one column become a property of the records. */
 export interface RecordColumn {
   readonly name: string;
-  /** `,"name":`. */
+  /** The `memberLabel` of its name. */
   readonly label: Uint8Array;
   /** The member of `_rescued`, as JSON: the column's own name. Of equal names, the second has that of its property. */
   readonly rescuedName: string;
@@ -31,14 +31,13 @@ export function recordColumn(
   forms: CellForms,
   zone: Zone | undefined,
 ): RecordColumn {
-  const jsonName = JSON.stringify(name);
   const { codec, zone: cellZone } = codecOfSchema(schema, zone);
   // Without a zone the scan did not see the year that an instant has in UTC.
   const mayNotFit = !fits(codec, forms) || (cellZone !== undefined && zone === undefined);
   return {
     name,
-    label: Buffer.from(`,${jsonName}:`),
-    rescuedName: column.occurrence === 1 ? JSON.stringify(column.name) : jsonName,
+    label: memberLabel(name),
+    rescuedName: JSON.stringify(column.occurrence === 1 ? column.name : name),
     codec,
     zone: cellZone,
     mayNotFit,
@@ -46,6 +45,9 @@ export function recordColumn(
     mayBeAbsent: (codec.forms & NULL_TEXT) === 0 && (mayNotFit || (forms & NULL_TEXT) !== 0),
   };
 }
+
+/** What stands before the value of a member that is not the first of its object: `,"name":`. */
+export const memberLabel = (name: string): Uint8Array => Buffer.from(`,${JSON.stringify(name)}:`);
 
 /** A codec that no cell fits. */
 const FITS_NO_CELL: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };

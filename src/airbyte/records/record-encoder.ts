@@ -8,7 +8,7 @@ import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
 import { configuredProperties } from './properties.ts';
-import { type RecordColumn, recordColumn } from './record-columns.ts';
+import { memberLabel, type RecordColumn, recordColumn } from './record-columns.ts';
 import type { RowKey } from './row-key.ts';
 import { KEY, RESCUED, type RecordStream, type RowSelection, STREAMS } from './streams.ts';
 
@@ -22,9 +22,9 @@ const BYTE_ROOM = 2 * 6;
 /** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash. */
 const FRAME_ROOM = 1024;
 
-const KEY_LABEL = Buffer.from(',"_key":');
-const LOG_ID_LABEL = Buffer.from(',"df_event_log_id":');
-const POSITION_LABEL = Buffer.from(',"item_position":');
+const KEY_LABEL = memberLabel(KEY);
+const LOG_ID_LABEL = memberLabel(LOG_ID);
+const POSITION_LABEL = memberLabel(ITEM_POSITION);
 const NULL_JSON = Buffer.from('null');
 const LINE_END = Buffer.from('}}}\n');
 /** Size that the array of lines has at first, and to which it returns after a large row (bytes). */

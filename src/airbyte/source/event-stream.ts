@@ -7,7 +7,7 @@ import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import { cursorOf } from '../../extract/which-days.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
-import type { RecordStream, StreamName } from '../records/streams.ts';
+import type { RecordStream } from '../records/streams.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
 
@@ -15,9 +15,10 @@ import type { StreamPlan } from './stream-plans.ts';
 const KEPT_DAYS = 35;
 
 /** One stream of events while it is read, with a cursor of its own, which never goes backward. */
-export class EventStream implements RecordStream {
+export class EventStream {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
+  readonly recordStream: RecordStream;
   readonly #service: ExtractDeps['service'];
   readonly #outcome: DaysOutcome;
   #state: ExportState | undefined;
@@ -25,6 +26,7 @@ export class EventStream implements RecordStream {
   constructor(output: StreamOutput, plan: StreamPlan, deps: ExtractDeps) {
     this.plan = plan;
     this.output = output;
+    this.recordStream = { name: plan.name, schemas: output.schemas };
     this.#service = deps.service;
     this.#outcome = new DaysOutcome(plan, deps);
     this.#state = plan.state;
@@ -38,14 +40,6 @@ export class EventStream implements RecordStream {
     await this.output.writeState(this.#state ?? initialState, 0);
     await this.output.writeStatus('RUNNING');
     if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
-  }
-
-  get name(): StreamName {
-    return this.plan.name;
-  }
-
-  get schemas(): RecordStream['schemas'] {
-    return this.output.schemas;
   }
 
   needs(day: Day): boolean {

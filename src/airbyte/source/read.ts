@@ -40,8 +40,9 @@ export const read: Verb = async (context) => {
     const deps = { ...extract, config, heartbeat, writer: context.writer };
     const isProfiles = ({ descriptor }: StreamOutput) =>
       config.userProfiles && descriptor.name === PROFILE_STREAM && descriptor.namespace === undefined;
-    for (const output of outputs.filter(isProfiles)) await readProfiles(output, deps);
-    const eventOutputs = outputs.filter((output) => !isProfiles(output));
+    const profileOutput = outputs.find(isProfiles);
+    if (profileOutput !== undefined) await readProfiles(profileOutput, deps);
+    const eventOutputs = outputs.filter((output) => output !== profileOutput);
     await readEvents(eventOutputs, context.states, deps);
   } catch (error) {
     // After a stop, or with a closed stdout, the first error is the one to report.
@@ -115,7 +116,8 @@ async function deliverDay(result: DayResult, streams: readonly EventStream[], de
   for (const stream of streams) if (stream.needs(day) && (await stream.accept(result))) recipients.push(stream);
   if (result.kind === 'downloaded') {
     const { checkedDay } = result;
-    const stats = await writeDay(checkedDay, recipients, deps);
+    const recordStreams = recipients.map(({ recordStream }) => recordStream);
+    const stats = await writeDay(checkedDay, recordStreams, deps);
     for (const [i, stream] of recipients.entries()) await stream.finishDay(checkedDay.receipt, stats[i]);
     await removeFiles(checkedDay.files);
   }

@@ -9,6 +9,7 @@ import { RESCUED, type RecordStream } from '../records/streams.ts';
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
 export class StreamOutput {
   readonly configuredStream: ConfiguredStream;
+  readonly descriptor: ConfiguredStream['descriptor'];
   readonly schemas: RecordStream['schemas'];
   /** True from STARTED to COMPLETE or INCOMPLETE. */
   isRunning = false;
@@ -18,14 +19,11 @@ export class StreamOutput {
   readonly #loggedColumns = new Set<string>();
 
   constructor(configuredStream: ConfiguredStream, context: VerbContext) {
-    const { primaryKey, properties } = configuredStream;
+    const { descriptor, primaryKey, properties } = configuredStream;
     this.configuredStream = configuredStream;
+    this.descriptor = descriptor;
     this.schemas = new Map([...primaryKey.map((name): [string, unknown] => [name, undefined]), ...properties]);
     this.#context = context;
-  }
-
-  get descriptor(): ConfiguredStream['descriptor'] {
-    return this.configuredStream.descriptor;
   }
 
   /** Sets `isRunning`, too. `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
