@@ -20,10 +20,10 @@ export interface PlannedBatch {
   readonly table: Table;
   readonly tableBefore: TableState;
   readonly commitInfo: CommitInfo;
-  /** The days that are written. */
-  readonly days: readonly CheckedDay[];
-  /** The days that are not, since their rows are there. */
-  readonly unchangedDays: readonly CheckedDay[];
+  /** The downloads whose rows are written. */
+  readonly downloads: readonly CheckedDay[];
+  /** Those whose rows the place has already. */
+  readonly unchangedDownloads: readonly CheckedDay[];
   /** All columns of the table after the batch, by position. */
   readonly columns: readonly PlannedColumn[];
 }
@@ -41,9 +41,28 @@ interface BatchOptions {
 export async function planBatch(
   tableBefore: TableState,
   batch: readonly CheckedDay[],
-  { table, commitInfo, rules, logger, countRows }: BatchOptions,
+  options: BatchOptions,
 ): Promise<PlannedBatch | undefined> {
+  const { table, commitInfo, rules, countRows } = options;
   const { receipts, columns: columnsBefore } = tableBefore;
+  const newestDownloads = withoutOlder(batch, receipts, options);
+  if (newestDownloads.length === 0) return undefined;
+  const mayBeUnchanged = !table.isSnapshot && !commitInfo.rewrites;
+  const unchangedDownloads = mayBeUnchanged ? await findUnchanged(newestDownloads, receipts, countRows) : [];
+  const downloads = newestDownloads.filter((download) => !unchangedDownloads.includes(download));
+  const columns =
+    downloads.length === 0
+      ? columnsBefore.map(unchangedColumn)
+      : planColumns(receipts.size === 0 ? undefined : columnsBefore, downloads, rules, table);
+  return { table, tableBefore, commitInfo, downloads, unchangedDownloads, columns };
+}
+
+/** Leaves out, with a warning, the downloads that are older than the stored ones. A file replaces every download. */
+function withoutOlder(
+  batch: readonly CheckedDay[],
+  receipts: Receipts,
+  { table, logger }: BatchOptions,
+): readonly CheckedDay[] {
   // A snapshot replaces the one that is there, whatever its day.
   const [snapshotReceipt] = receipts.values();
   const storedReceiptOf = (day: Day) => (table.isSnapshot ? snapshotReceipt : receipts.get(day));
@@ -55,31 +74,22 @@ export async function planBatch(
     const message = `another run has loaded a later download of ${subject}, which stays: that of this run is left out.`;
     logger.warn('days.older', message, { days: olderDays.length });
   }
-  const downloads = batch.filter((download) => !isOlder(download));
-  if (downloads.length === 0) return undefined;
-  const mayBeUnchanged = !table.isSnapshot && !commitInfo.rewrites;
-  const unchangedDays = mayBeUnchanged ? await findUnchangedDays(downloads, receipts, countRows) : [];
-  const days = downloads.filter((download) => !unchangedDays.includes(download));
-  const columns =
-    days.length === 0
-      ? columnsBefore.map(unchangedColumn)
-      : planColumns(receipts.size === 0 ? undefined : columnsBefore, days, rules, table);
-  return { table, tableBefore, commitInfo, days, unchangedDays, columns };
+  return batch.filter((download) => !isOlder(download));
 }
 
-/** The days with the same bytes and filters as the stored ones, which were not pruned, and whose rows are there. */
-async function findUnchangedDays(
+/** The downloads with the bytes and filters of the stored ones, which were not pruned, and whose rows are there. */
+async function findUnchanged(
   downloads: readonly CheckedDay[],
   receipts: Receipts,
   countRows: BatchOptions['countRows'],
 ): Promise<readonly CheckedDay[]> {
-  const sameDays = downloads.filter(({ receipt: { day, sha256, filters } }) => {
+  const sameDownloads = downloads.filter(({ receipt: { day, sha256, filters } }) => {
     const before = receipts.get(day);
     return before?.sha256 === sha256 && before.filters === filters && before.pruned !== true;
   });
-  if (sameDays.length === 0) return [];
-  const rowsByDay = await countRows(sameDays.map(({ receipt }) => receipt.day));
-  return sameDays.filter(
+  if (sameDownloads.length === 0) return [];
+  const rowsByDay = await countRows(sameDownloads.map(({ receipt }) => receipt.day));
+  return sameDownloads.filter(
     ({ receipt }) => (rowsByDay.get(receipt.day) ?? 0) === expectedRows(receipt, receipts.get(receipt.day)),
   );
 }

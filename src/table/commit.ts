@@ -48,16 +48,16 @@ export const NOTHING_STORED: Commit = {
 
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
-  { table, tableBefore, columns, days, unchangedDays, commitInfo }: PlannedBatch,
+  { table, tableBefore, columns, downloads, unchangedDownloads, commitInfo }: PlannedBatch,
   { widenedDays, rowsByDay, rescuedCells }: StoredRows,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
-  const writtenReceipts = days.map(({ receipt }): StoredReceipt => {
+  const writtenReceipts = downloads.map(({ receipt }): StoredReceipt => {
     return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
   });
   // A snapshot replaces all that was there.
   const keptState = table.isSnapshot ? newTableState(table, tableBefore.timezone) : tableBefore;
-  const keptReceipts = withRows(withUnchanged(keptState.receipts, unchangedDays), rowsByDay, changedAt);
+  const keptReceipts = withRows(withUnchanged(keptState.receipts, unchangedDownloads), rowsByDay, changedAt);
   const otherReceipts = withChangedAt(keptReceipts, widenedDays, changedAt);
   const receipts = receiptsOf([...otherReceipts.values(), ...writtenReceipts]);
   const state: TableState = {
@@ -71,7 +71,7 @@ export function finishBatch(
     daysWritten: writtenReceipts.map(({ day }) => day),
     rowsWritten: countStoredRows(writtenReceipts),
     rowsNew: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
-    daysUnchanged: unchangedDays.map(({ receipt }) => receipt.day),
+    daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
     columnsAdded: columns.filter(({ changeRecord }) => changeRecord?.change === 'added').map(({ name }) => name),
     columnsWidened: columns

@@ -25,9 +25,9 @@ export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
 export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
   [...receipts].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
 
-/** The receipts once days came again whose rows stay. One is renewed if its `is_over` or `to_date` changed. */
-export function withUnchanged(receipts: Receipts, unchangedDays: readonly CheckedDay[]): Receipts {
-  const renewedReceipts = unchangedDays.flatMap(({ receipt }) => {
+/** The receipts once downloads came whose rows are there. One is renewed if its `is_over` or `to_date` changed. */
+export function withUnchanged(receipts: Receipts, unchangedDownloads: readonly CheckedDay[]): Receipts {
+  const renewedReceipts = unchangedDownloads.flatMap(({ receipt }) => {
     const before = receipts.get(receipt.day);
     if (before === undefined || (before.is_over === receipt.is_over && before.to_date === receipt.to_date)) return [];
     return [{ ...receipt, rows_stored: before.rows_stored, changed_at: before.changed_at }];

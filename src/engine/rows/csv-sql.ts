@@ -1,52 +1,49 @@
 import { anyOfSql, literal, pathLiteral } from '../../base/sql.ts';
 import { canCast, codecOf, fits, fitsSql, uncheckedValueSql, widenSql } from '../../cells/types/column-types.ts';
+import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import type { ColumnForms } from '../../table/column-plan.ts';
 import { cellTypeOf } from '../../table/column-type.ts';
-import type { StoredColumn } from '../../table/tables.ts';
+import { rescueKey, type StoredColumn } from '../../table/tables.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 
 /** The SQL that turns the cells of one column of some files into values. */
 export interface CellSql {
-  /** The type that the reader gives the column. */
-  readonly readerType: string;
-  /** SQL of the value in the column's own type; undefined without values, or if the table lacks the column. */
+  /** The type as which `read_csv` itself reads the cells; absent: as texts. */
+  readonly readerType?: DuckDbType;
+  /** SQL of the value in the column's own type; absent without values, or if the table lacks the column. */
   readonly value?: string;
-  /** SQL of a member of `_rescued`, NULL for a cell that fits; undefined if every cell fits. */
+  /** SQL of a member of `_rescued`, NULL for a cell that fits; absent if every cell fits. */
   readonly rescue?: { readonly condition: string; readonly member: string };
 }
 
 /** The SQL for a column that is read as `expr`. `needsText`: other SQL needs its texts. */
-export function cellSql(
+export function typedCellSql(
   column: StoredColumn,
   { forms, isNullText }: ColumnForms,
   expr: string,
   { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
 ): CellSql {
   const { type } = column;
-  if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return { readerType: 'VARCHAR' };
+  if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return {};
   const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
-  if (type === null) {
-    // The table does not take the column.
-    const isFilledSql = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
-    return { readerType: 'VARCHAR', rescue: rescueIf(isFilledSql) };
-  }
+  // The table does not take the column.
+  if (type === null)
+    return { rescue: rescueIf(isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`) };
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
-    const rescue = rescueIf(`NOT ${fitsSql(codec, expr)}`);
-    return { readerType: 'VARCHAR', value: widen(codec.valueSql(expr)), rescue };
+    return { value: widen(codec.valueSql(expr)), rescue: rescueIf(`NOT ${fitsSql(codec, expr)}`) };
   }
   const hasNullTexts = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
   if (!needsText && !hasNullTexts && canCast(codec, forms)) {
     return { readerType: codec.duckdbType, value: widen(expr) };
   }
   const value = widen(uncheckedValueSql(codec, expr, forms));
-  const valueOrNull = `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END`;
-  return { readerType: 'VARCHAR', value: hasNullTexts ? valueOrNull : value };
+  return { value: hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END` : value };
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */
@@ -55,11 +52,6 @@ export function rescuedSql(cells: readonly CellSql[]): string {
   if (rescues.length === 0) return 'CAST(NULL AS VARCHAR)';
   const members = rescues.map((rescue) => rescue.member).join(', ');
   return `CASE WHEN ${anyOfSql(rescues.map((r) => r.condition))} THEN '{' || concat_ws(',', ${members}) || '}' END`;
-}
-
-/** The name of a column's cells in `_rescued`: its source name, unless the header has that name twice. */
-export function rescueKey(column: { source: string; occurrence: number; name: string }): string {
-  return column.occurrence === 1 ? column.source : column.name;
 }
 
 /** SQL of one member of a JSON object if the condition holds, else NULL; `expr` is VARCHAR. */

@@ -2,10 +2,9 @@ import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
 import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { type StoredColumn, typedColumns } from '../../table/tables.ts';
+import { rescueKey, type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { columnValueSql, localTimeSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
-import { rescueKey } from './csv-sql.ts';
 import { countRescuedByKey } from './row-counts.ts';
 
 /** Events of one day; `name` is null for the events that are not among the most frequent. */

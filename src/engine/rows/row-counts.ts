@@ -13,7 +13,7 @@ export async function countRowsByDay(engine: Engine, from: string, daySql = 'eve
   return new Map(rows.map(({ day, n }) => [String(day), Number(n)]));
 }
 
-/** Counts cells in `_rescued` by their key: the source of the column, or its name if that source repeats. */
+/** Counts cells in `_rescued` by their key there, the `rescueKey` of their column. */
 export async function countRescuedByKey(engine: Engine, from: string): Promise<Map<string, number>> {
   const rows = await engine.rows(`
     SELECT name, count(*) AS n

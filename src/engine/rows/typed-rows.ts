@@ -1,65 +1,73 @@
 // This folder: from the CSV files of days to typed rows with keys, as SQL. It also checks and counts stored rows. All
-// targets store what `typedRows` of this file gives. `files-query.ts` has the query of files with one header,
-// `csv-sql.ts` the SQL that reads files and their cells.
+// targets store what `storeTypedRows` of this file gives. `csv-sql.ts` has the SQL that reads files and their cells.
 
 import { groupBy } from '../../base/group.ts';
-import { identifier } from '../../base/sql.ts';
+import { identifier, literal } from '../../base/sql.ts';
+import { compareUtf8 } from '../../base/text.ts';
+import { columnKey } from '../../cells/csv/header.ts';
+import type { ColumnType } from '../../cells/types/column-types.ts';
 import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
+import { type CheckedDay, mayHaveDuplicateIds, type Receipt, type SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
+import type { ProgramColumn } from '../../table/column-names.ts';
+import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
+import { cellTypeOf } from '../../table/column-type.ts';
 import { type StoredColumn, typedColumns } from '../../table/tables.ts';
-import { castToTypeSql } from '../column-sql.ts';
+import { castToTypeSql, dateSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
-import { type FileOfDay, filesQuery, queryKeyOf, type TypedRows } from './files-query.ts';
+import { type CellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql, typedCellSql } from './csv-sql.ts';
 
-/** Number of rows of these files. */
-export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
-
-/** Throws unless all rows of the files were stored. Whoever stores typed rows calls it. */
-export function checkStored({ files }: TypedRows, storedRows: number): void {
-  const expectedRows = sumRows(files);
-  if (storedRows === expectedRows) return;
-  const days = [...new Set(files.map(({ receipt }) => receipt.day))].join(', ');
-  throw new MisreadFileError(
-    `${expectedRows} rows of ${days} came to ${storedRows}: nothing was kept. Please report it.`,
-  );
+/** The typed rows of some days. */
+export interface TypedRows {
+  /**
+   * A SELECT of the program's columns of the table, and of each of `columns` in its type, under their names in the
+   * table. `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
+   */
+  readonly sql: string;
+  /** The columns of the table that have a value in these rows. */
+  readonly columns: readonly StoredColumn[];
 }
 
+type RowsBatch = Pick<PlannedBatch, 'table' | 'columns' | 'downloads'>;
+
 /**
- * Gives the typed rows of a batch, inside a transaction. Each query must be run before the next one is taken. The first
- * has all days whose ids are their keys, since each statement takes blocks for every column. Each other day has a query
- * of its own. Days without rows have none.
+ * Has the rows of a batch stored, inside a transaction. `store` runs a query, and returns how many rows it stored. The
+ * first query has all days whose ids are their keys, since each statement takes blocks for every column. Each other day
+ * has a query of its own. Days without rows have none. Throws unless all rows of the files were stored.
  */
-export async function* typedRows(
+export async function storeTypedRows(
   engine: Engine,
-  batch: Pick<PlannedBatch, 'table' | 'columns' | 'days'>,
+  batch: RowsBatch,
   zone: Zone | undefined,
-): AsyncGenerator<TypedRows> {
-  const daysWithRows = batch.days.filter(({ files }) => sumRows(files) > 0);
+  store: (rows: TypedRows) => Promise<number>,
+): Promise<void> {
+  const daysWithRows = batch.downloads.filter(({ files }) => sumRows(files) > 0);
   const daysWithIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
   if (daysWithIds.length > 0) {
     const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => queryKeyOf(file, batch.columns, zone)).values();
-    yield unionOfQueries([...filesAlike].map((files) => filesQuery(files, batch, zone)));
+    const rows = unionOfQueries([...filesAlike].map((files) => filesQuery(files, batch, zone)));
+    checkStored(daysWithIds, await store(rows));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
     await engine.keepOrder();
     const rows = unionOfQueries(filesOf(day).map((file) => filesQuery([file], batch, zone)));
-    yield { ...rows, sql: await numberRepeatedIds(engine, rows.sql) };
+    checkStored([day], await store({ ...rows, sql: await numberRepeatedIds(engine, rows.sql) }));
     for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
   }
 }
 
-const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
+/** Number of rows of these files. */
+export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
 
-function unionOfQueries(queries: readonly TypedRows[]): TypedRows {
-  const columns = new Map(queries.flatMap((query) => query.columns).map((column) => [column.position, column]));
-  return {
-    sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
-    columns: [...columns.values()],
-    files: queries.flatMap(({ files }) => files),
-  };
+function checkStored(days: readonly CheckedDay[], storedRows: number): void {
+  const expectedRows = sumRows(days.flatMap(({ files }) => files));
+  if (storedRows === expectedRows) return;
+  const dayList = days.map(({ receipt }) => receipt.day).join(', ');
+  throw new MisreadFileError(
+    `${expectedRows} rows of ${dayList} came to ${storedRows}: nothing was kept. Please report it.`,
+  );
 }
 
 /** Temporary table: the rows of a day in their order, with their ids as keys. */
@@ -85,6 +93,95 @@ async function numberRepeatedIds(engine: Engine, rowsSql: string): Promise<strin
     SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
     FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref
     ORDER BY s.rowid`;
+}
+
+/** A file, and the receipt of its day. */
+interface FileOfDay extends SpoolFile {
+  readonly receipt: Receipt;
+}
+
+const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
+
+function unionOfQueries(queries: readonly TypedRows[]): TypedRows {
+  const columns = new Map(queries.flatMap((query) => query.columns).map((column) => [column.position, column]));
+  return { sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '), columns: [...columns.values()] };
+}
+
+/** Equal for files that one query can read: of the header, and of the types as which stored texts are read. */
+function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
+  const readings = columns.flatMap((column): (ColumnType | boolean)[] => {
+    const { type } = column;
+    const { forms, isNullText } = formsOfFiles(column, [file]);
+    // Such cells go to `_rescued`; a file without any goes with every other.
+    if (type === null) return [isNullText || forms === 0];
+    return type === 'string' ? [cellTypeOf(type, forms, zone)] : [];
+  });
+  return JSON.stringify([file.columns.map(({ name }) => name), readings]);
+}
+
+/** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
+function filesQuery(files: readonly FileOfDay[], { table, columns }: RowsBatch, zone: Zone | undefined): TypedRows {
+  const header = files[0].columns;
+  const idKey = columnKey({ source: table.idColumn, occurrence: 1 });
+  const idIndex = header.findIndex(({ key }) => key === idKey);
+  const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.rows);
+  const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
+  const cells = header.map(({ key }, index): CellSql & { readonly column?: StoredColumn } => {
+    const column = columnsByKey.get(key);
+    if (column === undefined) return {};
+    // Hashes, and the key, are made of texts.
+    const needsText = !everyRowHasId || index === idIndex;
+    return { column, ...typedCellSql(column, formsOfFiles(column, files), readerColumn(index), { zone, needsText }) };
+  });
+  const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
+    _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
+    event_date: byFileSql(files, ({ day }) => dateSql(day)),
+    _rescued: rescuedSql(cells),
+    _loaded_at: byFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
+  };
+  const values = cells.flatMap(({ column, value }) => (column && value ? { column, value } : []));
+  const select = [
+    ...table.programColumns.map(({ name }) => `${programSql[name]} AS ${name}`),
+    ...values.map(({ column, value }) => `${value} AS ${identifier(column.name)}`),
+  ];
+  const readerTypes = cells.map(({ readerType = 'VARCHAR' }) => readerType);
+  return {
+    sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, readerTypes)}`,
+    columns: values.map(({ column }) => column),
+  };
+}
+
+/** The forms of the cells of a column in all these files. */
+function formsOfFiles({ formsByDay }: PlannedColumn, files: readonly FileOfDay[]): ColumnForms {
+  const cellForms = files
+    .flatMap(({ receipt: { day } }) => formsByDay.get(day) ?? [])
+    .filter(({ forms }) => forms !== 0);
+  return {
+    forms: cellForms.reduce((union, { forms }) => union | forms, 0),
+    isNullText: cellForms.some(({ isNullText }) => isNullText),
+  };
+}
+
+/**
+ * SQL of the key of a row: its id, else `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
+ * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
+ */
+function keySql(header: SpoolFile['columns'], idIndex: number): string {
+  const cells = header.map(({ source }, index) => ({ source, text: readerColumn(index) }));
+  const parts = cells
+    .sort((a, b) => compareUtf8(a.source, b.source))
+    .map(
+      ({ source, text }) => `${literal(`${Buffer.byteLength(source)}:${source}`)} || strlen(${text}) || ':' || ${text}`,
+    );
+  const hashSql = `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
+  return idIndex < 0 ? hashSql : `coalesce(${readerColumn(idIndex)}, ${hashSql})`;
+}
+
+/** SQL of what is the same for all rows of a day, in rows of files. */
+function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
+  const values = files.map(({ path, receipt }) => [literal(path), sqlOf(receipt)]);
+  if (values.length === 1) return values[0][1];
+  return `CASE ${PATH_COLUMN} ${values.map(([path, value]) => `WHEN ${path} THEN ${value}`).join(' ')} END`;
 }
 
 /** The SELECT of typed rows: the program's columns as asked for, then each typed one of `columns` in its type. */

@@ -6,7 +6,7 @@ import { literal, pathLiteral } from '../../base/sql.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey } from '../../engine/rows/row-counts.ts';
-import { checkStored, selectRowsSql, sumRows, typedRows } from '../../engine/rows/typed-rows.ts';
+import { selectRowsSql, storeTypedRows, sumRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../../extract/checked-day.ts';
@@ -92,9 +92,9 @@ async function writeDay(
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
   let path = join(folder, `${receipt.day}.parquet`);
   const zone = zoneOf(rules.timezone);
-  for await (const rows of typedRows(engine, { table: EVENTS, columns, days: [download] }, zone)) {
-    checkStored(rows, await write(selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone), path));
-  }
+  await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (rows) =>
+    write(selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone), path),
+  );
   const rowId = sharedRowIdSql(columns);
   if (isAfterSharedDay) {
     const unsentPath = join(folder, `${receipt.day}-unsent.parquet`);

@@ -4,7 +4,7 @@ import { codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { dateSql, dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
-import { checkStored, typedRows } from '../../engine/rows/typed-rows.ts';
+import { storeTypedRows } from '../../engine/rows/typed-rows.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
@@ -107,15 +107,13 @@ export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[])
   `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;
 
 /** Removes the stored rows of the days of a batch, and stores those of the downloads. Called inside a transaction. */
-export async function storeRows(
-  engine: Engine,
-  { table, tableBefore, columns, days: downloads }: PlannedBatch,
-): Promise<Omit<StoredRows, 'widenedDays'>> {
+export async function storeRows(engine: Engine, batch: PlannedBatch): Promise<Omit<StoredRows, 'widenedDays'>> {
+  const { table, tableBefore, columns, downloads } = batch;
   const days = downloads.map(({ receipt }) => receipt.day);
   let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
-  for await (const rows of typedRows(engine, { table, columns, days: downloads }, zoneOf(tableBefore.timezone))) {
-    checkStored(rows, await engine.run(`INSERT INTO ${table.name} BY NAME ${rows.sql}`));
-  }
+  await storeTypedRows(engine, batch, zoneOf(tableBefore.timezone), ({ sql }) =>
+    engine.run(`INSERT INTO ${table.name} BY NAME ${sql}`),
+  );
   const sharingDays = downloads.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
   // Later rows take the space of the removed ones.

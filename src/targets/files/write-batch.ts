@@ -4,7 +4,7 @@ import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { dayOfRowSql, sharedRowIdSql } from '../../engine/column-sql.ts';
 import { countRescuedByKey, countRowsByDay } from '../../engine/rows/row-counts.ts';
-import { checkStored, selectRowsSql, sumRows, typedRows } from '../../engine/rows/typed-rows.ts';
+import { selectRowsSql, storeTypedRows, sumRows } from '../../engine/rows/typed-rows.ts';
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
@@ -30,11 +30,11 @@ interface Batch {
 
 /** Writes the files of the days of a batch, and those of neighbours that lose rows, on this machine. */
 export async function writeBatch(place: FilesPlace, version: PlaceVersion, planned: PlannedBatch, changedAt: string) {
-  const { table, days } = planned;
+  const { table, downloads } = planned;
   const tableFiles = version.files.filter((file) => file.table === table.name);
   const batch: Batch = { place, planned, changedAt, storedFiles: new Map(tableFiles.map((file) => [file.day, file])) };
   const files: FileChange[] = [];
-  for (const download of days) files.push(...(await changesOfDay(batch, download)));
+  for (const download of downloads) files.push(...(await changesOfDay(batch, download)));
   const rowsByDay = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
   const widenedDays = await findWidenedDays(place, planned, tableFiles);
   return { files, rowsByDay, widenedDays, rescuedCells: await countRescued(batch, files) };
@@ -61,14 +61,14 @@ async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | u
   const receipt = receiptOf(batch, download, sumRows(download.files));
   const snapshot = table.isSnapshot ? tableAfter(batch, receipt) : undefined;
   let file: NewFile | undefined;
-  for await (const rows of typedRows(place.engine, { ...planned, days: [download] }, zone)) {
+  await storeTypedRows(place.engine, { ...planned, downloads: [download] }, zone, async (rows) => {
     const filled = new Set(rows.columns.map(({ name }) => name));
     const isInFile = ({ name, group }: StoredColumn) => layout.hasAllColumns || group === 'system' || filled.has(name);
     const own = programColumns(layout, tableBefore.timezone);
     const query = selectRowsSql(rows, columns.filter(isInFile), own, zone);
     file = await writeFile(place, table.name, { query, receipt, snapshot });
-    checkStored(rows, file.rows);
-  }
+    return file.rows;
+  });
   return file;
 }
 
@@ -127,7 +127,7 @@ const receiptOf = ({ changedAt }: Batch, { receipt }: CheckedDay, rows_stored: n
 
 /** The cells of the batch's days in `_rescued`, by the source name of their column. */
 async function countRescued({ place, planned }: Batch, files: readonly FileChange[]): Promise<Map<string, number>> {
-  const days = new Set(planned.days.map(({ receipt }) => receipt.day));
+  const days = new Set(planned.downloads.map(({ receipt }) => receipt.day));
   const paths = files.flatMap(({ day, file }) => (days.has(day) && file !== undefined ? [file.localPath] : []));
   return paths.length === 0 ? new Map() : countRescuedByKey(place.engine, readParquetSql(paths));
 }
