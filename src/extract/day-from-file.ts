@@ -13,10 +13,10 @@ import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
 import { type CheckedDay, checkedDayOf, type KnownReceipt } from './checked-day.ts';
-import { includesEndOf, toDateOf } from './end-day.ts';
 import { type ExportSettings, fingerprintsOf, scannerOptionsOf } from './export-settings.ts';
 import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
 import { type CheckedFile, newSpoolFile } from './spool.ts';
+import { includesEndOf, toDateOf } from './which-days.ts';
 
 const READ_BYTES = 1 << 20;
 

@@ -2,9 +2,8 @@
 // `download/` exports days until there is a checked answer to each. This file delivers them in batches.
 // `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `observed-service.ts` is the
 // service with what its answers have shown. `extract-deps.ts` says what goes in, `checked-day.ts` what comes out;
-// `export-settings.ts` says what is requested, `end-day.ts` whether an export includes its end. `spool.ts` has the files
-// on disk. `profile-snapshot.ts` loads user profiles. `day-from-file.ts` checks a day that comes from a file.
-// `discover-columns.ts` finds the types of columns.
+// `export-settings.ts` says what is requested. `spool.ts` has the files on disk. `profile-snapshot.ts` loads user
+// profiles. `day-from-file.ts` checks a day that comes from a file. `discover-columns.ts` finds the types of columns.
 
 import type { Clock } from '../base/clock.ts';
 import { type CheckedDay, mayShareRows } from './checked-day.ts';

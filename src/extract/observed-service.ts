@@ -7,8 +7,7 @@ import type { Runtime } from '../base/runtime.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { SourceConfig } from '../config/source.ts';
 import type { ExportAnswer, ExportRequest, ExportService } from '../service/export/export-service.ts';
-import { includesEndOf } from './end-day.ts';
-import type { Plan } from './which-days.ts';
+import { includesEndOf, type Plan } from './which-days.ts';
 
 /** Differences between the clocks (ms) from which a run warns, and from which it ends. */
 const CLOCK_WARNING_MS = HOUR_MS;

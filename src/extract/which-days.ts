@@ -58,6 +58,14 @@ export interface Plan {
 /** The cursor before the run. */
 export const cursorOf = ({ state, start }: Pick<Plan, 'state' | 'start'>): Day => state?.from_date ?? start;
 
+/** Whether an export includes its `to_date`: as the setting says, else as a run has proved; undefined: not known. */
+export const includesEndOf = ({ settings, state }: Pick<Plan, 'settings' | 'state'>): boolean | undefined =>
+  settings.toDateInclusive === 'auto' ? state?.to_date_inclusive : settings.toDateInclusive === 'true';
+
+/** The `to_date` with which a day is requested. Unless an export includes it, rows may come with two days. */
+export const toDateOf = (day: Day, includesEnd: boolean | undefined): Day =>
+  includesEnd === true ? day : addDays(day, 1);
+
 export function logNotes({ notes }: Plan, logger: Logger): void {
   for (const { level, event, message } of notes) logger[level](event, message);
 }

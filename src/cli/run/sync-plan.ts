@@ -1,8 +1,7 @@
 import { HOUR_MS } from '../../base/clock.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
-import { includesEndOf, toDateOf } from '../../extract/end-day.ts';
 import { isSnapshotDue } from '../../extract/profile-snapshot.ts';
-import { cursorOf, logNotes, type Plan, planRun } from '../../extract/which-days.ts';
+import { cursorOf, includesEndOf, logNotes, type Plan, planRun, toDateOf } from '../../extract/which-days.ts';
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
 import type { Place } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';

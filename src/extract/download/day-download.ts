@@ -1,5 +1,6 @@
 // This folder: one day, from its request to a checked download. `day-download.ts` says what an answer means for a day.
-// `parts.ts` divides a day that is too large. `day-downloads.ts` downloads several days at once.
+// `end-day.ts`
+// proves whether an export includes its end. `parts.ts` divides a day that is too large. `day-downloads.ts` downloads several days at once.
 
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
@@ -10,11 +11,11 @@ import { downloadChecked, downloadError } from '../../service/export/download.ts
 import type { ExportRefusal } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
-import { proveEndDay, toDateOf } from '../end-day.ts';
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { type CheckedFile, type ExportDay, type ExportResult, newSpoolFile, removeFiles } from '../spool.ts';
-import type { Plan } from '../which-days.ts';
+import { type Plan, toDateOf } from '../which-days.ts';
+import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
 
 /** What became of one day of a plan. `gone`: the service no longer exports it. */

@@ -1,19 +1,8 @@
-// Whether an export includes its `to_date`: how it is known, what is requested then, and how it is proved.
-
-import { addDays, type Day } from '../base/days.ts';
-import type { ColumnScan } from '../cells/columns/column-scan.ts';
-import { CORRECTION_DATETIME, SERVER_DATETIME } from '../cells/csv/header.ts';
-import { rowCount } from './checked-day.ts';
-import { discardFiles, type ExportDay, type ExportResult } from './spool.ts';
-import type { Plan } from './which-days.ts';
-
-/** As the setting says, else as a run has proved; undefined: not known. */
-export const includesEndOf = ({ settings, state }: Pick<Plan, 'settings' | 'state'>): boolean | undefined =>
-  settings.toDateInclusive === 'auto' ? state?.to_date_inclusive : settings.toDateInclusive === 'true';
-
-/** The `to_date` with which a day is requested. Unless an export includes it, rows may come with two days. */
-export const toDateOf = (day: Day, includesEnd: boolean | undefined): Day =>
-  includesEnd === true ? day : addDays(day, 1);
+import { addDays, type Day } from '../../base/days.ts';
+import type { ColumnScan } from '../../cells/columns/column-scan.ts';
+import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
+import { rowCount } from '../checked-day.ts';
+import { discardFiles, type ExportDay, type ExportResult } from '../spool.ts';
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
