@@ -7,9 +7,6 @@ import { EVENTS, type Table, typedColumns } from '../../table/tables.ts';
 
 export const PARTITION_COLUMN = 'event_date';
 
-/** What decides the columns of a file. */
-export type TableColumns = Pick<TableState, 'columns' | 'timezone'>;
-
 /** The types of columns by their names. */
 export type ColumnTypes = ReadonlyMap<string, DuckDbType>;
 
@@ -36,7 +33,7 @@ export const programColumns = ({ loadedAtType }: FileLayout, timezone: string | 
 ];
 
 /** All columns that a file can have but its partition, in their order. */
-export function fileColumns(layout: FileLayout, { columns, timezone }: TableColumns): ColumnTypes {
+export function fileColumns(layout: FileLayout, { columns, timezone }: TableState): ColumnTypes {
   const zone = zoneOf(timezone);
   return new Map([
     ...programColumns(layout, timezone).map(({ name, type }) => [name, type] as const),

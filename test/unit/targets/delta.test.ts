@@ -10,6 +10,8 @@ import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
 
 const [D1, D2, D3] = ['2026-01-01', '2026-01-02', '2026-01-03'] as const;
+const PART = 'part-00000000-0000-4000-8000-000000000000.parquet';
+const OTHER_PROTOCOL = { protocol: { minReaderVersion: 3, minWriterVersion: 7, writerFeatures: ['deletionVectors'] } };
 type Action = Record<string, Record<string, unknown> | undefined>;
 
 describe('a Delta table on a disk', () => {
@@ -70,9 +72,7 @@ describe('a Delta table on a disk', () => {
       append(1, { commitInfo: {} });
       return false;
     });
-    await expect(sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1))).rejects.toMatchObject({
-      exitCode: 3,
-    });
+    await expect(sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1))).rejects.toMatchObject({ exitCode: 3 });
     await sink.close();
     create.mockRestore();
     expect(filesBelow(join(place.place, 'events')).filter((path) => path.endsWith('.parquet'))).toHaveLength(1);
@@ -82,9 +82,7 @@ describe('a Delta table on a disk', () => {
 
   it('loses people in a purge, also if its first load ended after the profiles', async () => {
     await place.loadProfiles(place.snapshot('df_unified_id,df_external_id\nu1,m1\nu2,m2\n'));
-    const query = { ids: ['m1'], searchesProfiles: true };
-    const people = await place.people();
-    const purged = people.purge(query, async () => 0);
+    const purged = (await place.people()).purge({ ids: ['m1'], searchesProfiles: true }, async () => 0);
     expect(await purged).toMatchObject({ rowsRemoved: 1, unreached: [] });
     expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles')).toEqual([{ u: 'u2' }]);
   });
@@ -93,19 +91,10 @@ describe('a Delta table on a disk', () => {
     ['a file of another program', { add: { path: 'x.parquet', partitionValues: {}, size: 1, dataChange: true } }],
     ['a path out of the table', { remove: { path: '../../etc/passwd' } }],
     ['an absolute path', { remove: { path: '/etc/passwd' } }],
-    [
-      'a day that is none',
-      { remove: { path: 'event_date=2026-13-01/part-00000000-0000-4000-8000-000000000000.parquet' } },
-    ],
-    [
-      'an unknown feature',
-      { protocol: { minReaderVersion: 3, minWriterVersion: 7, writerFeatures: ['deletionVectors'] } },
-    ],
+    ['a day that is none', { remove: { path: `event_date=2026-13-01/${PART}` } }],
+    ['an unknown feature', OTHER_PROTOCOL],
     ['a value that is no action', { add: 5 }],
-    [
-      'a day without its receipt',
-      { domainMetadata: { domain: `dfinery.day.${D1}`, configuration: '{}', removed: true } },
-    ],
+    ['a day without receipt', { domainMetadata: { domain: `dfinery.day.${D1}`, configuration: '{}', removed: true } }],
   ])('is refused with one sentence for %s, and nothing is changed', async (_, action) => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     append(1, action);
@@ -119,8 +108,7 @@ describe('a Delta table on a disk', () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     const [{ path }] = actions(0, 'add');
     const sink = await place.open({ clock: inTwoDays() });
-    const protocol = { minReaderVersion: 3, minWriterVersion: 7, writerFeatures: ['deletionVectors'] };
-    append(1, { remove: { path, deletionTimestamp: 0, dataChange: true } }, { protocol });
+    append(1, { remove: { path, deletionTimestamp: 0, dataChange: true } }, OTHER_PROTOCOL);
     const before = filesBelow(join(place.place, 'events'));
     for (const id of ['b', 'c']) {
       const commit = sink.commit([place.of(D2, [{ id }])], place.facts(D1));
@@ -141,11 +129,8 @@ describe('a Delta table on a disk', () => {
     ) {
       return path.startsWith('user_profiles/') ? false : real.call(this, path, text);
     });
-    const purge = place.purge(['m1']);
-    await expect(purge).rejects.toMatchObject({
-      exitCode: 3,
-      message: expect.stringContaining('only the change of events'),
-    });
+    const message = expect.stringContaining('only the change of events');
+    await expect(place.purge(['m1'])).rejects.toMatchObject({ exitCode: 3, message });
     create.mockRestore();
     expect(await place.keys()).toEqual([]);
   });
@@ -167,8 +152,7 @@ describe('a Delta table on a disk', () => {
   it('keeps files that left for a day, then removes them, and those of dead runs', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     await place.load([[place.of(D1, [{ id: 'b' }])]]);
-    const dead = join(place.place, `events/event_date=${D1}/part-00000000-0000-4000-8000-000000000000.parquet`);
-    writeFileSync(dead, 'of a dead run');
+    writeFileSync(join(place.place, `events/event_date=${D1}/${PART}`), 'of a dead run');
     const parquet = () => filesBelow(place.place).filter((path) => path.endsWith('.parquet')).length;
     await place.load([]);
     expect(parquet()).toBe(3);

@@ -355,14 +355,6 @@ describe('a Parquet folder', () => {
     expect(state().events.days[0]).not.toHaveProperty('pruned');
   });
 
-  it('is locked only while a batch is committed', async () => {
-    const sink = await place.open();
-    await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    await sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
-    await sink.close();
-    expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`]);
-  });
-
   it('takes no more statements and reads of files for a day after 40 days than after 3', async () => {
     const rows = vi.spyOn(Engine.prototype, 'rows');
     const callsOf = async (...days: string[]) => {

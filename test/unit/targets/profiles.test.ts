@@ -158,9 +158,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
       exitCode: 2,
       message: expect.stringContaining('user_profiles'),
     });
-    expect(await found({ ids: ['m1'], searchesProfiles: true })).toMatchObject({
-      personCount: 0,
-    });
+    expect(await found({ ids: ['m1'], searchesProfiles: true })).toMatchObject({ personCount: 0 });
     await purge({ ids: ['m1'], searchesProfiles: true });
     expect(bytes()).toEqual(before);
     if (name === 'duckdb') expect(await query(place.place, 'FROM user_profiles')).toHaveLength(1);
@@ -173,11 +171,7 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     await place.load([[place.of(D1, EVENTS)]]);
     await place.loadProfiles(place.snapshot(FIRST));
     const asked = { ids: ['007', '7'], searchesProfiles: true };
-    expect(await found(asked)).toMatchObject({
-      personCount: 1,
-      rowCount: 2,
-      rowCountById: new Map([['007', 2]]),
-    });
+    expect(await found(asked)).toMatchObject({ personCount: 1, rowCount: 2, rowCountById: new Map([['007', 2]]) });
     expect(await purge(asked)).toMatchObject({ rowsRemoved: 2, unreached: [] });
     expect(await place.keys()).toEqual([`${D1} b`]);
     expect(await place.readProfiles('SELECT df_unified_id AS u FROM user_profiles ORDER BY 1')).toEqual([
@@ -214,10 +208,7 @@ describe('the table user_profiles of a Delta place', () => {
   const profiles = (...path: readonly string[]) => join(place.root, 'user_profiles', ...path);
   const dataFiles = () => filesBelow(profiles()).filter((path) => path.endsWith('.parquet'));
   const FIRST_ENTRY = ['_delta_log', `${'0'.repeat(20)}.json`];
-  const preview = async () => {
-    const query = { ids: ['m1'], byColumn: 'member' };
-    return (await place.people()).previewPurge(query);
-  };
+  const preview = async () => (await place.people()).previewPurge({ ids: ['m1'], byColumn: 'member' });
 
   it.each([
     ['garbage', () => writeFileSync(profiles(...FIRST_ENTRY), 'garbage')],

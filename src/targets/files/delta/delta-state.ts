@@ -27,16 +27,10 @@ export interface LogState extends TableState {
 /** The actions that store what a change makes of the state. A snapshot leaves the receipt of the one before. */
 export function stateActions(before: Domains, { suppressionLength, ...state }: LogState): Action[] {
   const { timezone, days, ...members } = tableToJson(state);
-  const table = {
-    ...{ v: FORMAT_VERSION, writer: VERSION, timezone },
-    ...(suppressionLength !== undefined && { suppression_length: suppressionLength }),
-  };
-  const values: [string, unknown][] = [
-    [TABLE, table],
-    ...Object.entries(members).map(([name, value]): [string, unknown] => [PREFIX + name, value]),
-    ...days.map((receipt): [string, unknown] => [DAY_PREFIX + receipt.day, receipt]),
-  ];
-  const domains = new Map(values.map(([domain, value]) => [domain, JSON.stringify(value)]));
+  const table = { v: FORMAT_VERSION, writer: VERSION, timezone, suppression_length: suppressionLength };
+  const domains = new Map([[TABLE, JSON.stringify(table)]]);
+  for (const [name, value] of Object.entries(members)) domains.set(PREFIX + name, JSON.stringify(value));
+  for (const receipt of days) domains.set(DAY_PREFIX + receipt.day, JSON.stringify(receipt));
   const changed = [...domains].filter(([domain, configuration]) => before.get(domain) !== configuration);
   const removed = [...before].filter(([domain]) => domain.startsWith(DAY_PREFIX) && !domains.has(domain));
   const actionOf = ([domain, configuration]: [string, string], removed: boolean) => ({

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { DAY_MS } from '../../../base/clock.ts';
 import { SCALAR_TYPES, scalarOf } from '../../../cells/types/duckdb-types.ts';
+import type { TableState } from '../../../table/place-state.ts';
 import { EVENTS, type Table } from '../../../table/tables.ts';
-import { dayFolder, type FileLayout, fileColumns, PARTITION_COLUMN, type TableColumns } from '../file-layout.ts';
+import { dayFolder, type FileLayout, fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
 import type { FilesOptions } from '../format.ts';
 import type { MetaData } from './protocol/actions.ts';
 
@@ -22,7 +23,7 @@ export const DELTA_LAYOUT: FileLayout = {
 export const partitionColumnsOf = (table: Table['name']): string[] => (table === EVENTS.name ? [PARTITION_COLUMN] : []);
 
 /** The schema of the table with these columns, as the log writes it. */
-export function schemaString(state: TableColumns, table: Table['name']): string {
+export function schemaString(state: TableState, table: Table['name']): string {
   const fields = [...fileColumns(DELTA_LAYOUT, state)].map(([name, type]) => {
     const { scalar, isList } = scalarOf(type);
     const { delta } = SCALAR_TYPES[scalar];

@@ -60,12 +60,11 @@ export const PARQUET: FilesFormat<FolderVersion> = {
   tidy: async () => {},
 
   async foreignFiles({ storage }, version) {
-    const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && hasProfiles(version));
+    const isInTable = (path: string) => path.startsWith(`${EVENTS.name}/`) || hasProfiles(version);
+    const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && isInTable(path));
     const objects = await Promise.all(TABLES.map(({ name }) => listAll(storage, name)));
-    const isSeenByReaders = (path: string) =>
-      path.endsWith('.parquet') && (path.startsWith(`${EVENTS.name}/`) || hasProfiles(version));
     const foreignObjects = objects.flat().filter(({ path }) => !isOwn(path));
-    return foreignObjects.map(({ path }) => ({ path, isSeenByReaders: isSeenByReaders(path) }));
+    return foreignObjects.map(({ path }) => ({ path, isSeenByReaders: isInTable(path) && path.endsWith('.parquet') }));
   },
 };
 
