@@ -44,7 +44,7 @@ const ERASURE_KEYS = Object.keys(ERASURE.schema.properties).filter((key) => !FIL
 export type CommandConfig = ReturnType<typeof readConfiguration>;
 
 /**
- * Reads a file (default: dfinery.json here) and the environment, which wins; or takes an object as it is, without the
+ * Reads a file (default: dfinery.json here) and the environment, which wins. Takes an object as it is, without the
  * environment. Every default is filled in. A key that only some commands need may be missing. Throws for values that
  * are wrong, and for unknown keys.
  */

@@ -63,7 +63,7 @@ export class ProcessTerminal implements Terminal {
   readonly #log = new OutputQueue(openOutputStream(2));
   /** Ends when the results so far are in their queue. */
   #resultsQueued: Promise<void> = Promise.resolve();
-  /** True from the beginning of a wait for the reader of the log until it has taken them: one wait is enough. */
+  /** True while the reader of the log is waited for, and until it has taken the lines: one wait is enough. */
   #isLogAwaited = false;
 
   constructor(clock: Clock, env: Env) {

@@ -77,8 +77,8 @@ export function progressOf(
 /** Full for days that are stored, half for those that are requested. */
 function barOf(days: number, exports: number, planned: number): string {
   const columns = (part: number) => Math.round((Math.min(part, planned) / Math.max(1, planned)) * BAR_COLUMNS);
-  const stored = columns(days);
-  const asked = Math.max(stored, columns(exports));
-  const bar = '█'.repeat(stored) + '▒'.repeat(asked - stored) + '░'.repeat(BAR_COLUMNS - asked);
-  return asked === stored ? bar : `${bar} ▒ requested ·`;
+  const full = columns(days);
+  const begun = Math.max(full, columns(exports));
+  const bar = '█'.repeat(full) + '▒'.repeat(begun - full) + '░'.repeat(BAR_COLUMNS - begun);
+  return begun === full ? bar : `${bar} ▒ requested ·`;
 }

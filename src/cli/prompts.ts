@@ -5,7 +5,7 @@ import { isatty } from 'node:tty';
 import { configError } from '../base/errors.ts';
 
 export interface Prompts {
-  /** A line of text; asked again while `problem` finds something wrong with it. An empty answer is the `defaultAnswer`. */
+  /** A line of text; asked again while `problem` finds something wrong with it. Empty is the `defaultAnswer`. */
   text(question: string, defaultAnswer?: string, problem?: (answer: string) => string | undefined): Promise<string>;
   /** A line that is not shown. */
   secret(question: string): Promise<string>;

@@ -27,8 +27,8 @@ export interface InputState {
 const SKIPPED = new Set(['LOG', 'SPEC', 'CONNECTION_STATUS', 'CATALOG', 'TRACE', 'CONTROL', 'DESTINATION_CATALOG']);
 
 /**
- * Gives the records and states of a platform's stdin. Throws for a line that is no message, naming its number but not
- * its content, and for a stream that is not configured.
+ * Gives the records and states of a platform's stdin. Throws for a stream that is not configured, and for a line that
+ * is no message. The failure names the number of the line, not its content.
  */
 export async function* inputMessages(
   { input, logger, signal }: VerbContext,

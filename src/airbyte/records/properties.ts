@@ -79,7 +79,7 @@ function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): read
 
 /**
  * A name that another column has, made distinct by the hash of the column's name in the export. Of equal columns, the
- * second is the first that gets a hash, and only the third needs a text of its own.
+ * second is the first that gets a hash. Only the third needs a text of its own.
  */
 function nameWithHash(name: string, { source, occurrence }: HeaderColumn): string {
   const text = occurrence < 3 ? source : `${source}#${occurrence}`;

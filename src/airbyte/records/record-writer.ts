@@ -26,7 +26,7 @@ interface RecordOptions {
 }
 
 /**
- * Writes the records of `streams`, all of one export, for the files of a day; stops between two pieces when the signal
+ * Writes the records of `streams`, all of one export, for the files of a day. Stops between two pieces when the signal
  * aborts. `write` takes whole lines in order; their bytes may be used again once it resolves. Returns what was written
  * of each stream, in their order.
  */

@@ -9,8 +9,8 @@ export const RESCUED = '_rescued';
 export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profiles';
 
 /**
- * The rows of the export that a stream has, and their columns: every row; one row an event, without the columns of
- * items; or the rows with an item, with these columns and those of the system.
+ * The rows of the export that a stream has. `every_row` has all columns, `row_per_event` all but those of items.
+ * `rows_with_item` has those of items and of the system.
  */
 export type RowSelection = 'every_row' | 'row_per_event' | 'rows_with_item';
 
@@ -22,7 +22,7 @@ interface StreamDefinition {
   readonly primaryKey: string;
   /** The properties that are no column of the export, with their schemas. */
   readonly ownProperties: Readonly<Record<string, object>>;
-  /** The rest of its entry in the catalog: it is read by days with a cursor, or as a snapshot, whole. */
+  /** The rest of its entry in the catalog: read by days with a cursor, or whole as a snapshot. */
   readonly catalogEntry: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
 }
 

@@ -60,8 +60,8 @@ export class EventStream {
   }
 
   /**
-   * Writes the state that goes with the records of a day just written: an `ExportState`, the receipts of the last days,
-   * and the keys of a refresh.
+   * Writes the state that goes with the records of a day just written. It is an `ExportState` with the receipts of the
+   * last days and the keys of a refresh.
    */
   async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
     this.output.logStats(receipt.day, stats);

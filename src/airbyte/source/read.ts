@@ -97,9 +97,9 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
     try {
       const results = downloads.results();
       while (runningStreams().length > 0) {
-        const { value: result, done } = await deps.heartbeat.beatWhile(results.next());
+        const { value: dayResult, done } = await deps.heartbeat.beatWhile(results.next());
         if (done === true) break;
-        await deliverDay(result, streams, deps);
+        await deliverDay(dayResult, streams, deps);
       }
     } finally {
       await downloads.close();

@@ -76,8 +76,8 @@ async function scanFile(file: string, scanner: Scanner, signal: AbortSignal) {
 type InspectedColumn = ReturnType<typeof inspectedColumns>[number];
 
 /**
- * The type of a column is the configured one, else the pinned, else that of the cells; null if there is none. Cells
- * that do not fit it would be rescued.
+ * The type of a column is the configured one, else the pinned, else that of the cells. It is null if there is
+ * none. Cells that do not fit it would be rescued.
  */
 function inspectedColumns(
   { columns }: Pick<ScanResult, 'columns'>,

@@ -37,7 +37,7 @@ export const command = defineCommand({
   },
 });
 
-/** The day so many months (`mo`), weeks (`w`) or days before another; of a month that is too short its last day. */
+/** The day so many months (`mo`), weeks (`w`) or days before another. A month that is too short gives its last day. */
 export function dayBefore(day: Day, { amount, unit }: { amount: number; unit: string }): Day {
   if (unit !== 'mo') return addDays(day, -amount * (unit === 'w' ? 7 : 1));
   const date = new Date(startOf(day));

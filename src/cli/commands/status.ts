@@ -20,8 +20,8 @@ export const command = defineCommand({
   docsPage: 'operations.md',
   async run(values, context) {
     const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
-    const result = await readStatus(place, config);
-    return { result, lines: linesOf(result) };
+    const status = await readStatus(place, config);
+    return { result: status, lines: linesOf(status) };
   },
 });
 

@@ -26,10 +26,9 @@ export const command = defineCommand({
     const { config, place } = placeAndConfig(values, TARGETS, context);
     if (values.dryRun) return await planSync(place, values, config, context);
     const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
-    const runConfig = { ...config, notifyUrl };
     const run = {
       place,
-      config: runConfig,
+      config: { ...config, notifyUrl },
       daySelection: values,
       maxWaitMs: values.maxWait,
       schemaFile: values.schema,

@@ -12,13 +12,13 @@ export const command = defineCommand({
   docsPage: 'operations.md',
   async run(values, context) {
     const { place } = placeAndConfig(values, STATEFUL_TARGETS, context);
-    const result = await withElapsedTime(`Verifying ${place.address}`, verifyPlace(place), context);
-    const { differences, warnings } = result;
+    const verification = await withElapsedTime(`Verifying ${place.address}`, verifyPlace(place), context);
+    const { differences, warnings } = verification;
     for (const warning of warnings) context.logger.warn('verify.warning', warning);
     const agrees = differences.length === 0;
     const lines = differences.map(({ check, message }) => `${check}: ${message}`);
     if (agrees) lines.push(`${place.address} agrees with its receipts.`);
-    return { result, lines, exit: agrees ? EXIT.done : EXIT.failed };
+    return { result: verification, lines, exit: agrees ? EXIT.done : EXIT.failed };
   },
 });
 

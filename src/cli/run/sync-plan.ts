@@ -13,7 +13,7 @@ import type { SyncRun } from './run.ts';
 
 const MAX_LISTED_DAYS = 40;
 
-/** Shows what a sync would do, without a call to the service. A target that stores nothing is planned as a first run. */
+/** Shows what a sync would do, without a call to the service. A stream is planned as a first run. */
 export async function planSync(
   place: Place,
   daySelection: SyncRun['daySelection'],
