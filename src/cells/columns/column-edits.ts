@@ -17,15 +17,14 @@ export interface KeptColumn extends HeaderColumn {
   readonly isHashed: boolean;
 }
 
-/** The effect of the edits on one header. */
-export interface EditedHeader {
-  /** By column of the header; undefined for a dropped one. */
-  readonly columns: readonly (KeptColumn | undefined)[];
-  /** The names of the edits that the header has. */
-  readonly editedNames: readonly string[];
-}
+/** By column of the header; undefined for a dropped one. */
+export type EditedColumns = readonly (KeptColumn | undefined)[];
 
-export function editHeader(header: readonly string[], { drop, hash }: ColumnEdits): EditedHeader {
+/** The effect of the edits on one header. `editedNames`: those of the edits that it has. */
+export function editHeader(
+  header: readonly string[],
+  { drop, hash }: ColumnEdits,
+): { readonly columns: EditedColumns; readonly editedNames: readonly string[] } {
   const isEdited = (name: string) => drop.has(name) || hash.has(name);
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
   const names = headerColumns(header).map(({ name, source }) => nfc(isEdited(nfc(name)) ? name : source));

@@ -5,7 +5,7 @@ import { CivilTime } from '../types/civil-time.ts';
 import { type ColumnType, formsOf, typeOf } from '../types/column-types.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
 import type { Zone } from '../types/zone.ts';
-import type { EditedHeader, KeptColumn } from './column-edits.ts';
+import type { EditedColumns, KeptColumn } from './column-edits.ts';
 import { IdHashes } from './id-hashes.ts';
 
 /** The first cell of a column that had a new form. */
@@ -98,8 +98,8 @@ export class ColumnCollector {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  /** `columns`: by name of the header, undefined for a dropped one. */
-  constructor(names: readonly string[], columns: EditedHeader['columns'], idColumn: IdColumn, zone: Zone | undefined) {
+  /** `names`: the header. */
+  constructor(names: readonly string[], columns: EditedColumns, idColumn: IdColumn, zone: Zone | undefined) {
     this.#tallies = columns.map((column, i): Tally => {
       const isRequired = REQUIRED_NAMES.has(names[i].toLowerCase());
       const use = useOf(column, idColumn);

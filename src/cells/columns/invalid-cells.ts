@@ -1,6 +1,6 @@
 import { otherEncodingError } from '../csv/malformed.ts';
 import type { RowReader } from '../csv/row-reader.ts';
-import type { EditedHeader } from './column-edits.ts';
+import type { EditedColumns } from './column-edits.ts';
 
 /** Number of mostly replaced cells from which they may mean another encoding. */
 const MIN_CELLS = 10;
@@ -15,12 +15,12 @@ export interface InvalidUtf8 {
 
 /** Counts the cells of kept columns in which U+FFFD replaces characters. */
 export class InvalidCells {
-  readonly #columns: EditedHeader['columns'];
+  readonly #columns: EditedColumns;
   #cells = 0;
   #mostlyReplaced = 0;
   #first: InvalidUtf8['first'];
 
-  constructor(columns: EditedHeader['columns']) {
+  constructor(columns: EditedColumns) {
     this.#columns = columns;
   }
 

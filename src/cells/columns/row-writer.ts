@@ -1,7 +1,7 @@
 import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { BARE_CR, CellText, type CsvRow, QUOTED } from '../csv/row.ts';
-import type { KeptColumn } from './column-edits.ts';
+import type { EditedColumns } from './column-edits.ts';
 
 /** Length of a hash, which is ASCII without a character that is special in CSV (bytes). */
 const HASH_BYTES = 64;
@@ -13,7 +13,7 @@ const HASH_BYTES = 64;
 export class RowWriter {
   /** Length of the longest row written, with its line end (bytes). */
   longestRowBytes = 0;
-  readonly #columns: readonly (KeptColumn | undefined)[];
+  readonly #columns: EditedColumns;
   readonly #key: HashKey | undefined;
   readonly #text = new CellText();
   /** For each column its index in the written row: the number of kept columns before it. */
@@ -31,8 +31,7 @@ export class RowWriter {
   /** The index behind the written bytes of `out`. */
   #written = 0;
 
-  /** `columns`: by column of the header, undefined for a dropped one. */
-  constructor(columns: readonly (KeptColumn | undefined)[], key: HashKey | undefined) {
+  constructor(columns: EditedColumns, key: HashKey | undefined) {
     this.#columns = columns;
     this.#key = key;
     this.#positions = Int32Array.from(columns, (column) => (column === undefined ? this.#width : this.#width++));

@@ -58,8 +58,8 @@ export interface ScanResult {
 
 /** What the rows below a header pass through. */
 interface ScanStages {
-  /** Index of `df_unified_id` in the header; -1 if it is missing, and no suppression asks for it. */
-  readonly personColumn: number;
+  /** True for a row of a person on the suppression list. */
+  readonly isSuppressed: (row: CsvRow) => boolean;
   readonly editedNames: readonly string[];
   readonly invalidCells: InvalidCells;
   /** Collects what the cells of the kept columns tell. */
@@ -75,7 +75,6 @@ interface ScanStages {
 export class Scanner {
   readonly #options: ScannerOptions;
   readonly #reader: RowReader;
-  readonly #cell = new CellText();
   /** Undefined until the first line has come. */
   #stages: ScanStages | undefined;
   #suppressed = 0;
@@ -123,10 +122,10 @@ export class Scanner {
     return this.#stages?.writer.take() ?? Buffer.alloc(0);
   }
 
-  #readRow({ personColumn, invalidCells, collector, writer }: ScanStages): void {
+  #readRow({ isSuppressed, invalidCells, collector, writer }: ScanStages): void {
     const reader = this.#reader;
     const { row } = reader;
-    if (this.#isSuppressed(row, personColumn)) {
+    if (isSuppressed(row)) {
       this.#suppressed++;
       return;
     }
@@ -145,18 +144,14 @@ export class Scanner {
       throw this.#reader.malformedRow('no_header', 'column names', 'empty cells');
     }
     if (requireColumns) this.#checkRequired(names);
-    const personColumn = names.indexOf(UNIFIED_ID);
-    // Without the column nobody would be left out.
-    if (suppression !== undefined && personColumn < 0) {
-      throw this.#reader.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
-    }
+    const isSuppressed = suppression === undefined ? () => false : this.#suppressionTest(suppression, names);
     const { columns, editedNames } = editHeader(names, edits);
     if (columns.every((column) => column === undefined))
       throw configError('columns_drop names every column there is: leave one.');
     const writer = new RowWriter(columns, edits.key);
     writer.write(this.#reader.row, true);
     const collector = new ColumnCollector(names, columns, idColumn, zoneOf(timezone));
-    return { personColumn, editedNames, invalidCells: new InvalidCells(columns), collector, writer };
+    return { isSuppressed, editedNames, invalidCells: new InvalidCells(columns), collector, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
@@ -172,13 +167,17 @@ export class Scanner {
     }
   }
 
-  /** True for a row of a person on the suppression list. */
-  #isSuppressed(row: CsvRow, personColumn: number): boolean {
-    const { suppression } = this.#options;
-    if (suppression === undefined) return false;
-    const k = row.cellOf(personColumn);
-    if (k < 0) return false;
-    this.#cell.read(row, k);
-    return suppression.has(this.#cell.text);
+  /** True for rows of people on the list. Throws MalformedCsv without their column: nobody would be left out. */
+  #suppressionTest(suppression: Pick<Suppression, 'has'>, names: readonly string[]): ScanStages['isSuppressed'] {
+    const personColumn = names.indexOf(UNIFIED_ID);
+    if (personColumn < 0)
+      throw this.#reader.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
+    const cell = new CellText();
+    return (row) => {
+      const k = row.cellOf(personColumn);
+      if (k < 0) return false;
+      cell.read(row, k);
+      return suppression.has(cell.text);
+    };
   }
 }

@@ -5,8 +5,8 @@ import { UNIFIED_ID } from './header.ts';
 const BOM: Uint8Array = Uint8Array.of(0xef, 0xbb, 0xbf);
 
 /** A format other than CSV; `found` names it in messages. */
-export interface OtherFormat {
-  readonly kind: 'json' | 'html' | 'binary';
+interface OtherFormat {
+  readonly kind: 'json' | 'html' | 'other';
   readonly found: string;
 }
 
@@ -17,25 +17,29 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [OPEN_BRACE, JSON_OBJECT],
   [0x5b, { kind: 'json', found: 'text that starts with [, as a JSON message does' }],
   [0x3c, { kind: 'html', found: 'text that starts with <, as an HTML page does' }],
-  [0x00, { kind: 'binary', found: 'binary data' }],
-  [0x1f, { kind: 'binary', found: 'binary data, perhaps still compressed' }],
+  [0x00, { kind: 'other', found: 'binary data' }],
+  [0x1f, { kind: 'other', found: 'binary data, perhaps still compressed' }],
 ]);
 
-/**
- * The index at which the text begins, behind a BOM. The format if it is no CSV; undefined while bytes are missing.
- * `isAll`: no more bytes will come.
- */
-export function bodyStart(bytes: Uint8Array, isAll: boolean): number | OtherFormat | undefined {
+interface BodyStart {
+  /** The index at which the text begins, behind a BOM. */
+  readonly begin: number;
+  /** Absent if the body may be CSV. */
+  readonly otherFormat?: OtherFormat;
+}
+
+/** What the first bytes show; undefined while some are missing. `isAll`: no more bytes will come. */
+export function bodyStart(bytes: Uint8Array, isAll: boolean): BodyStart | undefined {
   if (bytes.length < BOM.length && !isAll && (bytes.length === 0 || bytes[0] === BOM[0])) return undefined;
   const begin = standsAt(bytes, 0, BOM) ? BOM.length : 0;
   let first = begin;
   while (first < bytes.length && isSpace(bytes[first])) first++;
-  if (first === bytes.length) return isAll ? begin : undefined;
-  const other = OTHER_FORMATS.get(bytes[first]);
-  if (other === undefined) return begin;
+  if (first === bytes.length) return isAll ? { begin } : undefined;
+  const otherFormat = OTHER_FORMATS.get(bytes[first]);
+  if (otherFormat === undefined) return { begin };
   const isHeader = holdsHeader(bytes, first, isAll);
   if (isHeader === undefined) return undefined;
-  return isHeader ? begin : other;
+  return isHeader ? { begin } : { begin, otherFormat };
 }
 
 /** A column that every header has. */

@@ -22,7 +22,7 @@
 import { OPEN_BRACE } from '../../base/ascii.ts';
 import { bodyStart, JSON_OBJECT, MAX_SEARCHED_BYTES } from './body-start.ts';
 import { MalformedCsv, type MalformedReason, otherEncodingError } from './malformed.ts';
-import { CsvRow, INCOMPLETE, MAX_COLUMNS } from './row.ts';
+import { type BrokenReason, CsvRow, INCOMPLETE, MAX_COLUMNS } from './row.ts';
 import { RowBuffer } from './row-buffer.ts';
 
 /** Number of bytes with which work starts, so that small chunks cost no more than large ones. */
@@ -32,11 +32,11 @@ const MAX_ROW_BYTES = 64 * 1024 * 1024;
 const NO_BYTES = new Uint8Array(0);
 
 /** What a row needs where it stops being CSV, and what stands there. */
-const ROW_FAULTS = {
-  quote_in_cell: { expected: 'a comma or a line end before any quote', found: 'a quote' },
-  after_quote: { expected: 'a comma or a line end after the closing quote', found: 'text' },
-  cut_in_quote: { expected: 'a closing quote', found: 'the end of the body' },
-  too_many_columns: { expected: `at most ${MAX_COLUMNS} columns`, found: 'more' },
+const ROW_FAULTS: Readonly<Record<BrokenReason | 'cut_in_quote', readonly [expected: string, found: string]>> = {
+  quote_in_cell: ['a comma or a line end before any quote', 'a quote'],
+  after_quote: ['a comma or a line end after the closing quote', 'text'],
+  cut_in_quote: ['a closing quote', 'the end of the body'],
+  too_many_columns: [`at most ${MAX_COLUMNS} columns`, 'more'],
 };
 
 /**
@@ -90,7 +90,10 @@ export class RowReader {
       const { start } = buffer;
       const next = row.read(bytes, start, end);
       if (next === INCOMPLETE) break;
-      if (row.broken !== undefined) throw this.#brokenRow(row.broken.reason, row.broken.at);
+      if (row.broken !== undefined) {
+        const { reason, at } = row.broken;
+        throw this.#notARow(reason, at, ...ROW_FAULTS[reason]);
+      }
       buffer.start = next;
       if (row.contentEnd === start) this.#passBlank(start);
       else {
@@ -106,8 +109,7 @@ export class RowReader {
 
   /** A failure of the current row, which `next` has counted. */
   malformedRow(reason: MalformedReason, expected: string, found: string): MalformedCsv {
-    const byte = this.#buffer.offsetOf(this.row.start);
-    return new MalformedCsv(reason, { row: this.rowNumber, byte, expected, found });
+    return this.#malformed(reason, this.row.start, expected, found, this.rowNumber);
   }
 
   /** Says when reading goes on, behind the last whole row. */
@@ -116,8 +118,8 @@ export class RowReader {
     this.#checkLength(start, end);
     if (this.#isFinished) {
       // Each row has a line end now, so that one which does not end goes on within quotes.
-      if (start < end) throw this.#brokenRow('cut_in_quote', isLineEndAdded ? end - 1 : end);
-      if (this.rowNumber === 0) throw this.#malformedNext('empty_body', start, 'a header line', 'nothing');
+      if (start < end) throw this.#notARow('cut_in_quote', isLineEndAdded ? end - 1 : end, ...ROW_FAULTS.cut_in_quote);
+      if (this.rowNumber === 0) throw this.#malformed('empty_body', start, 'a header line', 'nothing');
     }
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
     if (this.rowNumber > 0 || end - start > MAX_SEARCHED_BYTES) {
@@ -129,9 +131,10 @@ export class RowReader {
   /** Checks the first bytes; false if there are too few of them. */
   #passBodyStart(): boolean {
     const { bytes, start, end } = this.#buffer;
-    const begin = bodyStart(bytes.subarray(start, end), this.#isFinished);
-    if (begin === undefined) return false;
-    if (typeof begin === 'object') throw this.#malformedNext('not_csv', start, 'a header line', begin.found);
+    const opening = bodyStart(bytes.subarray(start, end), this.#isFinished);
+    if (opening === undefined) return false;
+    const { begin, otherFormat } = opening;
+    if (otherFormat !== undefined) throw this.#malformed('not_csv', start, 'a header line', otherFormat.found);
     this.#buffer.start = start + begin;
     this.#isStarted = true;
     return true;
@@ -153,30 +156,24 @@ export class RowReader {
 
   /** A blank line is an error if a row comes behind it. */
   #passBlank(start: number): void {
-    if (this.rowNumber === 0) throw this.#malformedNext('no_header', start, 'column names', 'a blank line');
-    this.#blankLineFault ??= this.#malformedNext('blank_line', start, `${this.#width} cells`, 'a blank line');
+    if (this.rowNumber === 0) throw this.#malformed('no_header', start, 'column names', 'a blank line');
+    this.#blankLineFault ??= this.#malformed('blank_line', start, `${this.#width} cells`, 'a blank line');
   }
 
   #checkLength(from: number, to: number): void {
     if (to - from <= MAX_ROW_BYTES) return;
-    throw this.#malformedNext('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
-  }
-
-  /** The failure of a row that is no CSV from `at` on. */
-  #brokenRow(reason: keyof typeof ROW_FAULTS, at: number): MalformedCsv {
-    return this.#notARow(reason, at, ROW_FAULTS[reason].expected, ROW_FAULTS[reason].found);
+    throw this.#malformed('row_too_long', from, `at most ${MAX_ROW_BYTES} bytes`, `${to - from} or more`);
   }
 
   /** The failure of the row that was read last. One that starts with a brace is a message about a failed export. */
   #notARow(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
     const { bytes, start } = this.row;
-    if (bytes[start] !== OPEN_BRACE) return this.#malformedNext(reason, index, expected, found);
-    return this.#malformedNext('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
+    if (bytes[start] !== OPEN_BRACE) return this.#malformed(reason, index, expected, found);
+    return this.#malformed('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
   }
 
-  /** A failure at byte `index` of the row that comes next, which is not counted yet. */
-  #malformedNext(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
-    const byte = this.#buffer.offsetOf(index);
-    return new MalformedCsv(reason, { row: this.rowNumber + 1, byte, expected, found });
+  /** A failure at byte `index` of a row; by default of the one that comes next, which is not counted yet. */
+  #malformed(reason: MalformedReason, index: number, expected: string, found: string, row = this.rowNumber + 1) {
+    return new MalformedCsv(reason, { row, byte: this.#buffer.offsetOf(index), expected, found });
   }
 }

@@ -18,7 +18,7 @@ const BROKEN = -2;
 export const SENTINEL = QUOTE;
 
 /** Why the bytes of a row are no CSV. */
-type BrokenReason = 'quote_in_cell' | 'after_quote' | 'too_many_columns';
+export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'too_many_columns';
 
 /**
  * A row of RFC 4180 in a byte buffer. One object serves all rows, and no cell has one. Line ends are LF or CRLF; a CR

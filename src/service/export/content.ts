@@ -10,9 +10,7 @@ export function contentOf(bytes: Uint8Array, { isAll }: { readonly isAll: boolea
     if (parseJsonOfKind(Array.isArray, text)?.length === 0) return 'empty_list';
   }
   const start = bodyStart(bytes, isAll);
-  if (start === undefined) return undefined;
-  const kind = typeof start === 'object' ? start.kind : 'other';
-  return kind === 'binary' ? 'other' : kind;
+  return start && (start.otherFormat?.kind ?? 'other');
 }
 
 /** What a body that is not data shows. */
