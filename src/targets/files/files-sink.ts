@@ -55,11 +55,10 @@ class FilesSink implements Sink {
   }
 
   async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
-    const { version, report } = await withUserErrors(this.#options, () => {
-      return this.#place.format.commit(this.#place, this.#version, (latest) => {
-        return this.#changeOf(latest, batch, commitInfo, table);
-      });
-    });
+    const plan = (version: PlaceVersion) => this.#changeOf(version, batch, commitInfo, table);
+    const { version, report } = await withUserErrors(this.#options, () =>
+      this.#place.format.commit(this.#place, this.#version, plan),
+    );
     this.#version = version;
     logWidened(this.#options.logger, report.columns);
     return report.commit;
@@ -94,20 +93,21 @@ class FilesSink implements Sink {
     const state = version.isLoaded ? version.state : newPlaceState(rules.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
     // A first run that died before it stored rows may have had another time zone.
-    const stored = state[table.name];
-    const before = stored === undefined || stored.receipts.size === 0 ? newTableState(table, rules.timezone) : stored;
-    const planned = await planBatch(before, batch, {
+    const tableState = state[table.name];
+    const isStored = tableState !== undefined && tableState.receipts.size > 0;
+    const tableBefore = isStored ? tableState : newTableState(table, rules.timezone);
+    const plan = await planBatch(tableBefore, batch, {
       table,
       commitInfo,
       rules: { ...rules, columnName: place.format.layout.columnName },
       logger,
       countRows: (days) => countRows(place, version, days),
     });
-    if (planned === undefined) return { change: undefined, report: { commit: NOTHING_STORED, columns: [] } };
-    const changedAt = nextChangedAt(before.receipts, clock.now());
-    const { files, ...rows } = await place.engine.transaction(() => writeBatch(place, version, planned, changedAt));
-    const { state: tableState, commit } = finishBatch(planned, rows, changedAt);
-    const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableState }, files };
-    return { change, report: { commit, columns: planned.columns } };
+    if (plan === undefined) return { change: undefined, report: { commit: NOTHING_STORED, columns: [] } };
+    const changedAt = nextChangedAt(tableBefore.receipts, clock.now());
+    const { files, ...rows } = await place.engine.transaction(() => writeBatch(place, version, plan, changedAt));
+    const { state: tableAfter, commit } = finishBatch(plan, rows, changedAt);
+    const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableAfter }, files };
+    return { change, report: { commit, columns: plan.columns } };
   }
 }

@@ -1,5 +1,5 @@
-// This folder: the targets `parquet` and `delta`, over a storage: a table `events` of one Parquet file a day, and a file
-// of `user_profiles`. A format says how a version of a place is read, and how a change becomes the next version.
+// This folder: the targets `parquet` and `delta`, over a storage: a table `events` of one Parquet file a day, and a
+// file of `user_profiles`. A format says how a version of a place is read, and how a change becomes the next version.
 // `open-place.ts` opens a place. `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it.
 
 import { configError, type UserError } from '../../base/errors.ts';
@@ -19,7 +19,7 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
   /** False if the place was surely never loaded. */
   mayBeLoaded(storage: Storage): Promise<boolean>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
-  refuseForeign(storage: Storage): Promise<void>;
+  refuseForeignFiles(storage: Storage): Promise<void>;
   /**
    * Reads the latest version; `before` itself if it is still the latest. For a load of profiles it throws a
    * configuration failure if others' files lie where their table would.
@@ -37,7 +37,7 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
   commit<T>(
     place: FilesPlace,
     before: V,
-    plan: (latest: PlaceVersion) => Promise<PlannedCommit<T>>,
+    plan: (version: PlaceVersion) => Promise<PlannedCommit<T>>,
   ): Promise<{ readonly version: V; readonly report: T }>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(place: FilesPlace, version: V, run: RunRecord): Promise<void>;
@@ -62,12 +62,12 @@ export interface FilesPlace {
   readonly storage: Storage;
   readonly engine: Engine;
   /** The folder of this run on this machine. */
-  readonly run: RunFolder;
+  readonly runFolder: RunFolder;
   /** The local copies of files of a bucket, by the path of the file. */
   readonly copies: Map<string, string>;
 }
 
-export const foreignError = (address: string, table: Table['name'] = 'events'): UserError =>
+export const foreignFilesError = (address: string, table: Table['name'] = 'events'): UserError =>
   configError(
     `${address}/${table} holds files that this program did not write: give another place, or move them away` +
       `${table === 'events' ? '' : ', or set user_profiles to false'}.`,

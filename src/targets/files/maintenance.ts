@@ -61,17 +61,17 @@ async function report(place: FilesPlace, version: PlaceVersion): Promise<TargetR
   const { state } = version;
   const { columns, timezone } = state.events;
   const events = await relationOf(place, EVENTS.name, state.events, version.files);
-  const counted = await countForReport(place.engine, events, columns, zoneOf(timezone));
+  const counts = await countForReport(place.engine, events, columns, zoneOf(timezone));
   const runs = state.lastRun === undefined ? [] : [state.lastRun];
-  return { state, ...counted, sizeBytes: bytesIn(version), runs };
+  return { state, ...counts, sizeBytes: bytesIn(version), runs };
 }
 
 /** Removes the days before `firstKeptDay`; their receipts stay. */
 function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
   const prunableIn = ({ state }: PlaceVersion): PruneResult => prunableBefore(state.events.receipts, firstKeptDay);
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
-  return changePlace(format, options, async (place, opened) => {
-    const { report } = await format.commit(place, opened, async (version) => {
+  return changePlace(format, options, async (place, versionBefore) => {
+    const { report } = await format.commit(place, versionBefore, async (version) => {
       requireLoaded(place, version);
       const report = prunableIn(version);
       const { events } = version.state;

@@ -16,32 +16,32 @@ const READ_ATTEMPTS = 5;
 export async function openPlace(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<FilesPlace> {
   const storage = await format.openStorage(options);
   const { workFolder } = storage;
-  let run: RunFolder | undefined;
+  let runFolder: RunFolder | undefined;
   let engine: Engine | undefined;
   try {
     // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
     if (mode === 'rewrite' && !(await format.mayBeLoaded(storage))) throw noTableError(options.address);
-    if (mode === 'load') await format.refuseForeign(storage);
-    run =
+    if (mode === 'load') await format.refuseForeignFiles(storage);
+    runFolder =
       mode === 'read' || workFolder === undefined
         ? await RunFolder.open(options.spoolDir, options.clock)
         : await RunFolder.open(workFolder, options.clock, { path: workFolder, consequence: COMMITTED_IS_KEPT });
-    engine = await openEngine(join(run.path, 'engine'), 'write', options);
+    engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
     // Files are replaced under their names.
     await engine.run('SET enable_external_file_cache = false');
-    return { format, options, mode, storage, engine, run, copies: new Map() };
+    return { format, options, mode, storage, engine, runFolder, copies: new Map() };
   } catch (error) {
     await engine?.close();
     storage.close();
-    await run?.remove();
+    await runFolder?.remove();
     throw error;
   }
 }
 
-export async function closePlace({ engine, storage, run }: FilesPlace): Promise<void> {
+export async function closePlace({ engine, storage, runFolder }: FilesPlace): Promise<void> {
   await engine.close();
   storage.close();
-  await run.remove();
+  await runFolder.remove();
 }
 
 /** Runs work on a place. Throws UserError, or the reason of the signal. */
@@ -108,9 +108,9 @@ export function readPlace<T>(
       const isUsable = await result.then(isConsistent, () => false);
       options.signal.throwIfAborted();
       if (isUsable && !format.hasReplacedFiles(place, version)) return result;
-      const latest = await format.read(place, version);
-      if (latest === version) return result;
-      version = latest;
+      const latestVersion = await format.read(place, version);
+      if (latestVersion === version) return result;
+      version = latestVersion;
     }
     throw transientError(`${options.address} is written all the time: try again once its writer is done.`);
   });

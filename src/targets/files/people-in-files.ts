@@ -33,10 +33,10 @@ export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): Peopl
 });
 
 async function* streamRows(format: FilesFormat, options: PlaceOptions, query: PeopleQuery) {
-  const run = await RunFolder.open(options.spoolDir, options.clock);
+  const runFolder = await RunFolder.open(options.spoolDir, options.clock);
   try {
     // Rows wait on the disk until it is known that the files from which they were read belong together.
-    const path = `${run.path}/rows`;
+    const path = `${runFolder.path}/rows`;
     await readPlace(format, options, async (place, version) => {
       const { searchedPlace, conditions } = await lookUp(place, version, query);
       const rows = jsonOfRows(searchedPlace, conditions);
@@ -47,7 +47,7 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
       for (const line of lines) yield line.toString('utf8');
     }
   } finally {
-    await run.remove();
+    await runFolder.remove();
   }
 }
 
@@ -73,24 +73,24 @@ const NOT_ERASED =
  * began before can no longer commit.
  */
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
-  return changePlace(format, options, async (place, opened) => {
-    const { version, report } = await format.commit(place, opened, async (latest) => {
-      requireLoaded(place, latest);
-      const { people, change } = await place.engine.transaction(() => planRemoval(place, latest, query));
+  return changePlace(format, options, async (place, versionBefore) => {
+    const { version, report } = await format.commit(place, versionBefore, async (version) => {
+      requireLoaded(place, version);
+      const { people, change } = await place.engine.transaction(() => planRemoval(place, version, query));
       const suppressionLength = await onFound(people);
       const state = { ...change.state, suppressionLength };
       return { change: { ...change, state }, report: { people, suppressionLength } };
     });
     const { people, suppressionLength } = report;
-    const unerased = await eraseBytes(place, version);
-    const { inUse, unswept } = await sweepRuns(place);
-    const damaged = damageWarnings(version).map((message) => `They may hold the people: ${message}`);
+    const eraseFailures = await eraseBytes(place, version);
+    const { inUse, sweepFailures } = await sweepRuns(place);
+    const damageNotes = damageWarnings(version).map((message) => `They may hold the people: ${message}`);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
-      bytesBefore: bytesIn(opened),
+      bytesBefore: bytesIn(versionBefore),
       bytesAfter: bytesIn(version),
-      unreached: [...unerased, ...damaged, ...unswept],
+      unreached: [...eraseFailures, ...damageNotes, ...sweepFailures],
       inUse,
     };
   });
@@ -111,13 +111,13 @@ async function eraseBytes(place: FilesPlace, version: PlaceVersion): Promise<str
 }
 
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
-async function sweepRuns({ storage, run }: FilesPlace) {
-  if (storage.workFolder === undefined) return { unswept: [], inUse: [] };
+async function sweepRuns({ storage, runFolder }: FilesPlace) {
+  if (storage.workFolder === undefined) return { sweepFailures: [], inUse: [] };
   const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder);
-  const unswept = unremovable.map(
+  const sweepFailures = unremovable.map(
     (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
   );
-  return { unswept, inUse: liveFolders.filter((path) => path !== run.path) };
+  return { sweepFailures, inUse: liveFolders.filter((path) => path !== runFolder.path) };
 }
 
 async function lookUp(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {

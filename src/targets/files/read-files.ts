@@ -61,10 +61,10 @@ export async function countRows(
 }
 
 /** The local path of a file: on a disk the file itself, else a copy, made once. */
-export async function fetchFile({ storage, run, copies }: FilesPlace, { day, path }: LiveFile): Promise<string> {
+export async function fetchFile({ storage, runFolder, copies }: FilesPlace, { day, path }: LiveFile): Promise<string> {
   const copy = copies.get(path);
   if (copy !== undefined) return copy;
-  const local = await storage.localFile(path, join(run.path, `${PARTITION_COLUMN}=${day}`, randomUUID()));
+  const local = await storage.localFile(path, join(runFolder.path, `${PARTITION_COLUMN}=${day}`, randomUUID()));
   copies.set(path, local);
   return local;
 }
@@ -75,13 +75,13 @@ export async function fetchFile({ storage, run, copies }: FilesPlace, { day, pat
  * is empty.
  */
 export async function fetchColumns(
-  { storage, engine, run, copies }: FilesPlace,
+  { storage, engine, runFolder, copies }: FilesPlace,
   { path, bytes }: LiveFile,
   columns: readonly string[],
 ): Promise<string> {
   const fetched = copies.get(path);
   if (fetched !== undefined) return fetched;
-  const copy = join(run.path, randomUUID());
+  const copy = join(runFolder.path, randomUUID());
   if (storage.readRange === undefined) return storage.localFile(path, copy);
   const readRange = storage.readRange.bind(storage);
   const file = await open(copy, 'wx', PRIVATE_FILE_MODE);

@@ -15,11 +15,11 @@ import { type FileContent, writeParquet } from './write-parquet.ts';
 
 /** Writes a query into a local file, which the next commit may store. */
 export async function writeFile(
-  { format, engine, run }: FilesPlace,
+  { format, engine, runFolder }: FilesPlace,
   table: Table['name'],
   content: FileContent,
 ): Promise<NewFile> {
-  const written = await writeParquet(engine, content, join(run.path, randomUUID()));
+  const written = await writeParquet(engine, content, join(runFolder.path, randomUUID()));
   const { day } = content.receipt;
   return { ...written, table, day, path: format.layout.newPath(day, table) };
 }
@@ -45,8 +45,8 @@ export async function rewriteFile(
   const rowsSql = await tableRowsSql(place, file, table);
   const names = columns.map(identifier).join(', ');
   const query = `SELECT ${names} FROM (${rowsSql}) WHERE NOT ${leavingSql}`;
-  const snapshot = file.table === USER_PROFILES.name ? table : undefined;
-  const written = await writeFile(place, file.table, { query, receipt, snapshot });
+  const profilesState = file.table === USER_PROFILES.name ? table : undefined;
+  const written = await writeFile(place, file.table, { query, receipt, profilesState });
   if (written.rows === receipt.rows_stored) return written;
   throw new RangeError(`${file.path} came to ${written.rows} rows instead of ${receipt.rows_stored}`);
 }

@@ -8,8 +8,8 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 
 // What a place has stored, checked by schemas/files-state.json. All throw a configuration failure that names the part.
 
-export const receiptOf = (value: unknown, where: string) => requireValid<StoredReceipt>(validDay, value, where);
-export const tableStateOf = (value: unknown, where: string): TableState =>
+export const parseReceipt = (value: unknown, where: string) => requireValid<StoredReceipt>(validDay, value, where);
+export const parseTableState = (value: unknown, where: string): TableState =>
   tableFromJson(requireValid<TableJson>(validTable, value, where));
 
 export function requireValid<T>(valid: Validator, value: unknown, where: string): T {
@@ -23,11 +23,11 @@ export function parseJson(text: string, where: string): unknown {
   return value;
 }
 
-/** Throws for what a later version of this program has written. `latest`: the version that this one writes. */
-export function refuseNewer(value: unknown, latest: number, where: string): void {
+/** Throws for what a later version of this program has written. `writtenVersion`: the version that this one writes. */
+export function checkVersion(value: unknown, writtenVersion: number, where: string): void {
   const version = (value as { readonly v?: unknown } | null)?.v;
-  if (typeof version !== 'number' || version <= latest) return;
-  throw configError(`${where} has version ${version}, this program knows ${latest}: use the newer program.`);
+  if (typeof version !== 'number' || version <= writtenVersion) return;
+  throw configError(`${where} has version ${version}, this program knows ${writtenVersion}: use the newer program.`);
 }
 
 /** The failure for something that this program cannot have stored. */

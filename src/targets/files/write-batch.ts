@@ -22,88 +22,88 @@ import { rewriteFile, writeFile } from './rewrite-files.ts';
 /** A planned batch, and the place into which it goes. */
 interface Batch {
   readonly place: FilesPlace;
-  readonly planned: PlannedBatch;
+  readonly plan: PlannedBatch;
   /** The files of its table before. */
   readonly storedFiles: ReadonlyMap<Day, LiveFile>;
   readonly changedAt: string;
 }
 
 /** Writes the files of the days of a batch, and those of neighbours that lose rows, on this machine. */
-export async function writeBatch(place: FilesPlace, version: PlaceVersion, planned: PlannedBatch, changedAt: string) {
-  const { table, downloads } = planned;
+export async function writeBatch(place: FilesPlace, version: PlaceVersion, plan: PlannedBatch, changedAt: string) {
+  const { table, downloads } = plan;
   const tableFiles = version.files.filter((file) => file.table === table.name);
-  const batch: Batch = { place, planned, changedAt, storedFiles: new Map(tableFiles.map((file) => [file.day, file])) };
+  const batch: Batch = { place, plan, changedAt, storedFiles: new Map(tableFiles.map((file) => [file.day, file])) };
   const files: FileChange[] = [];
   for (const download of downloads) files.push(...(await changesOfDay(batch, download)));
   const rowsByDay = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
-  const widenedDays = await findWidenedDays(place, planned, tableFiles);
+  const widenedDays = await findWidenedDays(place, plan, tableFiles);
   return { files, rowsByDay, widenedDays, rescuedCells: await countRescued(batch, files) };
 }
 
 /** The changes that store a day. First the day before: a row leaves it before a reader finds the row under this day. */
 async function changesOfDay(batch: Batch, download: CheckedDay): Promise<FileChange[]> {
   const { receipt } = download;
-  const { name: table } = batch.planned.table;
+  const { name: table } = batch.plan.table;
   const written = await writeDay(batch, download);
   if (written === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, file: written }];
   // Such a day is alone in its batch: a neighbour is a stored file.
   const file = await withoutRowsOfNext(batch, written, download);
-  const previousChange = file && (await previousWithout(batch, file));
+  const previousChange = file && (await changeOfPreviousDay(batch, file));
   return [previousChange ?? [], { table, day: receipt.day, file }].flat();
 }
 
 /** Writes the file of one day; undefined if it has no row. */
 async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | undefined> {
-  const { place, planned } = batch;
+  const { place, plan } = batch;
   const { layout } = place.format;
-  const { columns, table, tableBefore } = planned;
+  const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
-  const receipt = receiptOf(batch, download, sumRows(download.files));
-  const snapshot = table.isSnapshot ? tableAfter(batch, receipt) : undefined;
+  const receipt = storedReceiptOf(batch, download, sumRows(download.files));
+  const profilesState = table.isSnapshot ? tableAfter(batch, receipt) : undefined;
   let file: NewFile | undefined;
-  await storeTypedRows(place.engine, { ...planned, downloads: [download] }, zone, async (rows) => {
-    const filled = new Set(rows.columns.map(({ name }) => name));
-    const isInFile = ({ name, group }: StoredColumn) => layout.hasAllColumns || group === 'system' || filled.has(name);
-    const own = programColumns(layout, tableBefore.timezone);
-    const query = selectRowsSql(rows, columns.filter(isInFile), own, zone);
-    file = await writeFile(place, table.name, { query, receipt, snapshot });
+  await storeTypedRows(place.engine, { ...plan, downloads: [download] }, zone, async (rows) => {
+    const filledNames = new Set(rows.columns.map(({ name }) => name));
+    const isInFile = ({ name, group }: StoredColumn) =>
+      layout.hasAllColumns || group === 'system' || filledNames.has(name);
+    const query = selectRowsSql(rows, columns.filter(isInFile), programColumns(layout, tableBefore.timezone), zone);
+    file = await writeFile(place, table.name, { query, receipt, profilesState });
     return file.rows;
   });
   return file;
 }
 
 /** The table after a batch of one day. The file of a snapshot says it: it may be newer than what the place says. */
-function tableAfter({ planned, changedAt }: Batch, { day, rows_stored }: StoredReceipt): TableState {
-  const stored = { widenedDays: new Set<Day>(), rowsByDay: new Map([[day, rows_stored]]), rescuedCells: new Map() };
-  return finishBatch(planned, stored, changedAt).state;
+function tableAfter({ plan, changedAt }: Batch, { day, rows_stored }: StoredReceipt): TableState {
+  const rows = { widenedDays: new Set<Day>(), rowsByDay: new Map([[day, rows_stored]]), rescuedCells: new Map() };
+  return finishBatch(plan, rows, changedAt).state;
 }
 
 /** The file of a day without the rows that the next day has, too; undefined if no row is left. */
 async function withoutRowsOfNext(batch: Batch, file: NewFile, download: CheckedDay): Promise<NewFile | undefined> {
-  const { place, planned, storedFiles } = batch;
-  const next = storedFiles.get(addDays(file.day, 1));
-  if (next === undefined) return file;
-  const sharedSql = isAlsoInSql(planned, await fetchColumns(place, next, idColumns(planned)));
+  const { place, plan, storedFiles } = batch;
+  const nextFile = storedFiles.get(addDays(file.day, 1));
+  if (nextFile === undefined) return file;
+  const sharedSql = isAlsoInSql(plan, await fetchColumns(place, nextFile, idColumns(plan)));
   const rowsLost = await place.engine.count(`${readParquetSql([file.localPath])} WHERE ${sharedSql}`);
   if (rowsLost === 0) return file;
   if (rowsLost === file.rows) return undefined;
-  const receipt = receiptOf(batch, download, file.rows - rowsLost);
+  const receipt = storedReceiptOf(batch, download, file.rows - rowsLost);
   const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
   return writeFile(place, EVENTS.name, { query, receipt });
 }
 
 /** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */
-async function previousWithout(
-  { place, planned, storedFiles, changedAt }: Batch,
+async function changeOfPreviousDay(
+  { place, plan, storedFiles, changedAt }: Batch,
   newFile: NewFile,
 ): Promise<FileChange | undefined> {
   const previousFile = storedFiles.get(addDays(newFile.day, -1));
   if (previousFile === undefined) return undefined;
-  const leavingSql = isAlsoInSql(planned, newFile.localPath);
-  const stored = readParquetSql([await fetchColumns(place, previousFile, idColumns(planned))]);
-  const rowsLost = await place.engine.count(`${stored} WHERE ${leavingSql}`);
+  const leavingSql = isAlsoInSql(plan, newFile.localPath);
+  const previousRows = readParquetSql([await fetchColumns(place, previousFile, idColumns(plan))]);
+  const rowsLost = await place.engine.count(`${previousRows} WHERE ${leavingSql}`);
   if (rowsLost === 0) return undefined;
-  const { tableBefore, columns } = planned;
+  const { tableBefore, columns } = plan;
   const events = withoutRows({ ...tableBefore, columns }, new Map([[previousFile.day, rowsLost]]), changedAt);
   const file = await rewriteFile(place, previousFile, events, leavingSql);
   return { table: EVENTS.name, day: previousFile.day, file };
@@ -121,13 +121,13 @@ function isAlsoInSql({ columns }: PlannedBatch, path: string): string {
   return `coalesce(${id} IN (SELECT ${id} FROM ${readParquetSql([path])}), false)`;
 }
 
-const receiptOf = ({ changedAt }: Batch, { receipt }: CheckedDay, rows_stored: number): StoredReceipt => {
+const storedReceiptOf = ({ changedAt }: Batch, { receipt }: CheckedDay, rows_stored: number): StoredReceipt => {
   return { ...receipt, rows_stored, changed_at: changedAt };
 };
 
 /** The cells of the batch's days in `_rescued`, by the source name of their column. */
-async function countRescued({ place, planned }: Batch, files: readonly FileChange[]): Promise<Map<string, number>> {
-  const days = new Set(planned.downloads.map(({ receipt }) => receipt.day));
+async function countRescued({ place, plan }: Batch, files: readonly FileChange[]): Promise<Map<string, number>> {
+  const days = new Set(plan.downloads.map(({ receipt }) => receipt.day));
   const paths = files.flatMap(({ day, file }) => (days.has(day) && file !== undefined ? [file.localPath] : []));
   return paths.length === 0 ? new Map() : countRescuedByKey(place.engine, readParquetSql(paths));
 }

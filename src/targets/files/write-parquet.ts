@@ -21,13 +21,13 @@ export interface FileContent {
   /** The receipt of its rows, which has their number. */
   readonly receipt: StoredReceipt;
   /** Of a snapshot: the state of its table then. */
-  readonly snapshot?: TableState | undefined;
+  readonly profilesState?: TableState | undefined;
 }
 
 /** Writes a query into a Parquet file that does not exist yet. */
 export async function writeParquet(
   engine: Engine,
-  { query, receipt, snapshot }: FileContent,
+  { query, receipt, profilesState }: FileContent,
   path: string,
 ): Promise<Omit<NewFile, 'table' | 'day' | 'path'>> {
   const writtenAt = new Date(engine.clock.now()).toISOString();
@@ -35,7 +35,7 @@ export async function writeParquet(
     'dfinery.version': VERSION,
     [METADATA_KEYS.receipt]: JSON.stringify(receipt),
     [METADATA_KEYS.writtenAt]: writtenAt,
-    ...(snapshot !== undefined && { [METADATA_KEYS.table]: JSON.stringify(tableToJson(snapshot)) }),
+    ...(profilesState !== undefined && { [METADATA_KEYS.table]: JSON.stringify(tableToJson(profilesState)) }),
   };
   const entries = Object.entries(metadata).map(([key, value]) => `${literal(key)}: ${literal(value)}`);
   const options = [

@@ -9,12 +9,12 @@ import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newTableState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { type FilesFormat, type FilesPlace, foreignError } from '../format.ts';
+import { type FilesFormat, type FilesPlace, foreignFilesError } from '../format.ts';
 import type { NewFile, PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
 import { type LogState, stateActions } from './delta-state.ts';
-import { commitToTable, type DeltaTable, emptyTable, followLog, readTable, removeExpired } from './delta-table.ts';
+import { commitToTable, type DeltaTable, emptyTable, followLog, readTable, removeExpiredFiles } from './delta-table.ts';
 import { isDataFile, isOwnFile, logFolder } from './protocol/actions.ts';
 import { DELTA_LAYOUT } from './schema.ts';
 import { eraseHistory } from './vacuum.ts';
@@ -42,7 +42,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   // A first load may have stored profiles alone.
   mayBeLoaded: async (storage) =>
     (await hasObjects(storage, EVENTS.name)) || (await hasObjects(storage, USER_PROFILES.name)),
-  refuseForeign: (storage) => refuseOthersFiles(storage, EVENTS.name),
+  refuseForeignFiles: (storage) => refuseForeignFiles(storage, EVENTS.name),
 
   async read(place, before = emptyVersion(place)) {
     const { storage, mode } = place;
@@ -51,9 +51,9 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     if (events.state === undefined && mode === 'load') await checkConditionalWrites(storage);
     const profiles = profilesBefore && (await readProfiles(place, profilesBefore));
     if (events === eventsBefore && profiles === profilesBefore) return before;
-    const lastRun = mode === 'read' && events.state !== undefined ? await storage.read(LAST_RUN) : undefined;
-    const run = tryParseJson(lastRun?.toString('utf8') ?? '') as RunRecord | undefined;
-    return versionOf({ events, user_profiles: profiles }, run);
+    const lastRunText = mode === 'read' && events.state !== undefined ? await storage.read(LAST_RUN) : undefined;
+    const lastRun = tryParseJson(lastRunText?.toString('utf8') ?? '') as RunRecord | undefined;
+    return versionOf({ events, user_profiles: profiles }, lastRun);
   },
 
   // A commit replaces none.
@@ -65,7 +65,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
       user_profiles: profiles && (await followLog(place, profiles)),
     });
     const { change, report } = await plan(version);
-    place.run.checkHeld();
+    place.runFolder.checkHeld();
     if (change === undefined) return { version, report };
     const changes = await changesOfTables(place, version, change);
     return { version: versionOf(await commitToTables(place, version.tables, changes)), report };
@@ -80,7 +80,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 
   async tidy(place, version) {
-    for (const table of tablesOf(version)) await removeExpired(place, table);
+    for (const table of tablesOf(version)) await removeExpiredFiles(place, table);
   },
 
   async foreignFiles({ storage }) {
@@ -129,7 +129,7 @@ async function readProfiles(place: FilesPlace, before: DeltaTable): Promise<Delt
   const { storage, mode } = place;
   try {
     const profiles = await readTable(place, before);
-    if (mode === 'load' && profiles.state === undefined) await refuseOthersFiles(storage, USER_PROFILES.name);
+    if (mode === 'load' && profiles.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
     return profiles;
   } catch (error) {
     if (mode === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
@@ -139,10 +139,10 @@ async function readProfiles(place: FilesPlace, before: DeltaTable): Promise<Delt
 }
 
 /** Throws a configuration failure if others' files lie where those of a table without a log would. */
-async function refuseOthersFiles(storage: Storage, table: Table['name']): Promise<void> {
+async function refuseForeignFiles(storage: Storage, table: Table['name']): Promise<void> {
   if (await hasObjects(storage, logFolder(table))) return;
   const paths = await pathsIn(storage, table);
-  if (!paths.every(isOwnFile)) throw foreignError(storage.address, table);
+  if (!paths.every(isOwnFile)) throw foreignFilesError(storage.address, table);
 }
 
 /** The paths of all files in the folder of a table but for its log. */
@@ -210,9 +210,9 @@ async function commitToTables(place: FilesPlace, before: DeltaTables, changes: T
 /** Stores the files of a change, which no reader sees before its entry. */
 async function putFiles(storage: Storage, files: readonly NewFile[]): Promise<void> {
   const limit = pLimit(STORE_CONCURRENCY);
-  const stored = await Promise.allSettled(
+  const outcomes = await Promise.allSettled(
     files.map(({ localPath, path }) => limit(() => storage.putFile(localPath, path))),
   );
-  const failed = stored.find((outcome) => outcome.status === 'rejected');
+  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
 }

@@ -1,7 +1,7 @@
 import validTable from '../../../../schemas/files-state.table.validator';
 import { VERSION } from '../../../base/version.ts';
 import { type TableJson, type TableState, tableToJson } from '../../../table/place-state.ts';
-import { damagedError, parseJson, receiptOf, refuseNewer, requireValid, tableStateOf } from '../stored-state.ts';
+import { checkVersion, damagedError, parseJson, parseReceipt, parseTableState, requireValid } from '../stored-state.ts';
 import type { Action } from './protocol/actions.ts';
 
 // The state as metadata domains of the log, as in schemas/files-state.json. Each receipt is a domain of its own, so
@@ -45,15 +45,15 @@ export function stateOf(domains: Domains, tableAddress: string): LogState {
   const read = (domain: string) => parseJson(domains.get(domain) ?? '', `${tableAddress} (${domain})`);
   const table = read(TABLE);
   const where = `${tableAddress} (${TABLE})`;
-  refuseNewer(table, FORMAT_VERSION, where);
+  checkVersion(table, FORMAT_VERSION, where);
   const [columns, cursor, changes] = ['columns', 'cursor', 'changes'].map((name) => read(PREFIX + name));
   const { timezone, suppression_length: suppressionLength } = requireValid<TableDomain>(validTable, table, where);
   const days = [...domains.keys()].filter((domain) => domain.startsWith(DAY_PREFIX));
   const receipts = days.map((domain) => {
-    const receipt = receiptOf(read(domain), `${tableAddress} (${domain})`);
+    const receipt = parseReceipt(read(domain), `${tableAddress} (${domain})`);
     if (DAY_PREFIX + receipt.day === domain) return receipt;
     throw damagedError(`${tableAddress} (${domain})`, `it is a receipt of ${receipt.day}`);
   });
   const json = { timezone, columns, cursor, changes, days: receipts };
-  return { ...tableStateOf(json, tableAddress), suppressionLength };
+  return { ...parseTableState(json, tableAddress), suppressionLength };
 }

@@ -44,7 +44,7 @@ const tableAddress = ({ storage }: FilesPlace, { snapshot }: DeltaTable): string
 export async function readTable(place: FilesPlace, before: DeltaTable): Promise<DeltaTable> {
   const table = await followLog(place, before);
   if (table.state === undefined) return table;
-  const missingPaths = await findMissing(place, table.snapshot);
+  const missingPaths = await findMissingPaths(place, table.snapshot);
   if (isDeepStrictEqual(missingPaths, table.missingPaths)) return table;
   return tableOf(place, table.snapshot, missingPaths);
 }
@@ -66,7 +66,7 @@ function tableOf({ storage, options }: FilesPlace, snapshot: Snapshot, missingPa
 }
 
 /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
-async function findMissing(place: FilesPlace, { table, adds }: Snapshot): Promise<Set<string>> {
+async function findMissingPaths(place: FilesPlace, { table, adds }: Snapshot): Promise<Set<string>> {
   const listedPaths = new Set((await listDataFiles(place, table)).map(({ path }) => path));
   const missingPaths = new Set<string>();
   for (const path of adds.keys()) {
@@ -102,7 +102,7 @@ export async function commitToTable(
 }
 
 /** Removes files whose retention has ended, and those that dead runs left. */
-export async function removeExpired(place: FilesPlace, before: DeltaTable): Promise<void> {
+export async function removeExpiredFiles(place: FilesPlace, before: DeltaTable): Promise<void> {
   const dataFiles = await listDataFiles(place, before.snapshot.table);
   // A file that another run has just committed must be in the snapshot.
   const { state, snapshot } = await followLog(place, before);

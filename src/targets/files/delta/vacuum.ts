@@ -36,8 +36,8 @@ export async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Pr
   await storage.remove(oldFiles.map(({ path }) => path));
 }
 
-/** Those of the stored files that no version within the retention names. */
-export function expiredPaths(stored: readonly StoredObject[], { options }: FilesPlace, snapshot: Snapshot): string[] {
+/** Those of the data files that no version within the retention names. */
+export function expiredPaths(files: readonly StoredObject[], { options }: FilesPlace, snapshot: Snapshot): string[] {
   const now = options.clock.now();
   const retentionMs = retentionMsOf(options, snapshot.metaData);
   const isExpired = ({ path, modified }: StoredObject) => {
@@ -46,12 +46,12 @@ export function expiredPaths(stored: readonly StoredObject[], { options }: Files
     if (leftAt != null) return leftAt < now - retentionMs;
     return isOwnFile(path) && modified < now - Math.max(retentionMs, UNCOMMITTED_MS);
   };
-  return stored.filter(isExpired).map(({ path }) => path);
+  return files.filter(isExpired).map(({ path }) => path);
 }
 
 /**
- * Removes every data file but those of the latest version, and all of the log before it. A table without a log loses all
- * data files: its first load was killed, or the log was removed.
+ * Removes every data file but those of the latest version, and all of the log before it. A table without a log loses
+ * all data files: its first load was killed, or the log was removed.
  */
 export async function eraseHistory(place: FilesPlace, snapshot: Snapshot): Promise<void> {
   const { storage, options } = place;

@@ -53,7 +53,7 @@ export async function commitToFolder(
 async function writeState(storage: Storage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
   const { state, files, damagedFiles } = version;
   const damagedEntries = damagedFiles.flatMap(({ entry }) => entry ?? []);
-  const [damagedProfiles] = damagedFiles.flatMap(({ snapshot }) => snapshot ?? []);
+  const [damagedProfiles] = damagedFiles.flatMap(({ profilesState }) => profilesState ?? []);
   const fullState = { ...state, user_profiles: state.user_profiles ?? damagedProfiles };
   const stateText = serializeFolderState(fullState, files, damagedEntries);
   if (stateText === version.stateText) return version;

@@ -12,7 +12,7 @@ import {
 import { type ByTable, EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type ColumnTypes, dayFolder, type FileLayout, fileColumns } from '../file-layout.ts';
 import type { LiveFile } from '../place-version.ts';
-import { parseJson, refuseNewer, requireValid } from '../stored-state.ts';
+import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
 /** What the folder holds, beside its files. */
@@ -112,7 +112,7 @@ export function serializeFolderState(
 /** Throws a configuration failure for a text that this program cannot have written. */
 export function parseFolderState(text: string, where: string): FolderState {
   const value = parseJson(text, where);
-  refuseNewer(value, FORMAT_VERSION, where);
+  checkVersion(value, FORMAT_VERSION, where);
   const json = requireValid<FolderJson>(validFolder, value, where);
   const state: PlaceState = {
     events: tableFromJson(json.events),

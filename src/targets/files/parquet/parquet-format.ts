@@ -11,7 +11,7 @@ import { withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
-import { type FilesFormat, type FilesPlace, foreignError } from '../format.ts';
+import { type FilesFormat, type FilesPlace, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PlannedCommit } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
 import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
@@ -27,10 +27,10 @@ export const PARQUET: FilesFormat<FolderVersion> = {
     return new DiskStorage(address);
   },
   mayBeLoaded: async (storage) => (await readStateText(storage)) !== undefined,
-  async refuseForeign(storage) {
+  async refuseForeignFiles(storage) {
     if (!(await hasObjects(storage, EVENTS.name))) return;
     // Read last: another process may have made the first commit meanwhile.
-    if ((await readStateText(storage)) === undefined) throw foreignError(storage.address);
+    if ((await readStateText(storage)) === undefined) throw foreignFilesError(storage.address);
   },
 
   async read(place, before) {
@@ -39,18 +39,18 @@ export const PARQUET: FilesFormat<FolderVersion> = {
     if (before !== undefined) await awaitWriter(place);
     const version = await readFolder(place);
     if (mode === 'load' && options.loadsProfiles === true && !hasProfiles(version)) {
-      if (await hasObjects(storage, USER_PROFILES.name)) throw foreignError(storage.address, USER_PROFILES.name);
+      if (await hasObjects(storage, USER_PROFILES.name)) throw foreignFilesError(storage.address, USER_PROFILES.name);
     }
     if (before === undefined || before.stateText !== version.stateText) return version;
     return hasReplacedFiles(place, before) ? version : before;
   },
 
   hasReplacedFiles,
-  commit: (place, _before, plan) => commitLocked(place, plan),
+  commit: (place, _before, plan) => commitUnderLock(place, plan),
 
   async recordRun(place, _before, lastRun) {
-    await commitLocked(place, async (latest) => {
-      const change = mendingChange(latest);
+    await commitUnderLock(place, async (version) => {
+      const change = mendingChange(version);
       return { change: change && { ...change, state: { ...change.state, lastRun } }, report: undefined };
     });
   },
@@ -83,15 +83,15 @@ function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): bo
 }
 
 /** Plans under the lock, on a folder that is read anew. Without a change it stores how the files differ from it. */
-async function commitLocked<T>(place: FilesPlace, plan: (latest: PlaceVersion) => Promise<PlannedCommit<T>>) {
-  const { storage, run, options } = place;
+async function commitUnderLock<T>(place: FilesPlace, plan: (version: PlaceVersion) => Promise<PlannedCommit<T>>) {
+  const { storage, runFolder, options } = place;
   const { clock, lockWaitMs: waitMs, signal, address } = options;
   await makeFolders(join(storage.address, OWN_FOLDER));
   const lock = { what: `the folder ${address}`, clock, waitMs, signal };
   return withLockFile(join(storage.address, LOCK_FILE), lock, async (checkHeld) => {
     const version = await readFolder(place);
     const { change = mendingChange(version), report } = await plan(version);
-    run.checkHeld();
+    runFolder.checkHeld();
     if (change === undefined) return { version, report };
     return { version: await commitToFolder(place, version, change, checkHeld), report };
   });

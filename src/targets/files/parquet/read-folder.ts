@@ -14,7 +14,7 @@ import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion } from '../place-version.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readColumnTypes } from '../read-parquet.ts';
-import { receiptOf, tableStateOf } from '../stored-state.ts';
+import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
   DATA_FILE,
   dayOfPath,
@@ -40,7 +40,7 @@ export interface FolderVersion extends PlaceVersion {
 interface DamagedFolderFile extends DamagedFile {
   readonly entry: FileEntry | undefined;
   /** Of profiles: the state of their table. */
-  readonly snapshot: TableState | undefined;
+  readonly profilesState: TableState | undefined;
 }
 
 /** A folder before its first commit. */
@@ -83,12 +83,12 @@ function correctedState(before: PlaceState, comparisons: readonly Comparison[], 
   const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
   const removedDays = findRemovedDays(receipts, new Set(comparisons.map(({ file }) => dayOfPath(file.path))));
   const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
-  const [profiles = before.user_profiles] = leftovers.flatMap(({ metadata }) => metadata.snapshot ?? []);
+  const [profiles = before.user_profiles] = leftovers.flatMap(({ metadata }) => metadata.profilesState ?? []);
   // A snapshot is no table without its file, unless it has no row.
-  const isTable =
+  const hasProfiles =
     countStoredRows(profiles?.receipts.values() ?? []) === 0 ||
     comparisons.filter(isLive).some(({ file }) => file.table === USER_PROFILES.name);
-  return { state: { ...before, events, user_profiles: isTable ? profiles : undefined }, removedDays };
+  return { state: { ...before, events, user_profiles: hasProfiles ? profiles : undefined }, removedDays };
 }
 
 /** The size and the time of a file on the disk; undefined if there is none. */
@@ -164,8 +164,8 @@ async function compareFile(
     if (hasSameHash || isLater) return { kind: 'leftover', file, metadata };
   }
   if (state[table] === undefined) return { kind: 'foreign', file: fileOnDisk };
-  const snapshot = table === USER_PROFILES.name ? state.user_profiles : undefined;
-  return { kind: 'damaged', file: { table, day, path, entry: entry && { ...entry, modified: null }, snapshot } };
+  const profilesState = table === USER_PROFILES.name ? state.user_profiles : undefined;
+  return { kind: 'damaged', file: { table, day, path, entry: entry && { ...entry, modified: null }, profilesState } };
 }
 
 type FileMetadata = NonNullable<Awaited<ReturnType<typeof readMetadata>>>;
@@ -177,15 +177,15 @@ async function readMetadata(engine: Engine, local: string, { table, path }: File
       `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(local)})`,
     );
     const texts = new Map(rows.map(({ key, text }) => [key, String(text)]));
-    const receipt = receiptOf(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), local);
+    const receipt = parseReceipt(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), local);
     const tableText = texts.get(METADATA_KEYS.table);
-    const snapshot = tableText === undefined ? undefined : tableStateOf(tryParseJson(tableText), local);
+    const profilesState = tableText === undefined ? undefined : parseTableState(tryParseJson(tableText), local);
     // From another day, or from the other table.
     const isMoved =
-      path !== filePath(receipt.day, table) || (snapshot !== undefined) !== (table === USER_PROFILES.name);
+      path !== filePath(receipt.day, table) || (profilesState !== undefined) !== (table === USER_PROFILES.name);
     if (isMoved || (await countRowsOfFile(engine, local)) !== receipt.rows_stored) return undefined;
     const writtenAt = texts.get(METADATA_KEYS.writtenAt) ?? '';
-    return { receipt, snapshot, writtenAt, columns: await readColumnTypes(engine, local) };
+    return { receipt, profilesState, writtenAt, columns: await readColumnTypes(engine, local) };
   } catch (error) {
     engine.throwIfAborted();
     if (isOutOfMemory(error)) throw error;

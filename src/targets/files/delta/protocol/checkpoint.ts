@@ -30,13 +30,13 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
 export async function readCheckpoint(
-  { storage, engine, run }: FilesPlace,
+  { storage, engine, runFolder }: FilesPlace,
   table: Table['name'],
   version: number,
 ): Promise<Action[]> {
   const path = checkpointPath(table, version);
   const where = `${storage.address}/${path}`;
-  const copy = join(run.path, 'read.checkpoint');
+  const copy = join(runFolder.path, 'read.checkpoint');
   try {
     const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
     const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
@@ -48,13 +48,13 @@ export async function readCheckpoint(
 
 /** Stores a checkpoint, with the tombstones younger than `since` (ms), then the pointer to it. */
 export async function writeCheckpoint(
-  { storage, engine, run }: FilesPlace,
+  { storage, engine, runFolder }: FilesPlace,
   snapshot: Snapshot,
   since: number,
 ): Promise<void> {
   const { table, version } = snapshot;
-  const jsonFile = join(run.path, 'checkpoint.json');
-  const file = join(run.path, 'checkpoint.parquet');
+  const jsonFile = join(runFolder.path, 'checkpoint.json');
+  const file = join(runFolder.path, 'checkpoint.parquet');
   const lines = Array.from(snapshot.actions(since), (action) => JSON.stringify(action));
   const longest = lines.reduce((length, line) => Math.max(length, Buffer.byteLength(line)), 0);
   try {
