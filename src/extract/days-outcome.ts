@@ -49,7 +49,7 @@ export class DaysOutcome {
     const { logger, service } = this.#deps;
     if (emptyAnswer !== undefined) {
       const { clause } = emptyAnswer;
-      if (!service.exportsDays) {
+      if (!service.hasExportedDay) {
         this.#unprovenDays.push({ day, clause });
         return undefined;
       }
@@ -58,13 +58,13 @@ export class DaysOutcome {
     if (day === this.#plan.lookedBackTo) this.#warnOfLateRows(checkedDay.receipt, this.receipts.get(day));
     this.#loadedReceipts.push(checkedDay.receipt);
     this.receipts.set(day, { rows, to_date, is_over, requested_at });
-    const usual = usualRowsIfImplausible(day, this.receipts);
-    if (usual !== undefined) {
+    const usualRows = usualRowsIfImplausible(day, this.receipts);
+    if (usualRows !== undefined) {
       this.implausibleDays.push(day);
       const message =
-        `${day} has ${unseparatedCount(rows, 'row')}; its weekday has ${Math.round(usual)} as a rule. The provider may be ` +
+        `${day} has ${unseparatedCount(rows, 'row')}; its weekday has ${Math.round(usualRows)} as a rule. The provider may be ` +
         'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
-      logger.warn('day.implausible', message, { day, rows, usual });
+      logger.warn('day.implausible', message, { day, rows, usual: usualRows });
     }
     return checkedDay;
   }
@@ -95,7 +95,7 @@ export class DaysOutcome {
     }
     this.#failures.push(error);
     // A body that can never be read says nothing of other days, once the service has exported one.
-    const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !service.exportsDays);
+    const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !service.hasExportedDay);
     if (counted.length >= MAX_FAILED) throw this.failure;
   }
 

@@ -32,8 +32,8 @@ export interface DiscoveredColumn {
  */
 export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): Promise<DiscoveredColumn[]> {
   const now = deps.clock.now();
-  const last = lastDayOver(now);
-  const sampledDays = `${addDays(last, 1 - SAMPLED_DAYS)} to ${last}`;
+  const lastDay = lastDayOver(now);
+  const sampledDays = `${addDays(lastDay, 1 - SAMPLED_DAYS)} to ${lastDay}`;
   // The first day that every service still exports, and the last that has begun everywhere.
   const [from, to] = [addDays(oldestExportedDay(now, config.historyDays), 1), earliestToday(now)];
   deps.logger.info(
@@ -47,7 +47,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
       `${sampledDays} are not known. ${sentenceOf(reason)}`;
     deps.logger.warn('discover.partial', message);
   }
-  return joinColumns(header, await scanSample(last, config, deps), config);
+  return joinColumns(header, await scanSample(lastDay, config, deps), config);
 }
 
 /** The columns of a header, of a sample and of the service, each once. */
@@ -82,14 +82,14 @@ function standardNames({ properties, propertiesCondition: condition, columnsDrop
 }
 
 /**
- * The columns of a sample of days until `last`, from all of its cells. If the service does not export so many days at
+ * The columns of a sample of days until `lastDay`, from all of its cells. If the service does not export so many days at
  * once, of fewer. Throws a UserError.
  */
-async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
-  const to = config.toDateInclusive === 'false' ? addDays(last, 1) : last;
+async function scanSample(lastDay: Day, config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
+  const to = config.toDateInclusive === 'false' ? addDays(lastDay, 1) : lastDay;
   for (let days = SAMPLED_DAYS; ; days--) {
-    const from = addDays(last, 1 - days);
-    const label = from === last ? last : `${from} to ${last}`;
+    const from = addDays(lastDay, 1 - days);
+    const label = from === lastDay ? lastDay : `${from} to ${lastDay}`;
     const answer = await downloadChecked({
       ...deps,
       label,
@@ -107,15 +107,15 @@ async function scanSample(last: Day, config: SourceConfig, deps: ExtractDeps): P
 export function pinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {
   if (path === undefined) return undefined;
   const value = readJsonFile(path, 'the schema file');
-  const problem = (what: string) =>
+  const fileError = (what: string) =>
     configError(`the schema file ${path} ${what}: make one with dfinery-elt discover.`, { where: { file: path } });
-  if (!isObject(value) || !Array.isArray(value.columns)) throw problem('has no list "columns"');
-  if ('v' in value && value.v !== 1) throw problem('is of a newer version');
+  if (!isObject(value) || !Array.isArray(value.columns)) throw fileError('has no list "columns"');
+  if ('v' in value && value.v !== 1) throw fileError('is of a newer version');
   const types = new Map<string, ColumnType>();
   for (const [i, column] of value.columns.entries()) {
     const { source, type } = column ?? {};
     if (typeof source !== 'string' || !isColumnType(type))
-      throw problem(`has no source name and type in entry ${i + 1}`);
+      throw fileError(`has no source name and type in entry ${i + 1}`);
     types.set(source, type);
   }
   return types;

@@ -122,10 +122,10 @@ class Batch {
   }
 
   drain(): readonly CheckedDay[] {
-    const drained = this.#days;
+    const days = this.#days;
     this.#days = [];
     this.#expiry = undefined;
     this.#cancel();
-    return drained;
+    return days;
   }
 }

@@ -24,7 +24,7 @@ export class ObservedService implements ExportService {
   /** False if files end without a line end; undefined while it is not known. */
   hasFinalNewline: boolean | undefined;
   /** True once it has exported a day as CSV, in this run or an earlier one. */
-  exportsDays = false;
+  hasExportedDay = false;
   /** The newest day that it no longer exports: it exports none before it. */
   newestGoneDay: Day | undefined;
   /** Event names of all exports. */
@@ -34,7 +34,7 @@ export class ObservedService implements ExportService {
   readonly #service: ExportService;
   readonly #clock: Clock;
   readonly #logger: Logger;
-  #hasWarned = false;
+  #hasWarnedOfClock = false;
 
   constructor(
     service: ExportService,
@@ -71,15 +71,15 @@ export class ObservedService implements ExportService {
     const [here, there] = [now, serverTime].map((time) => new Date(time).toISOString());
     const message = `The clock of this machine (${here}) and that of the service (${there}) are ${formatDuration(apart)} apart`;
     if (apart > CLOCK_LIMIT_MS) throw configError(`${message}: set this clock right, nothing was stored with it.`);
-    if (!this.#hasWarned) this.#logger.warn('clock.apart', `${message}.`);
-    this.#hasWarned = true;
+    if (!this.#hasWarnedOfClock) this.#logger.warn('clock.apart', `${message}.`);
+    this.#hasWarnedOfClock = true;
   }
 
   /** Takes over what earlier runs have seen. */
   learnFromPlan(plan: Plan): void {
     this.includesEnd ??= includesEndOf(plan);
     this.hasFinalNewline ??= plan.state?.final_newline;
-    this.exportsDays ||= plan.receipts.size > 0;
+    this.hasExportedDay ||= plan.receipts.size > 0;
   }
 
   /** Takes what the export of a day shows. */
@@ -87,7 +87,7 @@ export class ObservedService implements ExportService {
     for (const name of eventNames) this.eventNames.add(name);
     this.learnColumns(editedNames);
     this.hasFinalNewline = hasFinalNewline;
-    this.exportsDays = true;
+    this.hasExportedDay = true;
   }
 
   learnIncludesEnd(includesEnd: boolean): void {

@@ -27,11 +27,11 @@ export function usualRowsIfImplausible(day: Day, receipts: KnownReceipts): numbe
     if (earlier?.is_over === true) earlierCounts.push(earlier.rows);
   }
   if (earlierCounts.length < MIN_WEEKS) return undefined;
-  const usual = median(earlierCounts);
+  const usualRows = median(earlierCounts);
   const { rows } = receipt;
   const isEmpty = rows === 0 && earlierCounts.every((count) => count > 0);
-  const isFarBelowUsual = rows > 0 && usual >= MIN_MEDIAN && rows < usual * USUAL_PART;
-  return isEmpty || isFarBelowUsual ? usual : undefined;
+  const isFarBelowUsual = rows > 0 && usualRows >= MIN_MEDIAN && rows < usualRows * USUAL_PART;
+  return isEmpty || isFarBelowUsual ? usualRows : undefined;
 }
 
 function median(counts: readonly number[]): number {

@@ -43,7 +43,7 @@ export async function loadSnapshot(
   store: (snapshot: CheckedDay, commitInfo: CommitInfo) => Promise<void>,
 ): Promise<void> {
   const { service, spoolDir, scannerOptions, clock, logger } = deps;
-  const began = clock.now();
+  const requestedAt = clock.now();
   const spool = await RunFolder.open(spoolDir, clock);
   try {
     const answer = await downloadProfiles(ALL_PROPERTIES, {
@@ -65,13 +65,13 @@ export async function loadSnapshot(
       const message = `The export of profiles has ${unseparatedCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;
       logger.warn('profiles.fewer_rows', message, { rows, before: rowsBefore });
     }
-    const day = dayAt(began);
+    const day = dayAt(requestedAt);
     const fingerprints = profileFingerprintsOf(settings);
     const now = clock.now();
     const snapshot = checkedDayOf([answer], {
       day,
       to_date: day,
-      requestedAt: began,
+      requestedAt,
       is_over: true,
       filters: fingerprints.filters,
       exports: answer.exports,

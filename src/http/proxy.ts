@@ -114,8 +114,8 @@ function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
     };
     // What answers without a tunnel is a web server.
     request.once('response', refuse);
-    request.once('connect', (answer, socket, early) => {
-      if (answer.statusCode === 200 && early.length === 0) {
+    request.once('connect', (answer, socket, earlyBytes) => {
+      if (answer.statusCode === 200 && earlyBytes.length === 0) {
         socket.setTimeout(0);
         return resolve(socket);
       }

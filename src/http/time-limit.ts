@@ -13,25 +13,25 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. It aborts when `outer` does.
+ * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. It aborts when `outerSignal` does.
  * In Node 20 an `AbortSignal.timeout` within an `AbortSignal.any` is collected as garbage, and then never fires.
  */
 export class WaitLimit {
   readonly signal: AbortSignal;
   /** Aborts for another reason than the time. */
-  readonly outer: AbortSignal;
+  readonly outerSignal: AbortSignal;
   readonly #clock: Clock;
   readonly #ms: number;
   readonly #controller = new AbortController();
   /** Stops listening to the outer signal. */
   readonly release: () => void;
 
-  constructor(clock: Clock, ms: number, outer: AbortSignal) {
+  constructor(clock: Clock, ms: number, outerSignal: AbortSignal) {
     this.#clock = clock;
     this.#ms = ms;
-    this.outer = outer;
+    this.outerSignal = outerSignal;
     this.signal = this.#controller.signal;
-    this.release = onAbort(outer, () => this.#controller.abort(outer.reason));
+    this.release = onAbort(outerSignal, () => this.#controller.abort(outerSignal.reason));
   }
 
   /** Rejects with the signal's reason when it aborts, even if nothing arrives. */

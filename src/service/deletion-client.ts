@@ -77,8 +77,7 @@ export class DeletionClient {
     });
     if ('kind' in answer) return answer;
     const { status, headers, body } = answer;
-    const about = { host: this.#transport.host, isAddressProven: isAddressProven() };
-    const traits = deletionTraits(status, body, about);
+    const traits = deletionTraits(status, body, { host: this.#transport.host, isAddressProven: isAddressProven() });
     const { kind, code = traits.code ?? `http_${status}`, text: message } = firstMatch(DELETION_OUTCOMES, traits);
     return { kind, code, status, message, quotaReport: readQuotaReport(headers, clock.now()) };
   }

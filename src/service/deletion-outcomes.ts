@@ -124,7 +124,7 @@ const CODE = /^\d{3,8}$/;
 export function deletionTraits(
   httpStatus: number,
   text: string,
-  about: Pick<DeletionTraits, 'host' | 'isAddressProven'>,
+  context: Pick<DeletionTraits, 'host' | 'isAddressProven'>,
 ): DeletionTraits {
   const { status: success, code, message, data } = parseJsonObject(text);
   const codeText = typeof code === 'number' ? String(code) : code;
@@ -134,6 +134,6 @@ export function deletionTraits(
     isFullSuccess: success === true && code === '20000' && message === 'OK' && data === true,
     claimsSuccess: success === true,
     deletedNothing: data === false,
-    ...about,
+    ...context,
   };
 }

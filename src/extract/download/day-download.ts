@@ -1,6 +1,6 @@
 // This folder: one day, from its request to a checked download. `day-download.ts` says what an answer means for a day.
-// `end-day.ts`
-// proves whether an export includes its end. `parts.ts` divides a day that is too large. `day-downloads.ts` downloads several days at once.
+// `end-day.ts` proves whether an export includes its end. `parts.ts` divides a day that is too large.
+// `day-downloads.ts` downloads several days at once.
 
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
@@ -49,7 +49,7 @@ export class DayDownload {
   readonly #day: Day;
   readonly #deps: DownloadDeps;
   /** Instant before the first request (ms since 1970). */
-  readonly #began: number;
+  readonly #requestedAt: number;
   readonly #isOver: boolean;
   /** The `to_date` of the answer in hand, and of the requests after it. */
   #toDate: Day;
@@ -59,8 +59,8 @@ export class DayDownload {
   constructor(day: Day, deps: DownloadDeps) {
     this.#day = day;
     this.#deps = deps;
-    this.#began = deps.clock.now();
-    this.#isOver = day <= lastDayOver(this.#began);
+    this.#requestedAt = deps.clock.now();
+    this.#isOver = day <= lastDayOver(this.#requestedAt);
     this.#toDate = toDateOf(day, deps.service.includesEnd);
   }
 
@@ -119,7 +119,7 @@ export class DayDownload {
   async #resultOf(answer: ExportResult): Promise<DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return this.#downloaded([answer]);
-    if (!this.#isOver) return this.#notLoaded(downloadError(day, answer));
+    if (!this.#isOver) return this.#failed(downloadError(day, answer));
     switch (answer.kind) {
       case 'empty':
         return this.#confirmEmpty(answer);
@@ -129,16 +129,16 @@ export class DayDownload {
         this.#deps.service.learnGone(day);
         return { kind: 'gone', day };
       case 'unsupported':
-        return this.#notLoaded(unsupportedError(day, answer));
+        return this.#failed(unsupportedError(day, answer));
       case 'config':
       case 'invalid':
         throw downloadError(day, answer);
       default:
-        return this.#notLoaded(downloadError(day, answer));
+        return this.#failed(downloadError(day, answer));
     }
   }
 
-  #notLoaded(error: UserError): DayResult {
+  #failed(error: UserError): DayResult {
     return { kind: 'failed', day: this.#day, error, isOver: this.#isOver };
   }
 
@@ -148,7 +148,7 @@ export class DayDownload {
     const secondAnswer = await this.#export();
     if (secondAnswer.kind !== 'empty') return this.#resultOf(secondAnswer);
     const rows = this.#storedRows;
-    const fail = (message: string) => this.#notLoaded(transientError(message, { where: { day } }));
+    const fail = (message: string) => this.#failed(transientError(message, { where: { day } }));
     if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
     if (rows === 0) return { ...this.#downloaded([]), emptyAnswer: answer };
     return fail(
@@ -163,7 +163,7 @@ export class DayDownload {
     this.#deps.logger.warn('day.parts', message, { day });
     const { settings, service } = this.#deps;
     const parts = await exportParts(day, filtersOf(settings), service.eventNames, this.#export);
-    return parts instanceof UserError ? this.#notLoaded(parts) : this.#downloaded(parts);
+    return parts instanceof UserError ? this.#failed(parts) : this.#downloaded(parts);
   }
 
   /** The day as it was downloaded; once more, if it has fewer rows than are stored. */
@@ -189,7 +189,7 @@ export class DayDownload {
     const message =
       `${day} had ${unseparatedCount(storedRows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
-    return this.#notLoaded(transientError(message, { where: { day } }));
+    return this.#failed(transientError(message, { where: { day } }));
   }
 
   /**
@@ -208,7 +208,7 @@ export class DayDownload {
     const checkedDay = checkedDayOf(files, {
       day: this.#day,
       to_date: this.#toDate,
-      requestedAt: this.#began,
+      requestedAt: this.#requestedAt,
       is_over: this.#isOver,
       filters: fingerprints.filters,
       exports: this.#exports,

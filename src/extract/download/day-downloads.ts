@@ -82,7 +82,7 @@ export class DayDownloads {
   async #proveExports(days: readonly Day[]): Promise<void> {
     const codes = new Set<string>();
     for (const day of days.toReversed()) {
-      if (this.#deps.service.exportsDays) return;
+      if (this.#deps.service.hasExportedDay) return;
       const dayResult = await this.#resultAlone(day);
       if (dayResult.kind !== 'downloaded' || dayResult.emptyAnswer === undefined) return;
       codes.add(dayResult.emptyAnswer.code);

@@ -94,7 +94,7 @@ export class ExportClient implements ExportService {
       const outgoing = serviceRequest(path, serviceId, headers, body);
       return await waitLimit.waitFor(this.#transport.send(outgoing, waitLimit.signal));
     } catch (error) {
-      waitLimit.outer.throwIfAborted();
+      waitLimit.outerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
       if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#refusalFor(error), error);
       const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
@@ -109,7 +109,7 @@ export class ExportClient implements ExportService {
     try {
       if (answer.status === 200) {
         const body = await peekBody(bytes);
-        if (body.content === 'other') return { kind: 'data', bytes: this.#data(body.bytes, waitLimit.outer) };
+        if (body.content === 'other') return { kind: 'data', bytes: this.#data(body.bytes, waitLimit.outerSignal) };
         bytes = body.bytes;
       }
       // What came before a failure may name its reason.

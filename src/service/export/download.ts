@@ -113,7 +113,7 @@ class Download<Output extends CheckedOutput> {
       const broken = `the export of ${this.#request.label} is broken, and would be again`;
       return finalRefusal(refusal, `${broken}: ${clause}. Nothing of it was stored`);
     }
-    const maybeTooLarge = [...this.#refusals, refusal].filter((each) => each.kind === 'retry_or_split').length;
+    const maybeTooLarge = [...this.#refusals, refusal].filter((attempt) => attempt.kind === 'retry_or_split').length;
     return kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER ? refusal : undefined;
   }
 

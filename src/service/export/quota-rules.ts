@@ -46,9 +46,9 @@ function withoutPastReport(state: QuotaState, now: number): QuotaState {
 }
 
 export function afterSending(state: QuotaState, now: number): QuotaState {
-  const current = withoutPastReport(state, now);
-  const { remaining } = current;
-  return remaining === undefined ? current : { ...current, remaining: remaining - 1 };
+  const currentState = withoutPastReport(state, now);
+  const { remaining } = currentState;
+  return remaining === undefined ? currentState : { ...currentState, remaining: remaining - 1 };
 }
 
 /**
@@ -59,8 +59,8 @@ export function afterSending(state: QuotaState, now: number): QuotaState {
 export function afterAnswer(state: QuotaState, answer: QuotaAnswer, now: number): QuotaState {
   const { status, isLimited, quotaReport } = answer;
   if (!isLimited) {
-    const reported = withReport(withoutPastReport(state, now), quotaReport, now);
-    return status === 200 ? { ...reported, refusals: 0 } : reported;
+    const reportedState = withReport(withoutPastReport(state, now), quotaReport, now);
+    return status === 200 ? { ...reportedState, refusals: 0 } : reportedState;
   }
   const { retryAt, resetAt = Number.POSITIVE_INFINITY } = quotaReport;
   // Exports that ran at once and are refused together count as one refusal.
