@@ -82,8 +82,8 @@ function standardNames({ properties, propertiesCondition: condition, columnsDrop
 }
 
 /**
- * The columns of a sample of days until `lastDay`, from all of its cells. If the service does not export so many days at
- * once, of fewer. Throws a UserError.
+ * The columns of a sample of days until `lastDay`, from all of its cells. If the service does not export so many days
+ * at once, of fewer. Throws a UserError.
  */
 async function scanSample(lastDay: Day, config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
   const to = config.toDateInclusive === 'false' ? addDays(lastDay, 1) : lastDay;

@@ -16,7 +16,7 @@ import { newSpoolFile } from './spool.ts';
 /** Age (ms) at which a snapshot of the profiles is loaded again. */
 const MAX_AGE_MS = 20 * HOUR_MS;
 /** A snapshot with a smaller part of the rows of the one before is warned about. */
-const USUAL_PART = 0.5;
+const MIN_SNAPSHOT_PART = 0.5;
 
 /** What a place has stored of its snapshot. */
 type StoredSnapshot = Pick<Receipt, 'requested_at' | 'rows' | 'filters'>;
@@ -61,7 +61,7 @@ export async function loadSnapshot(
         `The export of profiles has no row, and ${profiles} are stored: they stay. Run again later.`,
       );
     }
-    if (rows < rowsBefore * USUAL_PART) {
+    if (rows < rowsBefore * MIN_SNAPSHOT_PART) {
       const message = `The export of profiles has ${unseparatedCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;
       logger.warn('profiles.fewer_rows', message, { rows, before: rowsBefore });
     }

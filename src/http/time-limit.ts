@@ -13,7 +13,7 @@ export class TimeLimitReached extends Error {
 }
 
 /**
- * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. It aborts when `outerSignal` does.
+ * Aborts `signal` with `TimeLimitReached` after one wait of `ms`; each wait begins anew. Follows `outerSignal`, too.
  * In Node 20 an `AbortSignal.timeout` within an `AbortSignal.any` is collected as garbage, and then never fires.
  */
 export class WaitLimit {

@@ -109,7 +109,7 @@ export class ExportClient implements ExportService {
     try {
       if (answer.status === 200) {
         const body = await peekBody(bytes);
-        if (body.content === 'other') return { kind: 'data', bytes: this.#data(body.bytes, waitLimit.outerSignal) };
+        if (body.content === 'other') return { kind: 'data', bytes: this.#csvBytes(body.bytes, waitLimit.outerSignal) };
         bytes = body.bytes;
       }
       // What came before a failure may name its reason.
@@ -130,7 +130,7 @@ export class ExportClient implements ExportService {
   }
 
   /** The bytes of a body, whose errors become an InterruptedExport. */
-  async *#data(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+  async *#csvBytes(bytes: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
     try {
       yield* bytes;
     } catch (error) {

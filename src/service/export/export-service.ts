@@ -20,7 +20,7 @@ export class InterruptedExport extends UserError {
 /** A 200 whose body may be CSV. It is data only when it was read to its end and verified. */
 export interface ExportBody {
   readonly kind: 'data';
-  /** The decoded CSV. Throws an InterruptedExport, or the signal's reason. Only rows show an early end without error. */
+  /** The decoded CSV. Throws InterruptedExport, or the signal's reason. Only rows show an early end without error. */
   readonly bytes: AsyncIterable<Uint8Array>;
 }
 
