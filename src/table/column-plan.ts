@@ -3,9 +3,9 @@ import type { Logger } from '../base/log.ts';
 import { columnKey } from '../cells/csv/header.ts';
 import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
 import { type CellForms, STRING } from '../cells/types/forms.ts';
-import { type Zone, zoneOf } from '../cells/types/zone.ts';
+import type { Zone } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
-import { configuredTypeOf, fixedTypeOf, type TypeRules, typeAfter } from './column-type.ts';
+import { type TypeRules, typeAfter, typeRulesOf } from './column-type.ts';
 import { type ColumnRules, newColumns, type ScannedColumn, scannedColumns } from './new-columns.ts';
 import type { ColumnChange } from './place-state.ts';
 import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
@@ -57,59 +57,51 @@ export function planColumns(
   rules: ColumnRules,
   table: Table = EVENTS,
 ): PlannedColumn[] {
-  const tableRules = rulesOfTable(table, rules);
-  const { timezone, pinned, schemaMode } = tableRules;
-  const zone = zoneOf(timezone);
-  const isFirstCommit = columnsBefore === undefined;
   const storedColumns = columnsBefore ?? table.firstColumns;
   const batchColumns = scannedColumns(downloads.flatMap(({ files }) => files));
   const days = downloads.map(({ receipt: { day }, files }) => ({ day, columns: scannedColumns(files) }));
+  const isFirstCommit = columnsBefore === undefined;
+  const tableRules = rulesOfTable(table, rules, isFirstCommit);
   const tableColumns = [...storedColumns, ...newColumns(storedColumns, batchColumns, tableRules)];
-  // Without a pinned schema the first commit gives `freeze` its columns.
-  const isFrozen = schemaMode === 'freeze' && !(isFirstCommit && pinned === undefined);
-  return tableColumns.map((columnBefore) => {
-    const { source, occurrence } = columnBefore;
-    const typeRules = {
-      columnBefore,
-      configuredType: configuredTypeOf(columnBefore, tableColumns, tableRules),
-      declared: batchColumns.get(columnKey(columnBefore))?.declared,
-      isPinned: occurrence === 1 && pinned?.has(source) === true,
-      isFrozen,
-      zone,
-    };
-    const column = planColumn(typeRules, days);
-    return { ...column, changeRecord: changeRecordOf(column, days, isFirstCommit, zone) };
+  return tableColumns.map((column) => {
+    const declared = batchColumns.get(columnKey(column))?.declared;
+    return planColumn(column, typeRulesOf(column, declared, tableColumns, tableRules), days, isFirstCommit);
   });
 }
 
-/** The first columns of a snapshot, its ids, keep their types. A pinned schema is one of events. */
-function rulesOfTable({ isSnapshot, firstColumns }: Table, rules: ColumnRules): ColumnRules {
-  if (!isSnapshot) return rules;
-  const idTypes = typedColumns(firstColumns).map(({ source, type }) => [source, type] as const);
-  return { ...rules, columnTypes: new Map([...rules.columnTypes, ...idTypes]), pinned: undefined };
+/** The settings for a table. A snapshot keeps the types of its first columns, its ids, and has no pinned schema. */
+function rulesOfTable({ isSnapshot, firstColumns }: Table, rules: ColumnRules, isFirstCommit: boolean): ColumnRules {
+  const idTypes = isSnapshot ? typedColumns(firstColumns).map(({ source, type }) => [source, type] as const) : [];
+  const pinned = isSnapshot ? undefined : rules.pinned;
+  // Without a pinned schema the first commit gives `freeze` its columns.
+  const schemaMode = isFirstCommit && pinned === undefined ? 'evolve' : rules.schemaMode;
+  return { ...rules, columnTypes: new Map([...rules.columnTypes, ...idTypes]), pinned, schemaMode };
 }
 
 /** Plans a column. Days are read as if they were committed one by one. */
-function planColumn(rules: TypeRules, days: readonly ScannedDay[]): Omit<PlannedColumn, 'changeRecord'> {
-  const { columnBefore } = rules;
-  const key = columnKey(columnBefore);
-  const isFixed = fixedTypeOf(rules) !== null;
+function planColumn(
+  column: StoredColumn,
+  rules: TypeRules,
+  days: readonly ScannedDay[],
+  isFirstCommit: boolean,
+): PlannedColumn {
+  const key = columnKey(column);
   let forms: CellForms = 0;
   const formsByDay = new Map<Day, ColumnForms>();
   for (const { day, columns } of days) {
     const dayForms = columns.get(key)?.forms ?? 0;
     forms |= dayForms;
-    formsByDay.set(day, formsOfDay(dayForms, typeAfter(rules, forms), isFixed));
+    formsByDay.set(day, formsOfDay(dayForms, typeAfter(rules, forms), rules.fixedType !== null));
   }
   const [firstCell] = days.flatMap(({ columns }) => columns.get(key)?.firstCells ?? []);
-  return {
-    ...columnBefore,
+  const columnAfter = {
+    ...column,
     type: typeAfter(rules, forms),
-    forms: columnBefore.forms | forms,
-    firstShape: columnBefore.firstShape ?? firstCell?.shape ?? null,
-    typeBefore: columnBefore.type,
-    formsByDay,
+    forms: column.forms | forms,
+    firstShape: column.firstShape ?? firstCell?.shape ?? null,
   };
+  const changeRecord = changeRecordOf(column.type, columnAfter, days, isFirstCommit, rules.zone);
+  return { ...columnAfter, typeBefore: column.type, formsByDay, changeRecord };
 }
 
 /** The forms of the cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
@@ -123,12 +115,13 @@ function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean)
 
 /** What a batch changes of a column, with the first day that does. */
 function changeRecordOf(
-  column: Omit<PlannedColumn, 'changeRecord'>,
+  typeBefore: ColumnType | null,
+  column: StoredColumn,
   days: readonly ScannedDay[],
   isFirstCommit: boolean,
   zone: Zone | undefined,
 ): PlannedColumn['changeRecord'] {
-  const { source: sourceName, typeBefore, type } = column;
+  const { source: sourceName, type } = column;
   const key = columnKey(column);
   const { day: firstDay } = days.find(({ columns }) => columns.has(key)) ?? days[0] ?? {};
   if (type === null || firstDay === undefined) return undefined;

@@ -14,58 +14,66 @@ import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
 export interface TypeRules {
   /** The column before the batch; its type is null if it was no column of the table. */
   readonly columnBefore: StoredColumn;
-  /** The type that the settings name; null if they name none. */
-  readonly configuredType: ColumnType | null;
-  /** The type that the service fixes, or the string of hashes; undefined if the batch lacks the column. */
-  readonly declared: ColumnType | undefined;
-  /** True if a pinned schema has the column: it is one of the table before it has a value. */
+  /** The type that no cell changes; null if the cells decide. */
+  readonly fixedType: ColumnType | null;
+  /** True if a pinned schema has it: then it is a column of the table before it has a value. */
   readonly isPinned: boolean;
-  /** True if the table takes no new columns but those of settings, and no other types. */
-  readonly isFrozen: boolean;
+  /** False if a value does not make it a column of the table. */
+  readonly mayBeAdded: boolean;
   readonly zone: Zone | undefined;
 }
 
-/** The type that no cell changes; null if the cells decide. */
-export function fixedTypeOf({ columnBefore, configuredType, declared, isFrozen, zone }: TypeRules): ColumnType | null {
-  const { type, forms, group } = columnBefore;
-  if (configuredType !== null) return configuredType;
-  if (group === 'custom' || group === 'custom_item') return isFrozen ? type : null;
-  if (type === null || declared === undefined) return declared ?? type;
+/**
+ * The rules of a column. Settings come first: `column_types`, then a pinned schema. `declared` is the type that the
+ * service fixes, or the string of hashes. Throws a configuration failure if stored values may not fit into a setting.
+ */
+export function typeRulesOf(
+  column: StoredColumn,
+  declared: ColumnType | undefined,
+  tableColumns: readonly StoredColumn[],
+  { columnTypes, pinned, schemaMode, timezone }: ColumnRules,
+): TypeRules {
+  const { source, occurrence, group, type, forms } = column;
+  const zone = zoneOf(timezone);
+  // A setting for `event_name` is one for the event name, unless that is a column beside it.
+  const hasOtherName = source === EVENT_NAME && !tableColumns.some((other) => other.source === EVENT_NAME_ALTERNATIVE);
+  const names = hasOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
+  const pinnedTypes = occurrence === 1 ? names.flatMap((name) => pinned?.get(name) ?? []) : [];
+  const [configuredType] = [...names.flatMap((name) => columnTypes.get(nfc(name)) ?? []), ...pinnedTypes];
+  if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
+  const isFrozen = schemaMode === 'freeze';
+  const isCustom = group === 'custom' || group === 'custom_item';
   // Stored values must fit into the type that the service declares.
-  return canWiden(type, declared, forms, zone) ? declared : type;
+  const mayBeDeclared = !isCustom && declared !== undefined && (type === null || canWiden(type, declared, forms, zone));
+  const cellsDecide = isCustom && !isFrozen;
+  return {
+    columnBefore: column,
+    fixedType: configuredType ?? (cellsDecide ? null : mayBeDeclared ? declared : type),
+    isPinned: pinnedTypes.length > 0,
+    mayBeAdded: !isFrozen || configuredType !== undefined,
+    zone,
+  };
 }
 
 /** The type once new cells of these forms have come; null if the table does not have the column. */
-export function typeAfter(rules: TypeRules, newForms: CellForms): ColumnType | null {
-  const { columnBefore, configuredType, isPinned, isFrozen, zone } = rules;
+export function typeAfter(
+  { columnBefore, fixedType, isPinned, mayBeAdded, zone }: TypeRules,
+  newForms: CellForms,
+): ColumnType | null {
   const { type, forms: storedForms } = columnBefore;
-  const fixedType = fixedTypeOf(rules);
   const hasNewValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
-  const takesColumn = isPinned || (hasNewValue && (!isFrozen || configuredType !== null));
-  if (type === null && !takesColumn) return null;
+  if (type === null && !isPinned && !(mayBeAdded && hasNewValue)) return null;
   if (fixedType !== null) return fixedType;
   const forms = storedForms | newForms;
   return type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone);
 }
 
-/**
- * The type that `column_types` or a pinned schema gives a column, or null. Throws a configuration failure if stored
- * values may not fit into it.
- */
-export function configuredTypeOf(
-  { source, occurrence, type, forms }: StoredColumn,
-  tableColumns: readonly StoredColumn[],
-  { columnTypes, pinned, timezone }: ColumnRules,
-): ColumnType | null {
-  // A setting for `event_name` is one for the event name, unless that is a column beside it.
-  const hasOtherName =
-    source === EVENT_NAME && !tableColumns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
-  const names = hasOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
-  const configuredTypes = names.flatMap((name) => columnTypes.get(nfc(name)) ?? []);
-  const pinnedTypes = occurrence === 1 ? names.flatMap((name) => pinned?.get(name) ?? []) : [];
-  const [configuredType = null] = [...configuredTypes, ...pinnedTypes];
-  if (configuredType === null || type === null || canWiden(type, configuredType, forms, zoneOf(timezone)))
-    return configuredType;
+function checkConfiguredType(
+  { source, type, forms }: StoredColumn,
+  configuredType: ColumnType,
+  zone: Zone | undefined,
+) {
+  if (type === null || canWiden(type, configuredType, forms, zone)) return;
   const isFirstType = FIRST_COLUMNS.some((first) => first.source === source && first.type === type);
   const advice = isFirstType ? 'which is the same in every place' : 'or load into another place';
   throw configError(
