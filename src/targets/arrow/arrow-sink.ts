@@ -33,15 +33,12 @@ export function openArrowSink(out: string | Writable, options: OpenOptions): Str
   if (out instanceof WriteStream) {
     throw configError('stdout is a terminal, and an Arrow stream is binary: write it into a file or a pipe.');
   }
-  // What a stream with a given schema lacks goes to `_rescued`.
-  const isPinned = options.rules.pinned !== undefined;
-  const rules: ColumnRules = isPinned ? { ...options.rules, schemaMode: 'freeze' } : options.rules;
   return {
     state: undefined,
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
-    isAllOrNothing: typeof out === 'string' || !isPinned,
-    write: (days, onSent) => writeArrow(days, out, { ...options, rules }, onSent),
+    isAllOrNothing: typeof out === 'string' || options.rules.pinned === undefined,
+    write: (days, onSent) => writeArrow(days, out, options, onSent),
     async recordRun() {},
     async close() {},
   };
@@ -63,8 +60,8 @@ async function writeArrow(
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
       try {
-        const { columns, days: readyDays } = await planStream(days, folder.path, options);
-        const batches = batchesOfDays(readyDays, { engine, folder: folder.path, columns, rules: options.rules });
+        const { columns, rules, days: readyDays } = await planStream(days, folder.path, options);
+        const batches = batchesOfDays(readyDays, { engine, folder: folder.path, columns, rules });
         await sendDays(prefetch(batches), typedColumns(columns), stream, options, onSent);
       } finally {
         await engine.close();
@@ -125,10 +122,19 @@ async function writeAndClose(stream: Writable, write: (stream: Writable) => Prom
   }
 }
 
-/** The days and the columns of a stream. Without a pinned schema all files are kept until the columns are known. */
+/**
+ * The days and the columns of a stream, and the rules by which its days are read. Without a pinned schema all files are
+ * kept until the columns are known.
+ */
 async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
   const { rules } = options;
-  if (rules.pinned !== undefined) return { days, columns: planColumns(undefined, [], rules) };
+  if (rules.pinned !== undefined) {
+    const columns = planColumns(undefined, [], rules);
+    // What the stream lacks goes to `_rescued`, also if `column_types` names it.
+    const pinned = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
+    const dayRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinned };
+    return { days, columns, rules: dayRules };
+  }
   const waitingDays: CheckedDay[] = [];
   let columns: readonly StoredColumn[] | undefined;
   for await (const day of days) {
@@ -143,7 +149,7 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
     }
     waitingDays.push({ ...day, files });
   }
-  return { days: waitingDays, columns: columns ?? FIRST_COLUMNS };
+  return { days: waitingDays, columns: columns ?? FIRST_COLUMNS, rules };
 }
 
 /** Sends all days. If one fails, the reader has taken those before it. */

@@ -48,14 +48,15 @@ describe('an Arrow stream', () => {
     ]);
     const days = (async function* () {
       yield fixture.of(D1, [{ id: 'a', n: '5' }]);
-      yield fixture.of(D2, [{ id: 'b', n: 'x', other: 'y' }]);
+      yield fixture.of(D2, [{ id: 'b', n: 'x', other: '7' }]);
     })();
-    const sent = await fixture.write(days, { pinned });
+    // The type of a column does not add it to the stream.
+    const sent = await fixture.write(days, { pinned, columnTypes: new Map([['other', 'long']]) });
     expect(sent.daysWritten).toEqual([D1, D2]);
     expect([...sent.rescuedCells.keys()]).toEqual(['n', 'other']);
     const [first, second] = fixture.rows();
     expect(first).toMatchObject({ n: '5', gone: null, _rescued: null });
-    expect(JSON.parse(String(second?._rescued))).toEqual({ n: 'x', other: 'y' });
+    expect(JSON.parse(String(second?._rescued))).toEqual({ n: 'x', other: '7' });
     expect(first).not.toHaveProperty('other');
   });
 
