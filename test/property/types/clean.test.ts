@@ -10,7 +10,6 @@ import {
   codecOf,
   uncheckedValueSql,
 } from '../../../src/cells/types/column-types.ts';
-import { STRING } from '../../../src/cells/types/forms.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cellTextsOf, exactJson, sqlText } from '../../support/column-types.ts';
 import { fitsBytes, formsOfCell, jsonOf } from '../../support/forms.ts';
@@ -74,11 +73,4 @@ describe('the fast path for a clean column', () => {
       });
     }
   }
-
-  it('is not used for a column with the text null, nor for cells that do not fit', () => {
-    for (const type of COLUMN_TYPES) {
-      if (type !== 'string') expect(canCast(codecOf(type, undefined), formsOfCell('null', undefined))).toBe(false);
-    }
-    expect(canCast(codecOf('long', undefined), STRING)).toBe(false);
-  });
 });

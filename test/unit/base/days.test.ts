@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { addDays, dayAt, daysBetween, daysOf, isDay } from '../../../src/base/days.ts';
-import { formatDuration, parseDuration } from '../../../src/base/quantities.ts';
 
 describe('days', () => {
   it.each(['2024-02-29', '0001-01-01', '9999-12-31'])('%s is a day', (day) => expect(isDay(day)).toBe(true));
@@ -20,25 +19,5 @@ describe('days', () => {
   it('are found for instants at the first and last zone', () => {
     const noon = Date.UTC(2026, 0, 2, 11);
     expect([dayAt(noon, -12), dayAt(noon), dayAt(noon, 14)]).toEqual(['2026-01-01', '2026-01-02', '2026-01-03']);
-  });
-});
-
-describe('durations', () => {
-  it.each([
-    ['30s', 30_000],
-    ['20m', 1_200_000],
-    ['1h', 3_600_000],
-    ['500ms', 500],
-  ])('%s is %d ms', (text, ms) => expect(parseDuration(text)).toBe(ms));
-  it.each(['', '1', '1d', '-1s', '1 h', '1.5h'])('%j is not a duration', (text) =>
-    expect(parseDuration(text)).toBeUndefined(),
-  );
-  it('are formatted for people', () => {
-    expect([850, 12_000, 270_000, 7_500_000].map(formatDuration)).toEqual([
-      '850 ms',
-      '12 s',
-      '4 min 30 s',
-      '2 h 5 min',
-    ]);
   });
 });

@@ -1,18 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
+import { REQUIRED_COLUMNS } from '../../../src/cells/csv/header.ts';
 import { UnusableCsv } from '../../../src/cells/csv/malformed.ts';
 import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';
 
-const SYSTEM = [
-  'df_api_version',
-  'df_correction_datetime',
-  'df_event_detail_log_id',
-  'df_event_log_id',
-  'df_event_name',
-  'df_server_datetime',
-  'df_unified_id',
-];
+const SYSTEM = REQUIRED_COLUMNS.toSorted();
 const HEADER = [...SYSTEM, 'memo'];
 const rowOf = (n: number, memo = 'x') => [
   ...['2.0', '2026-01-02 03:04:05', `e${n}:1`, `e${n}`, 'login', '2026-01-02 03:04:05', `u${n}`, memo],

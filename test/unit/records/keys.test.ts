@@ -9,8 +9,8 @@ afterAll(() => fixture.close());
 const csvOf = (header: readonly string[], rows: readonly (readonly string[])[]) =>
   `${[header, ...rows].map((row) => row.map(quoted).join(',')).join('\n')}\n`;
 
-async function keysOf(header: readonly string[], rows: readonly (readonly string[])[]): Promise<unknown[]> {
-  const { data } = await fixture.write(csvOf(header, rows), [streamOf('events', { _key: 'string' })]);
+async function keysOf(csv: string): Promise<unknown[]> {
+  const { data } = await fixture.write(csv, [streamOf('events', { _key: 'string' })]);
   return data('events').map(({ _key }) => _key);
 }
 
@@ -67,14 +67,7 @@ describe('the row that represents an event', () => {
 
   it('has its key as the id of its event if it has none, where the catalog has the property', async () => {
     const written = async (properties: Parameters<typeof streamOf>[1]) => {
-      const csv = csvOf(
-        [ID, LOG, 'df_items_v'],
-        [
-          ['a', '', '1'],
-          ['', '', '2'],
-          ['', '', '2'],
-        ],
-      );
+      const csv = `${ID},${LOG},df_items_v\na,,1\n,,2\n,,2\n`;
       return (await fixture.write(csv, [streamOf('event_logs', properties)])).data('event_logs');
     };
     expect(await written({ df_items_v: 'string', [LOG]: 'string' })).toEqual([
@@ -96,11 +89,17 @@ describe('the row that represents an event', () => {
 describe('the key of a row', () => {
   it('is its id, with a number for the second and later rows of the id', async () => {
     const ids = ['a', 'b', 'a', 'say "a"', 'a', 'say "a"', 'line\nend', '한'];
-    const keys = await keysOf(
-      [ID],
-      ids.map((id) => [id]),
-    );
-    expect(keys).toEqual(['a', 'b', 'a#2', 'say "a"', 'a#3', 'say "a"#2', 'line\nend', '한']);
+    const rows = ids.map((id) => [id]);
+    expect(await keysOf(csvOf([ID], rows))).toEqual([
+      'a',
+      'b',
+      'a#2',
+      'say "a"',
+      'a#3',
+      'say "a"#2',
+      'line\nend',
+      '한',
+    ]);
   });
 
   it('is numbered over all parts of an export', async () => {
@@ -113,29 +112,17 @@ describe('the key of a row', () => {
     const digest = (text: string) => `hash:${createHash('sha256').update(text).digest('hex')}`;
     const header = ['b', 'Z', '한', 'event_name', LOG, 'note'];
     const row = ['1', 'say "a"', '안녕', 'login', '', 'null'];
-    expect(await keysOf(header, [row])).toEqual([
+    expect(await keysOf(csvOf(header, [row]))).toEqual([
       digest('1:Z7:say "a"1:b1:113:df_event_name5:login4:note4:null3:한6:안녕'),
     ]);
     const long = `say "${'x'.repeat(2_000)}"`;
-    expect(await keysOf(['a'], [[long], ['b'], [long]])).toEqual([
+    expect(await keysOf(csvOf(['a'], [[long], ['b'], [long]]))).toEqual([
       digest(`1:a${long.length}:${long}`),
       digest('1:a1:b'),
       `${digest(`1:a${long.length}:${long}`)}#2`,
     ]);
-    const [one, other] = [
-      ['', 'x'],
-      ['x', ''],
-    ];
-    const keys = await keysOf(['a', 'b'], [one, other, one]);
-    expect(keys).toEqual([digest('1:b1:x'), digest('1:a1:x'), `${digest('1:b1:x')}#2`]);
-    expect(
-      await keysOf(
-        ['a', ID, LOG],
-        [
-          ['x', '', 'e'],
-          ['x', 'own', 'e'],
-        ],
-      ),
-    ).toEqual([digest(`1:a1:x15:${LOG}1:e`), 'own']);
+    const keys = [digest('1:b1:x'), digest('1:a1:x'), `${digest('1:b1:x')}#2`];
+    expect(await keysOf('a,b\n,x\nx,\n,x\n')).toEqual(keys);
+    expect(await keysOf(`a,${ID},${LOG}\nx,,e\nx,own,e\n`)).toEqual([digest(`1:a1:x15:${LOG}1:e`), 'own']);
   });
 });

@@ -235,8 +235,6 @@ describe('event_items', () => {
     const { data } = await fixture.write(csv, [
       streamOf('event_items', {
         _key: 'string',
-        df_event_detail_log_id: 'string',
-        df_event_log_id: 'string',
         df_unified_id: 'string',
         custom: 'string',
         df_items_: 'string',
@@ -246,22 +244,8 @@ describe('event_items', () => {
       }),
     ]);
     expect(data('event_items')).toEqual([
-      {
-        _key: 'e:0',
-        df_event_detail_log_id: 'e:0',
-        df_event_log_id: 'e',
-        df_unified_id: 'u',
-        df_price: 1.5,
-        item_position: 0,
-      },
-      {
-        _key: 'e:12',
-        df_event_detail_log_id: 'e:12',
-        df_event_log_id: 'e',
-        df_unified_id: 'u',
-        tags: ['t'],
-        item_position: 12,
-      },
+      { _key: 'e:0', df_unified_id: 'u', df_price: 1.5, item_position: 0 },
+      { _key: 'e:12', df_unified_id: 'u', tags: ['t'], item_position: 12 },
     ]);
   });
 });

@@ -223,13 +223,7 @@ describe('failures of a bucket', () => {
   it.each([
     [403, 'AccessDenied', 'No permission for kms:GenerateDataKey', '', '403 AccessDenied: No permission for kms:Gen'],
     [400, 'ExpiredToken', 'The provided token has expired.', '', '400 ExpiredToken: The provided token has expired.'],
-    [
-      403,
-      'RequestTimeTooSkewed',
-      'The difference is too large.',
-      '',
-      'too large.): set the clock of this machine right.',
-    ],
+    [403, 'RequestTimeTooSkewed', 'Too late.', '', 'Too late.): set the clock of this machine right.'],
     [400, 'AuthorizationHeaderMalformed', 'wrong', '<Region>eu-west-1</Region>', ': set AWS_REGION=eu-west-1.'],
   ])('%i %s repeats what the store said', async (status, code, message, more, said) => {
     s3.outcomeOf = ({ what }) => (what === 'PutObject' ? { status, code, message, more } : 'normal');
