@@ -76,7 +76,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const problems = [wordProblem, unknownOptionError(options, table)];
   if (command === undefined && words.length > 0)
     problems.push(unknownNameError('command', words[0], Object.keys(COMMANDS)));
-  const keys = argumentKeys(table, words.length);
+  const keys = argumentKeys(table, words);
   const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
     try {
@@ -107,11 +107,11 @@ async function splitWords(argv: readonly string[], table: OptionTable) {
   }
 }
 
-/** The arguments that so many words fill. Those that the configuration may name are left out all together. */
-function argumentKeys(table: OptionTable, words: number): string[] {
+/** The arguments that these words fill. Those that the configuration may name are left out all together. */
+function argumentKeys(table: OptionTable, words: readonly string[]): string[] {
   const keys = Object.keys(table).filter((key) => table[key].isArgument);
   const neededKeys = keys.filter((key) => !table[key].isFromConfig);
-  return words <= neededKeys.length ? neededKeys : keys;
+  return words.length <= neededKeys.length ? neededKeys : keys;
 }
 
 function missingWordError(writtenName: string, table: OptionTable): UserError {

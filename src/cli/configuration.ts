@@ -11,7 +11,7 @@ import {
   variableNameOf,
   variablesOf,
 } from '../config/environment.ts';
-import { ERASURE, LOCAL } from '../config/local.ts';
+import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import {
   type ConfigHaving,
   describeUnknownKeys,
@@ -20,7 +20,7 @@ import {
   requireObject,
 } from '../config/parse.ts';
 import { throwProblems } from '../config/problems.ts';
-import { SOURCE } from '../config/source.ts';
+import { SOURCE_PART } from '../config/source.ts';
 import { credentialsError, hasCredentials, isAddress } from '../fs/local-path.ts';
 import { readJsonFile } from '../fs/named-file.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
@@ -29,17 +29,17 @@ import type { Context } from './context.ts';
 export const CONFIG_FILE = 'dfinery.json';
 /** Every key that a command reads, which is also a variable. */
 export const CONFIG_SCHEMAS: Readonly<Record<'source' | 'local' | 'erasure', ConfigSchema>> = {
-  source: SOURCE.schema,
-  local: LOCAL.schema,
-  erasure: ERASURE.schema,
+  source: SOURCE_PART.schema,
+  local: LOCAL_PART.schema,
+  erasure: ERASURE_PART.schema,
 };
 
 const VARIABLES = variablesOf(...Object.values(CONFIG_SCHEMAS));
 const SECRET_KEYS = VARIABLES.filter(({ keySchema }) => keySchema.airbyte_secret).map(({ key }) => key);
 
 /** The keys of the file. Those of `erasure` in it lack the service, which is that of the file. */
-const FILE_KEYS = Object.keys({ ...SOURCE.schema.properties, ...LOCAL.schema.properties });
-const ERASURE_KEYS = Object.keys(ERASURE.schema.properties).filter((key) => !FILE_KEYS.includes(key));
+const FILE_KEYS = Object.keys({ ...SOURCE_PART.schema.properties, ...LOCAL_PART.schema.properties });
+const ERASURE_KEYS = Object.keys(ERASURE_PART.schema.properties).filter((key) => !FILE_KEYS.includes(key));
 
 export type CommandConfig = ReturnType<typeof readConfiguration>;
 
@@ -72,9 +72,9 @@ export function readConfiguration(
     return variableNames.has(key) ? path : pathInFolder(path, folder);
   });
   const values = { places: placesToPurge(writtenValues), ...writtenValues };
-  const source = parseForCommand(SOURCE, values, variableNames);
-  const local = parseForCommand(LOCAL, values, variableNames);
-  const erasure = parseForCommand(ERASURE, values, variableNames);
+  const source = parseForCommand(SOURCE_PART, values, variableNames);
+  const local = parseForCommand(LOCAL_PART, values, variableNames);
+  const erasure = parseForCommand(ERASURE_PART, values, variableNames);
   const missingKeys = [source, local, erasure].flatMap((part) => part.missingKeys);
   return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingKeys, shownFile });
 }

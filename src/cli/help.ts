@@ -42,19 +42,19 @@ const linesOfHelp = async (parser: Argv, options: OptionTable): Promise<string[]
 
 /** What may stand in place of the last of these words; empty where a shell knows better. */
 export async function completionsOf(words: readonly string[]): Promise<readonly string[]> {
-  const [name, ...before] = words.slice(0, -1);
+  const [name, ...otherWords] = words.slice(0, -1);
   if (name === undefined) return [...Object.keys(COMMANDS), 'help', 'completion'];
   if (name === 'help') return ['config', ...Object.keys(COMMANDS)];
   if (!Object.hasOwn(COMMANDS, name)) return [];
   const { options } = (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...options, ...GLOBAL_OPTIONS };
-  const last = findOption(table, before.at(-1));
-  if (last !== undefined && last.wordCount > 0) return last.choices ?? [];
+  const lastOption = findOption(table, otherWords.at(-1));
+  if (lastOption !== undefined && lastOption.wordCount > 0) return lastOption.choices ?? [];
   if (words.at(-1)?.startsWith('-')) return dashedOptionNames(table);
-  const isFirst = before.every(
-    (word, i) => word.startsWith('-') || (findOption(table, before[i - 1])?.wordCount ?? 0) > 0,
+  const isFirstArgument = otherWords.every(
+    (word, i) => word.startsWith('-') || (findOption(table, otherWords[i - 1])?.wordCount ?? 0) > 0,
   );
-  return isFirst ? (options.target?.choices ?? []) : [];
+  return isFirstArgument ? (options.target?.choices ?? []) : [];
 }
 
 const INTRODUCTION =

@@ -41,10 +41,10 @@ type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 function placesOf(
   { in: namedPlaces }: Pick<PeopleValues, 'in'>,
   config: CommandConfig,
-  options: ReturnType<typeof placeSettings>,
+  settings: ReturnType<typeof placeSettings>,
 ): Place<StatefulTarget>[] {
   const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target: word, place: address }) => {
-    return { target: checkedTarget(word, address, STATEFUL_TARGETS, '--in'), address, ...options };
+    return { target: checkedTarget(word, address, STATEFUL_TARGETS, '--in'), address, ...settings };
   });
   const names = places.map(placeName);
   const twice = names.find((name, i) => names.indexOf(name) !== i);

@@ -1,13 +1,13 @@
 import { printable } from '../base/text.ts';
 
-const WIDE =
+const WIDE_CHARACTER =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\u33ff\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60\uffe0-\uffe6\u{1f300}-\u{1faff}\u{20000}-\u{3fffd}]/u;
-const MARK = /\p{M}|\u200d|\ufe0f/u;
+const COMBINING_MARK = /\p{M}|\u200d|\ufe0f/u;
 
 /** Columns that a text takes in a terminal: two for Korean and emoji, none for combining marks. */
 export function widthOf(text: string): number {
   let width = 0;
-  for (const char of text) width += MARK.test(char) ? 0 : WIDE.test(char) ? 2 : 1;
+  for (const char of text) width += COMBINING_MARK.test(char) ? 0 : WIDE_CHARACTER.test(char) ? 2 : 1;
   return width;
 }
 

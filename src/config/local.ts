@@ -13,7 +13,7 @@ import { type Problem, problemOf } from './problems.ts';
 /** The folder of downloads where none is configured; a connector has no such key. */
 export const defaultSpoolDir = (): string => tmpdir();
 
-export const LOCAL = {
+export const LOCAL_PART = {
   schema: localSchema,
   validate: validateLocal,
   configOf: ({ lockWait, retention, spoolDir, ...values }: ValuesOf<typeof localSchema>) => ({
@@ -36,7 +36,7 @@ function durationOf(text: string): number {
   return ms;
 }
 
-export const ERASURE = {
+export const ERASURE_PART = {
   schema: erasureSchema,
   validate: validateErasure,
   configOf: ({ places = [], ...values }: ValuesOf<typeof erasureSchema>) => ({ ...values, places }),

@@ -26,20 +26,20 @@ function configOf({ eventsConditionType, propertiesConditionType, ...values }: V
     onGap: values.onGap as 'fail' | 'warn',
     schemaMode: values.schemaMode as SchemaMode,
     columnTypes,
-    columnsDrop: nfcs(values.columnsDrop),
-    columnsHash: nfcs(values.columnsHash),
+    columnsDrop: nfcNames(values.columnsDrop),
+    columnsHash: nfcNames(values.columnsHash),
   };
 }
 
-const nfcs = (names: readonly string[]): readonly string[] => names.map(nfc);
+const nfcNames = (names: readonly string[]): readonly string[] => names.map(nfc);
 
 const conditionOf = (conditionType: string | undefined, names: readonly string[]): NameCondition =>
   (conditionType ?? (names.length > 0 ? 'include' : 'all')) as NameCondition;
 
 /** The keys of the Airbyte source, which the command line has, too. */
-export const SOURCE = { schema, validate, configOf, ruleProblems };
+export const SOURCE_PART = { schema, validate, configOf, ruleProblems };
 
-export const parseSourceConfig = (value: unknown, env: Env) => parseForConnector(SOURCE, value, env);
+export const parseSourceConfig = (value: unknown, env: Env) => parseForConnector(SOURCE_PART, value, env);
 
 /** The source's configuration: frozen, with every default filled in. */
 export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];

@@ -8,7 +8,7 @@ import { Transport } from '../../http/transport.ts';
 import { readConfig, type Verb, type VerbContext } from '../protocol/connector.ts';
 import { connectionStatus } from '../protocol/messages.ts';
 
-const DESTINATION_CHECK_TIMEOUT_MS = 20_000;
+const CHECK_TIMEOUT_MS = 20_000;
 
 /**
  * Checks the configuration, the ledger's folder and the connection to the host. Sends no request to the deletion
@@ -33,7 +33,7 @@ async function checkHost(
   const transport = new Transport({ baseUrl: origin, env, clock, keptConnections: 0 });
   try {
     const request = { method: 'HEAD', path: '/', headers: {}, body: '' } as const;
-    const answer = await withinTime(DESTINATION_CHECK_TIMEOUT_MS, { clock, signal }, (timeLimit) =>
+    const answer = await withinTime(CHECK_TIMEOUT_MS, { clock, signal }, (timeLimit) =>
       transport.send(request, timeLimit),
     );
     answer.close();

@@ -47,15 +47,15 @@ export const write: Verb = async (context) => {
         if (hasConfirmed) queue.release();
       },
     });
-    if (erased.report.mode === 'executed') await endExecuted(erased, queue, context);
-    else endPlanned(erased, config, context);
+    if (erased.report.mode === 'executed') await endExecution(erased, queue, context);
+    else endPlan(erased, config, context);
   } finally {
     await deleter.close();
   }
 };
 
 /** Echoes the last states and logs the report. Throws the failure of the run, if there is one. */
-async function endExecuted({ report, failure }: ErasureResult, queue: StateQueue, { logger }: VerbContext) {
+async function endExecution({ report, failure }: ErasureResult, queue: StateQueue, { logger }: VerbContext) {
   // After a wrong token, service or field the rows must come again.
   if (failure?.exitCode !== EXIT.usage) queue.release();
   await queue.drain();
@@ -86,7 +86,7 @@ function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig,
 }
 
 /** Ends a run that deleted nothing. A guard does not fail a dry run, which is there to show it. */
-function endPlanned({ report, failure }: ErasureResult, { dryRun }: DestinationConfig, context: VerbContext): void {
+function endPlan({ report, failure }: ErasureResult, { dryRun }: DestinationConfig, context: VerbContext): void {
   const { logger } = context;
   logWarnings(report, context);
   if (!dryRun && failure !== undefined) throw failure;

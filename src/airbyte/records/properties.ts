@@ -3,7 +3,7 @@ import { compareUtf8 } from '../../base/text.ts';
 import { type HeaderColumn, ITEM_PREFIX } from '../../cells/csv/header.ts';
 import { foldName, UNNAMED } from '../../table/column-names.ts';
 import { isItemGroup } from '../../table/tables.ts';
-import { KEY, RESCUED, STREAMS, type StreamName } from './streams.ts';
+import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName } from './streams.ts';
 
 // Names stay as the customer wrote them. Readers take names that differ only in case for one. Of those, the one in
 // lower case, else the first in byte order, keeps its name. The others get the hash of their name in the export.
@@ -53,8 +53,8 @@ export function configuredProperties(
 
 /** Names of properties that no column may have. */
 const reservedNames = (stream: StreamName): readonly string[] => [
-  KEY,
-  RESCUED,
+  KEY_PROPERTY,
+  RESCUED_PROPERTY,
   ...Object.keys(STREAMS[stream].ownProperties),
 ];
 

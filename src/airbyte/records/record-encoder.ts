@@ -10,7 +10,7 @@ import { ITEM_POSITION } from '../../table/column-names.ts';
 import { configuredProperties } from './properties.ts';
 import { memberLabel, type RecordColumn, recordColumn } from './record-columns.ts';
 import type { RowKey } from './row-key.ts';
-import { KEY, RESCUED, type RecordStream, type RowSelection, STREAMS } from './streams.ts';
+import { KEY_PROPERTY, RESCUED_PROPERTY, type RecordStream, type RowSelection, STREAMS } from './streams.ts';
 
 /**
  * Room (bytes) for a filled cell. It is more than it needs: a line is written without a check of each byte. A cell may
@@ -22,7 +22,7 @@ const BYTE_ROOM = 2 * 6;
 /** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash. */
 const FRAME_ROOM = 1024;
 
-const KEY_LABEL = memberLabel(KEY);
+const KEY_LABEL = memberLabel(KEY_PROPERTY);
 const LOG_ID_LABEL = memberLabel(LOG_ID);
 const POSITION_LABEL = memberLabel(ITEM_POSITION);
 const NULL_JSON = Buffer.from('null');
@@ -78,8 +78,8 @@ export class RecordEncoder {
   readonly #hasKey: boolean;
   readonly #hasRescued: boolean;
   readonly #hasPosition: boolean;
-  /** Whether `df_event_log_id` is the key of a row that names no event: it is an event of its own. */
-  readonly #hasKeyAsLogId: boolean;
+  /** True if a row that names no event gets its key as `df_event_log_id`: it is an event of its own. */
+  readonly #needsLogId: boolean;
   readonly #lineStart: Uint8Array;
   /** Room (bytes) for a row beside its cells. */
   #room: number;
@@ -103,14 +103,14 @@ export class RecordEncoder {
     this.#lines = lines;
     this.#stats = stats;
     const isSent = (property: string) => Object.hasOwn(ownProperties, property) && schemas.has(property);
-    this.#hasKey = isSent(KEY);
-    this.#hasRescued = isSent(RESCUED);
+    this.#hasKey = isSent(KEY_PROPERTY);
+    this.#hasRescued = isSent(RESCUED_PROPERTY);
     this.#hasPosition = isSent(ITEM_POSITION);
-    this.#hasKeyAsLogId = selection === 'row_per_event' && schemas.has(LOG_ID);
+    this.#needsLogId = selection === 'row_per_event' && schemas.has(LOG_ID);
     this.#lineStart = Buffer.from(`{"type":"RECORD","record":{"stream":"${name}","emitted_at":${emittedAt},"data":`);
     this.#room = this.#lineStart.length + FRAME_ROOM;
     this.#columns = columns.map(() => undefined);
-    for (const property of configuredProperties(name, columns, (form) => schemas.has(form))) {
+    for (const property of configuredProperties(name, columns, (propertyName) => schemas.has(propertyName))) {
       if (!schemas.has(property.name)) {
         stats.unsentColumns.add(property.name);
         continue;
@@ -132,7 +132,7 @@ export class RecordEncoder {
     const dataStart = lines.end;
     if (this.#hasKey) this.#writeKey(KEY_LABEL, key);
     for (let k = 0; k < filledCells; k++) this.#writeCell(row, k);
-    if (this.#hasKeyAsLogId && key.logId === undefined) this.#writeKey(LOG_ID_LABEL, key);
+    if (this.#needsLogId && key.logId === undefined) this.#writeKey(LOG_ID_LABEL, key);
     if (this.#hasPosition && key.positionEnd > key.positionStart) {
       lines.append(POSITION_LABEL);
       lines.end = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, lines.bytes, lines.end);

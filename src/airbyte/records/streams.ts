@@ -3,8 +3,8 @@ import { codecOf } from '../../cells/types/column-types.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
 
-export const KEY = '_key';
-export const RESCUED = '_rescued';
+export const KEY_PROPERTY = '_key';
+export const RESCUED_PROPERTY = '_rescued';
 
 export type StreamName = 'events' | 'event_logs' | 'event_items' | 'user_profiles';
 
@@ -26,8 +26,8 @@ interface StreamDefinition {
   readonly catalogEntry: Omit<AirbyteStream, 'name' | 'json_schema' | 'source_defined_primary_key'>;
 }
 
-const RESCUED_PROPERTY = {
-  [RESCUED]: {
+const RESCUED_SCHEMA = {
+  [RESCUED_PROPERTY]: {
     type: ['object', 'null'],
     additionalProperties: true,
     description: 'Raw text of the cells that did not fit their type, by the name of their column.',
@@ -35,11 +35,11 @@ const RESCUED_PROPERTY = {
 };
 
 const keyAndRescued = (id: string) => ({
-  [KEY]: {
+  [KEY_PROPERTY]: {
     ...codecOf('string', undefined).jsonSchema,
     description: `Key of the row: its ${id}, numbered where that repeats.`,
   },
-  ...RESCUED_PROPERTY,
+  ...RESCUED_SCHEMA,
 });
 
 const POSITION_SCHEMA = {
@@ -59,7 +59,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
   events: {
     selection: 'every_row',
     idColumn: DETAIL_LOG_ID,
-    primaryKey: KEY,
+    primaryKey: KEY_PROPERTY,
     ownProperties: keyAndRescued('detail log id'),
     catalogEntry: BY_DAYS,
   },
@@ -67,13 +67,13 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     selection: 'row_per_event',
     idColumn: DETAIL_LOG_ID,
     primaryKey: LOG_ID,
-    ownProperties: RESCUED_PROPERTY,
+    ownProperties: RESCUED_SCHEMA,
     catalogEntry: BY_DAYS,
   },
   event_items: {
     selection: 'rows_with_item',
     idColumn: DETAIL_LOG_ID,
-    primaryKey: KEY,
+    primaryKey: KEY_PROPERTY,
     ownProperties: { ...keyAndRescued('detail log id'), [ITEM_POSITION]: POSITION_SCHEMA },
     catalogEntry: BY_DAYS,
   },

@@ -4,7 +4,7 @@ import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
 import type { VerbContext } from '../protocol/connector.ts';
 import { errorTrace, type StreamStatus, stateMessage, statusMessage } from '../protocol/messages.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
-import { RESCUED, type RecordStream } from '../records/streams.ts';
+import { RESCUED_PROPERTY, type RecordStream } from '../records/streams.ts';
 
 /** What the platform is told of one configured stream: its statuses, its states, and why it failed. */
 export class StreamOutput {
@@ -55,7 +55,7 @@ export class StreamOutput {
     const { logger } = this.#context;
     if (rescuedCells.size > 0) {
       const counts = [...rescuedCells].map(([name, count]) => `${name} (${count})`).join(', ');
-      const whereTextIs = this.schemas.has(RESCUED)
+      const whereTextIs = this.schemas.has(RESCUED_PROPERTY)
         ? 'their text is in _rescued'
         : 'their text is not sent, as the catalog lacks _rescued';
       const message = `${this.descriptor.name}: ${day}: cells that do not fit the configured types are null, ${whereTextIs}: ${counts}.`;

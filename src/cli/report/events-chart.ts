@@ -10,9 +10,9 @@ const MAX_NAME_LENGTH = 60;
 const DAY_LABELS = 5;
 /** Minimum length (days) of a span whose labels are months and years. */
 const LONG_SPAN_DAYS = 300;
-const STEPS = 4;
+const SCALE_STEPS = 4;
 /** Part of a day's slot that its bar fills (0 to 1). */
-const FILLED = 0.86;
+const BAR_WIDTH = 0.86;
 
 /** The events of one name, or of all others: a number a day. */
 interface Series {
@@ -69,17 +69,17 @@ function barPaths(series: readonly Series[], slots: number, scaleTop: number): s
     values
       .map((value, i) => {
         if (value === 0) return '';
-        const [x, from] = [i + (1 - FILLED) / 2, 1 - below[i] / scaleTop];
+        const [x, from] = [i + (1 - BAR_WIDTH) / 2, 1 - below[i] / scaleTop];
         below[i] += value;
-        return `M${rounded(x)} ${rounded(from)}V${rounded(1 - below[i] / scaleTop)}h${FILLED}V${rounded(from)}z`;
+        return `M${rounded(x)} ${rounded(from)}V${rounded(1 - below[i] / scaleTop)}h${BAR_WIDTH}V${rounded(from)}z`;
       })
       .join(''),
   );
 }
 
-/** The step of the scale: 1, 2 or 5 times a power of ten. About `STEPS` steps reach the largest value. */
+/** The step of the scale: 1, 2 or 5 times a power of ten. About `SCALE_STEPS` steps reach the largest value. */
 function stepOf(largest: number): number {
-  const least = (largest || 1) / STEPS;
+  const least = (largest || 1) / SCALE_STEPS;
   const power = 10 ** Math.floor(Math.log10(least));
   return ([1, 2, 5].find((times) => times * power >= least) ?? 10) * power;
 }

@@ -13,10 +13,10 @@ import {
   refuseUnknownVariables,
   variablesOf,
 } from '../../../src/config/environment.ts';
-import { ERASURE, LOCAL } from '../../../src/config/local.ts';
+import { ERASURE_PART, LOCAL_PART } from '../../../src/config/local.ts';
 import { parseForCommand } from '../../../src/config/parse.ts';
 import type { Problem } from '../../../src/config/problems.ts';
-import { SOURCE } from '../../../src/config/source.ts';
+import { SOURCE_PART } from '../../../src/config/source.ts';
 import { refusalOf } from '../../support/failure.ts';
 
 type Values = Readonly<Record<string, unknown>>;
@@ -49,9 +49,9 @@ const OF_TYPE: Readonly<Record<string, string>> = { integer: '7', array: 'a,b', 
 
 describe('the environment as a configuration', () => {
   it.each<[string, ConfigSchema, (...given: [Values, Names]) => { readonly missingKeys: readonly Problem[] }]>([
-    ['source', source, (...given) => parseForCommand(SOURCE, ...given)],
-    ['command line', local, (...given) => parseForCommand(LOCAL, ...given)],
-    ['erasure', erasure, (...given) => parseForCommand(ERASURE, ...given)],
+    ['source', source, (...given) => parseForCommand(SOURCE_PART, ...given)],
+    ['command line', local, (...given) => parseForCommand(LOCAL_PART, ...given)],
+    ['erasure', erasure, (...given) => parseForCommand(ERASURE_PART, ...given)],
   ])('has a variable for every key of the %s, and suffices without a file', (_name, schema, parse) => {
     const given = variablesOf(schema).map(({ name, key, keySchema }) => {
       const example = EXAMPLES[key] ?? keySchema.enum?.at(-1) ?? OF_TYPE[keySchema.type ?? ''];
