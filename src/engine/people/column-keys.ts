@@ -7,7 +7,7 @@ import { isHash } from './people.ts';
 /** The keys under which the rows of a table have a column hashed. No row tells which one is its own. */
 export class ColumnKeys {
   /** The key that was given, if rows have hashes under it. */
-  readonly hashKey: HashKey | undefined;
+  readonly matchingKey: HashKey | undefined;
   readonly hasPlainRows: boolean;
   readonly #source: string;
   /** Check values of the keys, oldest first; null for rows with plain values. */
@@ -19,7 +19,7 @@ export class ColumnKeys {
     this.#source = source;
     this.#keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(source) ? key_check : null));
     this.hasPlainRows = this.#keyChecks.includes(null);
-    this.hashKey = givenKey !== undefined && this.#keyChecks.includes(givenKey.checkValue) ? givenKey : undefined;
+    this.matchingKey = givenKey !== undefined && this.#keyChecks.includes(givenKey.checkValue) ? givenKey : undefined;
   }
 
   /**
@@ -28,7 +28,7 @@ export class ColumnKeys {
    */
   keyCheckOf(text: string): string | undefined {
     const newestKeyCheck = this.#keyChecks.findLast((keyCheck) => keyCheck !== null) ?? undefined;
-    return newestKeyCheck === undefined || !isHash(text) ? undefined : (this.hashKey?.checkValue ?? newestKeyCheck);
+    return newestKeyCheck === undefined || !isHash(text) ? undefined : (this.matchingKey?.checkValue ?? newestKeyCheck);
   }
 
   /**
@@ -37,9 +37,9 @@ export class ColumnKeys {
    * suffice where all rows have them.
    */
   warningsOfOtherKeys({ needsKey, place }: { readonly needsKey: boolean; readonly place: string }): string[] {
-    const { hashKey } = this;
-    if (this.#keyChecks.every((keyCheck) => keyCheck === null || keyCheck === hashKey?.checkValue)) return [];
-    if (needsKey && hashKey === undefined) {
+    const { matchingKey } = this;
+    if (this.#keyChecks.every((keyCheck) => keyCheck === null || keyCheck === matchingKey?.checkValue)) return [];
+    if (needsKey && matchingKey === undefined) {
       throw configError(
         `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
           'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',

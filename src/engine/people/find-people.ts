@@ -5,7 +5,7 @@ import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
-import { IdColumn, type TableRows } from './id-column.ts';
+import { IdColumn, type LookUp, type TableRows } from './id-column.ts';
 import { isHash, joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personOf } from './people.ts';
 
 export interface SearchedPlace {
@@ -24,6 +24,8 @@ export type RowConditions = ByTable<string>;
 interface SearchedTable extends TableRows {
   /** It has no cells if the table is not searched for external ids. */
   readonly externalColumn: IdColumn;
+  /** The external ids of the query, looked up in it. */
+  readonly externalIds: LookUp;
   readonly unifiedColumn: IdColumn;
 }
 
@@ -33,10 +35,10 @@ interface SearchedTable extends TableRows {
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const { ids, byColumn, hashKey, suppressedPeople } = query;
-  const tables = searchedTables(place, query);
+  const tables = await searchedTables(place, query);
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that other ways found.
-  const unifiedIdsInRows = joinUnifiedIds(await unifiedIdsOfRows(tables, ids));
+  const unifiedIdsInRows = await unifiedIdsOfRows(tables);
   const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
 
   // 2. The keys. External ids need theirs only if ids are looked up, unified ids only if some are plain, or may be.
@@ -53,17 +55,17 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const conditions = { events: 'false', user_profiles: 'false' };
   const leavingRows: LeavingRows[] = [];
   for (const table of tables) {
-    const { externalColumn, unifiedColumn } = table;
+    const { externalIds, unifiedColumn } = table;
     const suppressedTexts = await unifiedColumn.suppressedTexts(suppressedPeople);
-    await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts.map((text) => ({ id: null, text }))]);
-    const condition = anyOfSql([externalColumn.condition, unifiedColumn.condition]);
+    const unifiedIds = await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts]);
+    const condition = anyOfSql([externalIds.condition, unifiedIds.condition]);
     conditions[table.name] = condition;
     for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, condition)) {
       leavingRows.push({
-        ids: new Set([...externalColumn.idsOf(externalTexts), ...unifiedColumn.idsOf(unifiedTexts)]),
+        ids: new Set([...externalIds.idsOf(externalTexts), ...unifiedIds.idsOf(unifiedTexts)]),
         people: unifiedTexts.map((text) => personOf(text, hashKey)),
         keyChecks: unifiedTexts.map((text) => [text, unifiedColumn.keys.keyCheckOf(text)]),
-        hasOtherId: externalTexts.some((text) => externalColumn.idsOf([text]).length === 0),
+        hasOtherId: externalTexts.some((text) => externalIds.idsOf([text]).length === 0),
         rowCount,
       });
     }
@@ -89,30 +91,33 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
 }
 
 /** The tables that have rows. */
-function searchedTables(place: SearchedPlace, { byColumn, searchesProfiles, hashKey }: PeopleQuery): SearchedTable[] {
+async function searchedTables(place: SearchedPlace, query: PeopleQuery): Promise<SearchedTable[]> {
+  const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalColumns = { events: byColumn, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
-  return TABLES.flatMap(({ name }) => {
+  const tables: SearchedTable[] = [];
+  for (const { name } of TABLES) {
     const [relation, state] = [place.relations[name], place.state[name]];
-    if (relation === undefined || state === undefined) return [];
+    if (relation === undefined || state === undefined) continue;
     const table = { engine: place.engine, name, relation, state };
     const externalColumn = new IdColumn(table, 'external', externalColumns[name], hashKey);
     const unifiedColumn = new IdColumn(table, 'unified', UNIFIED_ID, hashKey);
     if (unifiedColumn.cells.length === 0) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
-    return [{ ...table, externalColumn, unifiedColumn }];
-  });
+    const externalIds = await externalColumn.lookUp(ids.map((id) => ({ id, text: id })));
+    tables.push({ ...table, externalColumn, externalIds, unifiedColumn });
+  }
+  return tables;
 }
 
-/** Looks the ids up in each table. Returns the unified ids of the rows that hold one, by that id. */
-async function unifiedIdsOfRows(tables: readonly SearchedTable[], ids: readonly string[]) {
+/** The unified ids of the rows that hold an id, by that id. */
+async function unifiedIdsOfRows(tables: readonly SearchedTable[]) {
   const pairs: [id: string, unifiedIds: readonly string[]][] = [];
   for (const table of tables) {
-    const { externalColumn } = table;
-    await externalColumn.lookUp(ids.map((id) => ({ id, text: id })));
-    for (const { externalTexts, unifiedTexts } of await groupRows(table, externalColumn.condition)) {
-      for (const id of externalColumn.idsOf(externalTexts)) pairs.push([id, unifiedTexts]);
+    const { condition, idsOf } = table.externalIds;
+    for (const { externalTexts, unifiedTexts } of await groupRows(table, condition)) {
+      for (const id of idsOf(externalTexts)) pairs.push([id, unifiedTexts]);
     }
   }
-  return pairs;
+  return joinUnifiedIds(pairs);
 }
 
 /** The rows that meet a condition, by the texts of their cells. Placeholders are left out: they name nobody. */

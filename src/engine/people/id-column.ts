@@ -19,6 +19,20 @@ export interface TableRows {
   readonly state: TableState;
 }
 
+/** A text to look up, and the id whose text it is; null for the suppression list. */
+interface TextOfId {
+  readonly id: string | null;
+  readonly text: string;
+}
+
+/** What a look-up finds in a column. Valid until the column's next look-up. */
+export interface LookUp {
+  /** SQL, TRUE for a row with a cell that holds one of the texts, else FALSE. */
+  readonly condition: string;
+  /** The ids whose texts these are; none for a text that nobody looked up. */
+  idsOf(cellTexts: readonly string[]): string[];
+}
+
 /**
  * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
  * and of `_rescued`. If the table lacks it, there are none. The text of a cell is the canonical text of its value. Rows hold
@@ -29,8 +43,6 @@ export class IdColumn {
   readonly cells: readonly string[];
   /** SQL of the list of these texts. */
   readonly textsSql: string;
-  /** SQL, TRUE for a row with a cell that holds a text of the latest look-up, else FALSE. */
-  readonly condition: string;
   readonly keys: ColumnKeys;
   readonly #engine: Engine;
   readonly #codecs: readonly ColumnCodec[];
@@ -38,8 +50,6 @@ export class IdColumn {
   readonly #cellsOfRows: string;
   /** Temporary table (id, text) of the texts of the latest look-up. */
   readonly #lookUpTable: string;
-  /** What it holds of ids, by text. */
-  #idsByText: ReadonlyMap<string, readonly string[]> = new Map();
 
   /** `source`: its name in the export; undefined for a column without cells. */
   constructor(
@@ -61,16 +71,11 @@ export class IdColumn {
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
     this.#cellsOfRows = `(SELECT unnest(${this.textsSql}) AS text FROM ${relation})`;
     this.#lookUpTable = `temp.main._dfinery_${table}_${kind}_ids`;
-    const textsOfIds = `(SELECT text FROM ${this.#lookUpTable})`;
-    this.condition = anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN ${textsOfIds}, false)`));
   }
 
-  /**
-   * Looks for texts: as they are, by value in the column's type, and by hash. `id`: whose text it is; null for the
-   * suppression list.
-   */
-  async lookUp(texts: readonly { readonly id: string | null; readonly text: string }[]): Promise<void> {
-    const { hashKey, hasPlainRows } = this.keys;
+  /** Looks for texts: as they are, by value in the column's type, and by hash. */
+  async lookUp(texts: readonly TextOfId[]): Promise<LookUp> {
+    const { matchingKey: hashKey, hasPlainRows } = this.keys;
     const plainForms = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
     const forms = hashKey === undefined ? plainForms : [...plainForms, ...plainForms.map(hmacSql)];
     // Only its hash tells that a plain cell holds the same id as a hashed one.
@@ -94,16 +99,16 @@ export class IdColumn {
       FROM ${this.#lookUpTable}
       WHERE id IS NOT NULL
       GROUP BY text`);
-    this.#idsByText = new Map(rows.map(({ text, ids }) => [String(text), ids as readonly string[]]));
-  }
-
-  /** The ids whose texts these are; none for a text that nobody looked up. */
-  idsOf(cellTexts: readonly string[]): string[] {
-    return cellTexts.flatMap((text) => this.#idsByText.get(text) ?? []);
+    const idsByText = new Map(rows.map(({ text, ids }) => [String(text), ids as readonly string[]]));
+    const textsOfLookUp = `(SELECT text FROM ${this.#lookUpTable})`;
+    return {
+      condition: anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN ${textsOfLookUp}, false)`)),
+      idsOf: (cellTexts) => cellTexts.flatMap((text) => idsByText.get(text) ?? []),
+    };
   }
 
   /** The texts of cells that are on the suppression list. */
-  async suppressedTexts(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
+  async suppressedTexts(suppressedPeople: SuppressedPeople | undefined): Promise<TextOfId[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
     const sql = `
@@ -111,14 +116,14 @@ export class IdColumn {
       FROM ${this.#cellsOfRows}
       WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
     const rows = await this.#engine.rows(sql, { ...key.hmacPads(), hmacs: JSON.stringify(hmacs) });
-    return rows.map(({ text }) => String(text));
+    return rows.map(({ text }) => ({ id: null, text: String(text) }));
   }
 
   /** For each of these ids: the text of a cell that differs only in its spelling, if there is one. */
   async similarIdsOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     if (ids.length === 0 || this.cells.length === 0) return new Map();
     const folded = foldedSql('id');
-    const foldedTexts = this.keys.hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
+    const foldedTexts = this.keys.matchingKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
     const sql = `
       WITH
         ids AS (SELECT unnest(from_json($ids, '["VARCHAR"]')) AS id),
@@ -133,7 +138,7 @@ export class IdColumn {
       JOIN folded_cells USING (folded)
       WHERE folded <> ''
       GROUP BY id`;
-    const rows = await this.#engine.rows(sql, { ...this.keys.hashKey?.hmacPads(), ids: JSON.stringify(ids) });
+    const rows = await this.#engine.rows(sql, { ...this.keys.matchingKey?.hmacPads(), ids: JSON.stringify(ids) });
     return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
   }
 }
