@@ -6,7 +6,7 @@ import type { Runtime } from '../base/runtime.ts';
 import { IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { placeName } from './listed-people.ts';
-import { type Purge, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
+import { type PurgePlan, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
 /** The settings of an erasure, from either configuration. */
@@ -113,7 +113,7 @@ function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, 
 }
 
 /** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
-function consentHash(options: ErasureOptions, purge: Purge | undefined): string {
+function consentHash(options: ErasureOptions, purge: PurgePlan | undefined): string {
   const { settings, list, deleter, purgeSettings, again = false } = options;
   const pairs = [...(purge?.listedPeople.unifiedIdsInMapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([

@@ -1,12 +1,19 @@
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, MAX_SHOWN, rowsByReason } from './id-list.ts';
-import { MAX_NAMED, type PlacePurge } from './purge.ts';
+import { MAX_NAMED, type PlaceOutcome, type PurgeOutcome } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
-/** What a plan would do; with `requests` what it did until `now` (schemas/deletion.json). Ids appear nowhere. */
-export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResult) {
-  const { ledger, purge, idsToRequest } = plan;
+/** An erasure as it was planned, or as it ended. */
+export interface ErasureOutcome extends ErasurePlan {
+  readonly purge: PurgeOutcome | undefined;
+  /** Absent before the execution. */
+  readonly requests?: RequestResult;
+}
+
+/** What a plan would do, or what its execution did until `now` (schemas/deletion.json). Ids appear nowhere. */
+export function reportOf(erasure: ErasureOutcome, now: number) {
+  const { ledger, purge, requests, idsToRequest } = erasure;
   const isPlan = requests === undefined;
   const { counts, stoppedBy } = requests ?? NO_REQUESTS;
   return {
@@ -14,17 +21,17 @@ export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResul
     kind: 'deletion',
     mode: isPlan ? 'plan' : 'executed',
     run: isPlan ? null : ledger.run,
-    ...plan.counts,
-    done_before: plan.idsDoneBefore.length,
+    ...erasure.counts,
+    done_before: erasure.idsDoneBefore.length,
     to_request: idsToRequest.length,
-    guard: plan.limitProblem ?? null,
-    purge_only: plan.isPurgeOnly,
+    guard: erasure.limitProblem ?? null,
+    purge_only: erasure.isPurgeOnly,
     /** Null if the service was not asked. */
     ids_with_profile: purge?.listedPeople.idsWithProfile ?? null,
-    hash: plan.hash,
-    warnings: [...new Set([...plan.warnings, ...(purge?.warnings ?? [])])],
+    hash: erasure.hash,
+    warnings: [...new Set([...erasure.warnings, ...(purge?.warnings ?? [])])],
     places: purge?.places.map((place) => placeReport(place, purge.listedIds)) ?? [],
-    seconds: Math.round(now - plan.beganAt) / 1_000,
+    seconds: Math.round(now - erasure.beganAt) / 1_000,
     ...counts,
     // Also those that were never requested.
     undecided: isPlan ? 0 : idsToRequest.length - counts.done - counts.rejected,
@@ -34,7 +41,7 @@ export function reportOf(plan: ErasurePlan, now: number, requests?: RequestResul
 }
 
 /** What the purge found and removed in one place. */
-function placeReport(place: PlacePurge, listedIds: readonly ListedId[]) {
+function placeReport(place: PlaceOutcome, listedIds: readonly ListedId[]) {
   const { target, address, people, foreignNames, removal, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
   const withoutRows = listedIds.filter(({ id }) => !rowCountById.has(id));

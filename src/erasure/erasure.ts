@@ -4,11 +4,11 @@
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
-import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
-import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
+import { type ErasureOptions, planErasure, planFailure } from './erasure-plan.ts';
+import { codesText, type ErasureOutcome, type ErasureReport, reportOf } from './erasure-report.ts';
 import { placeName } from './listed-people.ts';
 import { purgePlaces } from './purge.ts';
-import { type Decision, NO_REQUESTS, type RequestResult, sendRequests } from './requests.ts';
+import { type Decision, NO_REQUESTS, sendRequests } from './requests.ts';
 
 interface ErasureEvents {
   /** Called with the plan that is carried out, before anything is sent or removed. */
@@ -54,12 +54,12 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   }
 
   // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
-  const purgeFailures = purge === undefined ? [] : await purgePlaces(purge);
+  const purged = purge && (await purgePlaces(purge));
   io.signal.throwIfAborted();
 
   // 4. Request: ask the service for everybody whom it has not deleted yet. After that it knows the profile no more, and
   // nothing would find rows that stayed in a place.
-  const isPurged = purge?.places.every(({ removal }) => removal !== undefined) ?? true;
+  const isPurged = purged?.places.every(({ removal }) => removal !== undefined) ?? true;
   const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
   let requests = NO_REQUESTS;
   if (isPurged && deleter !== undefined) {
@@ -69,9 +69,9 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   io.signal.throwIfAborted();
 
   // 5. Prove: every claim of the report is a line of the ledger by now.
-  const report = reportOf(plan, io.clock.now(), requests);
-  const failures = [...purgeFailures, isPurged ? requestFailure(plan, requests, options) : undefined];
-  return { report, failure: worstOf(failures) };
+  const outcome = { ...plan, purge: purged, requests };
+  const failures = [...(purged?.failures ?? []), isPurged ? requestFailure(outcome, options) : undefined];
+  return { report: reportOf(outcome, io.clock.now()), failure: worstOf(failures) };
 }
 
 /** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
@@ -79,8 +79,7 @@ const MIN_REJECTED = 10;
 
 /** The failure of the requests, if any. */
 function requestFailure(
-  { ledger, purge, idsToRequest }: ErasurePlan,
-  { counts, stoppedBy }: RequestResult,
+  { ledger, purge, idsToRequest, requests: { counts, stoppedBy } = NO_REQUESTS }: ErasureOutcome,
   { settings, io }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;

@@ -54,13 +54,11 @@ const ODD_SPELLINGS: readonly { readonly isOdd: (id: string) => boolean; readonl
 /** The whole list of an erasure, read before the first request: each id once, in the order of its rows. */
 export class IdList {
   readonly #ids = new Map<string, ListedId>();
-  readonly #refused: Partial<Record<Refusal, number>> = {};
-  #received = 0;
-  #duplicates = 0;
+  readonly #counts = { received: 0, refused: {} as Partial<Record<Refusal, number>>, duplicates: 0 };
 
   /** Adds a row. Returns its id; undefined if it is refused, which is counted. Throws UserError for too long a list. */
   add({ row, id, requestedAt }: ListRow): string | undefined {
-    this.#received++;
+    this.#counts.received++;
     if (typeof id !== 'string') return this.#refuse((id ?? null) === null ? 'missing' : 'not_text');
     const refusal = refusalOf(id);
     if (refusal !== undefined) return this.#refuse(refusal);
@@ -74,7 +72,7 @@ export class IdList {
       this.#ids.set(id, { id, row, requestedAt: at });
       return id;
     }
-    this.#duplicates++;
+    this.#counts.duplicates++;
     const isLater = at !== undefined && at > (earlier.requestedAt ?? Number.NEGATIVE_INFINITY);
     if (isLater) this.#ids.set(id, { ...earlier, requestedAt: at });
     // The text of the first row: the others need no memory.
@@ -83,7 +81,7 @@ export class IdList {
 
   /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */
   withdraw(id: unknown): undefined {
-    this.#received++;
+    this.#counts.received++;
     if (typeof id === 'string') this.#ids.delete(id);
     return this.#refuse('withdrawn');
   }
@@ -97,12 +95,7 @@ export class IdList {
   }
 
   get counts(): ListCounts {
-    return {
-      received: this.#received,
-      refused: { ...this.#refused },
-      duplicates: this.#duplicates,
-      ids: this.#ids.size,
-    };
+    return { ...this.#counts, ids: this.#ids.size };
   }
 
   /** SHA-256 (hex) of the ids and the times of their requests: neither order nor repetitions change it. */
@@ -125,7 +118,8 @@ export class IdList {
   }
 
   #refuse(why: Refusal): undefined {
-    this.#refused[why] = (this.#refused[why] ?? 0) + 1;
+    const { refused } = this.#counts;
+    refused[why] = (refused[why] ?? 0) + 1;
   }
 }
 

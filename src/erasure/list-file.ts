@@ -30,29 +30,25 @@ interface Input {
   readonly bytes: AsyncGenerator<Uint8Array>;
 }
 
+/** Lines of a list without a column that are looked at, and what no id has there. */
+const CHECKED_LINES = 10;
+const TABLE_MARK = /[,;\t"{}[\]]/;
+
 /** The rows of a list, as a spreadsheet numbers them. Throws config failures that name the row. */
 export async function* readList(source: Source, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
   const input = openInput(source, typeof source === 'string' ? `The list ${source}` : 'The list');
   if (id === undefined) {
     if (typeof source === 'string' && /\.csv$/i.test(source)) throw needsColumn(input, 'is a CSV by its name');
-    yield* readLines(input);
+    for await (const [row, text] of textLines(input)) {
+      if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
+        throw needsColumn(input, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
+      }
+      yield { row, id: text };
+    }
     return;
   }
   const columns = requestedAt === undefined ? [id] : [id, requestedAt];
   for await (const [row, cells] of readColumns(input, columns)) yield { row, id: cells[0], requestedAt: cells[1] };
-}
-
-/** Lines of a list without a column that are looked at, and what no id has there. */
-const CHECKED_LINES = 10;
-const TABLE_MARK = /[,;\t"{}[\]]/;
-
-async function* readLines(input: Input): AsyncGenerator<ListRow> {
-  for await (const [row, text] of textLines(input)) {
-    if (row <= CHECKED_LINES && TABLE_MARK.test(text)) {
-      throw needsColumn(input, `looks like a table in line ${row}: commas, semicolons, tabs, quotes or braces`);
-    }
-    yield { row, id: text };
-  }
 }
 
 /** The lines that are not empty, each with its number. */

@@ -17,7 +17,7 @@ import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowsText } from './id-list.ts';
 import { readMapping } from './list-file.ts';
-import { type ProfilesOfIds, profilesOfIds } from './profiles-of-ids.ts';
+import { profilesOfIds } from './profiles-of-ids.ts';
 
 // The ways in which the people of a list are found. One is the profiles: of the service, else of the places
 // (`user_profiles`), or a mapping in place of both. The other is the rows of places whose column holds an id. The union
@@ -45,8 +45,8 @@ export interface SearchSettings {
 export interface ListedPeople {
   /** Asks a place for the rows of these people. */
   readonly query: PeopleQuery;
-  /** The ids that some way found, also those whose rows name nobody. */
-  readonly foundIds: ReadonlySet<string>;
+  /** Of the ids that some way found. An id whose rows name nobody has none. */
+  readonly unifiedIdsById: UnifiedIdsById;
   /** Number of ids with a profile at the service; null if it was not asked. */
   readonly idsWithProfile: number | null;
   /** The people whom rows name, and whose profile has another external id: the id changed hands. */
@@ -65,7 +65,7 @@ const NO_WAY =
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findListedPeople(listedIds: readonly ListedId[], search: SearchSettings): Promise<ListedPeople> {
-  const { byColumn, profileService, hashKey, io } = search;
+  const { byColumn, hashKey, io } = search;
   const ids = new Set(listedIds.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
@@ -73,80 +73,77 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const usesProfiles = unifiedIdsInMapping === undefined && ids.size > 0;
-  const asksService = usesProfiles && profileService !== undefined;
-  const query = { ids: [...ids], byColumn, hashKey };
-  let lookups = await searchRows({ ...query, searchesProfiles: usesProfiles && !asksService }, search);
+  const profileService = usesProfiles ? search.profileService : undefined;
+  const searchesProfiles = usesProfiles && profileService === undefined;
+  let query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles };
+  let rows = await searchRows(query, search);
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
-  const unifiedIdsInRows = lookups.flatMap(({ unifiedIdsById }) => [...unifiedIdsById.values()].flat());
-  const peopleInRows = new Set(unifiedIdsInRows.map((text) => personOf(text, hashKey)));
-  const { profiles, whyNoProfiles } = asksService
-    ? await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io)
-    : {};
-  const searchesProfiles = usesProfiles && profiles === undefined;
-  if (asksService && searchesProfiles) lookups = await searchRows({ ...query, searchesProfiles }, search);
-  const hasColumn = ({ state }: PeopleInPlace) => columnsNamed(state.events, byColumn).length > 0;
-  const usesColumn = lookups.some(hasColumn);
-  const hasProfiles = searchesProfiles && lookups.some(({ state }) => state.user_profiles !== undefined);
-  if (searchesProfiles && !usesColumn && !hasProfiles) {
-    const missing = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
-    throw configError(`${missing} ${NO_WAY} Nothing was done.`.trimStart());
+  const peopleInRows = new Set([...rows.unifiedIdsById.values()].flat().map((text) => personOf(text, hashKey)));
+  const { profiles, whyNoProfiles } =
+    profileService === undefined ? {} : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io);
+  if (whyNoProfiles !== undefined) {
+    query = { ...query, searchesProfiles: true };
+    rows = await searchRows(query, search);
   }
 
-  const unifiedIdsById = joinUnifiedIds(
-    profiles?.unifiedIdsById,
-    unifiedIdsInMapping,
-    ...lookups.map((lookup) => lookup.unifiedIdsById),
-  );
-  const foundIds = new Set([
-    ...unifiedIdsById.keys(),
-    ...lookups.flatMap(({ rowCountById }) => [...rowCountById.keys()]),
-  ]);
-  const placesWithoutColumn = lookups.filter((lookup) => byColumn !== undefined && !hasColumn(lookup));
+  const usedWays = [
+    ...(unifiedIdsInMapping === undefined ? [] : ['a mapping']),
+    ...(profiles === undefined ? [] : ['the profiles of the service']),
+    ...rows.usedWays,
+  ];
+  if (usedWays.length === 0 && ids.size > 0) {
+    const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
+    throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
+  }
+  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, rows.unifiedIdsById);
+  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id));
   return {
-    query: { ...query, searchesProfiles, knownUnifiedIds: unifiedIdsById },
-    foundIds,
+    query: { ...query, knownUnifiedIds: unifiedIdsById },
+    unifiedIdsById,
     idsWithProfile: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
-    usedWays: [
-      ...(unifiedIdsInMapping === undefined ? [] : ['a mapping']),
-      ...(profiles === undefined ? [] : ['the profiles of the service']),
-      ...(hasProfiles ? ['the table user_profiles'] : []),
-      ...(usesColumn ? [`the column ${byColumn}`] : []),
-    ],
+    usedWays,
     unifiedIdsInMapping,
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles} People are found in the places alone.`]),
-      ...lookups.flatMap(({ warnings }) => warnings),
-      ...placesWithoutColumn.map(
-        ({ name }) => `${name} has no column ${byColumn}: people are found there in the other ways alone.`,
-      ),
-      ...missedSentences(listedIds, foundIds, [profiles, ...lookups]),
+      ...rows.warnings,
+      ...missedSentences(missedIds, new Map([...(profiles?.similarIdById ?? []), ...rows.similarIdById])),
     ],
   };
 }
 
-/** What rows of each place say of the ids, by the column and by the profiles. */
+/** What rows of all places say of the ids, by the column and by the profiles. */
 async function searchRows(query: PeopleQuery, { places, io }: SearchSettings) {
-  const lookups: (PeopleInPlace & { readonly name: string })[] = [];
-  if (query.ids.length === 0 || (query.byColumn === undefined && !query.searchesProfiles)) return lookups;
-  for (const place of places) {
+  const { ids, byColumn, searchesProfiles } = query;
+  const lookups: (PeopleInPlace & { readonly hasColumn: boolean; readonly name: string })[] = [];
+  const isSearched = ids.length > 0 && (byColumn !== undefined || searchesProfiles);
+  for (const place of isSearched ? places : []) {
     const name = placeName(place);
     io.logger.info('people.find', `Looking for the IDs in ${name} …`);
-    lookups.push({ ...(await (await place.target.people(place)).find(query)), name });
+    const lookup = await (await place.target.people(place)).find(query);
+    lookups.push({ ...lookup, name, hasColumn: columnsNamed(lookup.state.events, byColumn).length > 0 });
   }
-  return lookups;
+  const placesWithoutColumn = lookups.filter(({ hasColumn }) => byColumn !== undefined && !hasColumn);
+  return {
+    unifiedIdsById: joinUnifiedIds(...lookups.map(({ unifiedIdsById }) => unifiedIdsById)),
+    similarIdById: new Map(lookups.flatMap(({ similarIdById }) => [...similarIdById])),
+    usedWays: [
+      ...(searchesProfiles && lookups.some(({ state }) => state.user_profiles) ? ['the table user_profiles'] : []),
+      ...(lookups.some(({ hasColumn }) => hasColumn) ? [`the column ${byColumn}`] : []),
+    ],
+    warnings: [
+      ...lookups.flatMap(({ warnings }) => warnings),
+      ...placesWithoutColumn.map(
+        ({ name }) => `${name} has no column ${byColumn}: people are found there in the other ways alone.`,
+      ),
+    ],
+  };
 }
 
 /** Sentences about the ids that no way found, by the rows of the list; never with their texts. */
-function missedSentences(
-  listedIds: readonly ListedId[],
-  foundIds: ReadonlySet<string>,
-  sources: readonly (Pick<ProfilesOfIds, 'similarIdById'> | undefined)[],
-): string[] {
-  const missedIds = listedIds.filter(({ id }) => !foundIds.has(id));
+function missedSentences(missedIds: readonly ListedId[], similarIdById: ReadonlyMap<string, string>): string[] {
   if (missedIds.length === 0) return [];
-  const similarIdById = new Map(sources.flatMap((source) => [...(source?.similarIdById ?? [])]));
   const misspeltIds = missedIds.filter(({ id }) => similarIdById.has(id));
   const byDifference = groupBy(misspeltIds, ({ id }) => differenceOf(id, similarIdById.get(id) ?? ''));
   const what = missedIds.length === 1 ? 'this ID was' : 'these IDs were';

@@ -9,7 +9,7 @@ import type { ListedId } from './id-list.ts';
 import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
 import { findListedPeople, type ListedPeople, placeName, type SearchSettings } from './listed-people.ts';
-import { SuppressionList } from './suppression-list.ts';
+import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
   /** Where the people are kept, so that they stay away. */
@@ -22,26 +22,36 @@ export interface PurgeSettings extends SearchSettings {
   readonly allowShared: boolean;
 }
 
-/** One place: who was found there last, and what became of them. */
-export interface PlacePurge extends Place<StatefulTarget>, PurgePreview {
+/** One place, and who is to leave it. */
+interface PlacePlan extends Place<StatefulTarget>, PurgePreview {
   readonly name: string;
-  people: PeopleInPlace;
-  /** Present once all rows that can be read are removed. */
-  removal?: PurgeResult;
-  /** Why the people are, or may be, still there. */
-  failure?: UserError;
 }
 
-/** Who is to leave which places, and who has left them so far. */
-export interface Purge {
+/** Who is to leave which places. */
+export interface PurgePlan {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
   /** Empty for a purge of the people of the suppression list alone. */
   readonly listedIds: readonly ListedId[];
   readonly listedPeople: ListedPeople;
-  readonly places: PlacePurge[];
+  readonly places: readonly PlacePlan[];
   /** What the officer should know, as sentences. */
-  readonly warnings: string[];
+  readonly warnings: readonly string[];
+}
+
+/** A place as it was planned, or with those who were found there last and what became of them. */
+export interface PlaceOutcome extends PlacePlan {
+  /** Present once all rows that can be read are removed. */
+  readonly removal?: PurgeResult | undefined;
+  /** Why the people are, or may be, still there. */
+  readonly failure?: UserError | undefined;
+}
+
+/** A purge as it was planned, or as it ended. */
+export interface PurgeOutcome extends PurgePlan {
+  readonly places: readonly PlaceOutcome[];
+  /** Those of all places; absent before the purge. */
+  readonly failures?: readonly UserError[];
 }
 
 const PEOPLE_PER_ID = 3;
@@ -58,13 +68,13 @@ export async function planPurge(
   listedIds: readonly ListedId[],
   service: ServiceAddress,
   ledger: Ledger,
-): Promise<Purge> {
+): Promise<PurgePlan> {
   const { suppressionList, newList, io } = settings;
   const isSuppressedOnly = listedIds.length === 0;
   await suppressionList.requireWritable();
   const listedPeople = await findListedPeople(listedIds, settings);
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.people() };
-  const places: PlacePurge[] = [];
+  const places: PlacePlan[] = [];
   for (const [i, place] of settings.places.entries()) {
     const name = placeName(place);
     io.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
@@ -81,12 +91,12 @@ export async function planPurge(
   const suppressedCount = suppressionList.people().hmacs.length;
   const warnings = [...listedPeople.warnings];
   const knownLength = ledger.history.suppressionLength;
-  if (!newList) warnings.push(...SuppressionList.olderWarnings('The ledger', knownLength, suppressedCount));
+  if (!newList) warnings.push(...olderListWarnings('The ledger', knownLength, suppressedCount));
   for (const { name, people, foreignNames } of places) {
     warnings.push(...people.warnings);
     const { suppressionLength } = people.state;
-    if (newList) warnings.push(...SuppressionList.olderWarnings(name, suppressionLength, suppressedCount));
-    else SuppressionList.refuseOlder(name, suppressionLength, suppressedCount);
+    if (newList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
+    else refuseOlderList(name, suppressionLength, suppressedCount);
     if (foreignNames.length === 0) continue;
     warnings.push(`${name} also has ${shortened(foreignNames)}, not made here: they stay, and may name the people.`);
   }
@@ -95,7 +105,7 @@ export async function planPurge(
   }
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
   if (isEmpty) warnings.push(`No place holds ${isSuppressedOnly ? 'anybody of the list' : 'any of these IDs'}.`);
-  if (listedIds.some(({ id }) => !listedPeople.foundIds.has(id))) {
+  if (listedIds.some(({ id }) => !listedPeople.unifiedIdsById.has(id))) {
     warnings.push(
       'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
     );
@@ -105,79 +115,78 @@ export async function planPurge(
 
 /**
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
- * failure in one place leaves the others to be purged. Returns the failures. Rejects if it is stopped before or in a
- * place.
+ * failure in one place leaves the others to be purged. Rejects if it is stopped before or in a place.
  */
-export async function purgePlaces(purge: Purge): Promise<UserError[]> {
-  const { places, warnings } = purge;
-  const { io, suppressionList } = purge.settings;
+export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
+  const { io, suppressionList } = plan.settings;
+  let places: readonly PlaceOutcome[] = plan.places;
   try {
-    await suppressionList.add(unifiedIdsOf(purge), io);
+    await suppressionList.add(unifiedIdsOf(plan.listedPeople, places), io);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
-    if (failure instanceof UserError) return [failure];
+    if (failure instanceof UserError) return { ...plan, failures: [failure] };
     throw failure;
   }
-  for (const [i, place] of places.entries()) {
+  for (const [i, place] of plan.places.entries()) {
     io.signal.throwIfAborted();
     io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
-    await purgePlace(place, purge);
+    places = places.with(i, await purgePlace(place, places.toSpliced(i, 1), plan));
   }
   const { unremovable, liveFolders } = await sweepRunFolders(io.spoolDir);
-  for (const folders of [...places.map(({ removal }) => removal?.inUse ?? []), liveFolders]) {
-    if (folders.length === 0) continue;
-    warnings.push(`Other runs are under way. Until they end, they hold downloads in ${shortened(folders)}.`);
-  }
+  const inUse = [...places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
+  const inUseSentence = `Other runs are under way. Until they end, they hold downloads in ${shortened(inUse)}.`;
+  const failures = places.flatMap(({ failure }) => failure ?? []);
   const remainsSentence = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
-  return [
-    ...places.flatMap(({ failure }) => failure ?? []),
-    ...(unremovable.length > 0 ? [transientError(remainsSentence)] : []),
-  ];
+  if (unremovable.length > 0) failures.push(transientError(remainsSentence));
+  return { ...plan, places, failures, warnings: [...plan.warnings, ...(inUse.length > 0 ? [inUseSentence] : [])] };
 }
 
-/** Removes the people from a place, which then tells who was found and what became of them. */
-async function purgePlace(place: PlacePurge, purge: Purge): Promise<void> {
-  const { settings, ledger, listedPeople } = purge;
+/** Removes the people from a place. `others`: the other places, as they are so far. */
+async function purgePlace(place: PlacePlan, others: readonly PlaceOutcome[], plan: PurgePlan): Promise<PlaceOutcome> {
+  const { settings, ledger, listedPeople } = plan;
   const { io, suppressionList, newList } = settings;
   const { target, name, foreignNames } = place;
+  let outcome: PlaceOutcome = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
   // these two shows in neither order: the rows are still there, and the same command finds, notes and lists them again.
   const onFound = async (people: PeopleInPlace): Promise<number> => {
-    place.people = people;
-    const problem = peopleLimitProblem(purge);
+    outcome = { ...place, people };
+    const problem = peopleLimitProblem(plan, [...others, outcome]);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!newList) {
       const { hmacs } = suppressionList.people();
-      SuppressionList.refuseOlder(name, people.state.suppressionLength, hmacs.length);
+      refuseOlderList(name, people.state.suppressionLength, hmacs.length);
     }
-    await ledger.writeAll(purgeLines(place, purge));
+    await ledger.writeAll(purgeLines(outcome, plan));
     return await suppressionList.add(people.keyCheckByUnifiedId, io);
   };
   try {
     const query = { ...listedPeople.query, suppressedPeople: suppressionList.people() };
-    place.removal = await (await target.people(place)).purge(query, onFound);
-    const { rowsRemoved: rows, suppressionLength, unreached } = place.removal;
+    const removal = await (await target.people(place)).purge(query, onFound);
+    outcome = { ...outcome, removal };
+    const { rowsRemoved: rows, suppressionLength, unreached } = removal;
     const stays = foreignNames.slice(0, MAX_NAMED);
     const leftovers = { ...(stays.length > 0 && { stays }), ...(unreached.length > 0 && { unreached: true as const }) };
     await ledger.write({ kind: 'purged', place: name, rows, listed: suppressionLength, ...leftovers });
-    if (unreached.length > 0) place.failure = transientError(unreached.join(' '));
+    return unreached.length > 0 ? { ...outcome, failure: transientError(unreached.join(' ')) } : outcome;
   } catch (thrown) {
     io.signal.throwIfAborted();
     const error = diskErrorByItsPath(thrown);
-    const isDefect = !(error instanceof UserError);
+    if (error instanceof UserError) return { ...outcome, failure: error };
     // Also a defect ends the purge of its place alone. Report and ledger get no text of it, which may name people.
-    if (isDefect) io.logger.error('purge.defect', `${name}: ${defectText(error)}`);
+    io.logger.error('purge.defect', `${name}: ${defectText(error)}`);
     const message = `${name} could not be purged by a defect of dfinery-elt: please report it.`;
-    place.failure = isDefect ? systemError(message, { cause: error }) : error;
+    return { ...outcome, failure: systemError(message, { cause: error }) };
   }
 }
 
-/** The limit that the people exceed, as a sentence; undefined for none. */
-export function peopleLimitProblem(purge: Purge): string | undefined {
-  const { settings, listedIds, listedPeople, places } = purge;
-  const { maxPeople, allowShared, hashKey } = settings;
+/** The limit that the people of the ways and of the places exceed, as a sentence; undefined for none. */
+export function peopleLimitProblem(plan: PurgePlan, places: readonly PlaceOutcome[] = plan.places): string | undefined {
+  const { listedIds, listedPeople } = plan;
+  const { maxPeople, allowShared, hashKey } = plan.settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const personCount = new Set([...unifiedIdsOf(purge).keys()].map((text) => personOf(text, hashKey))).size;
+  const unifiedIds = [...unifiedIdsOf(listedPeople, places).keys()];
+  const personCount = new Set(unifiedIds.map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
     return (
@@ -195,11 +204,10 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
 }
 
 /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-function unifiedIdsOf({ listedPeople, places }: Purge): KeyCheckByUnifiedId {
-  const knownUnifiedIds = [...(listedPeople.query.knownUnifiedIds?.values() ?? [])].flat();
+function unifiedIdsOf({ unifiedIdsById }: ListedPeople, places: readonly PlacePlan[]): KeyCheckByUnifiedId {
   // Last those of rows: a place knows under which key its form is a hash.
   return new Map<string, string | undefined>([
-    ...knownUnifiedIds.map((text) => [text, undefined] as const),
+    ...[...unifiedIdsById.values()].flat().map((text) => [text, undefined] as const),
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
 }
@@ -208,7 +216,7 @@ const shortened = (names: readonly string[]): string =>
   `${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlacePurge, { listedIds, ledger: { key } }: Purge) {
+function purgeLines({ name: place, people }: PlacePlan, { listedIds, ledger: { key } }: PurgePlan) {
   const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
   const linesOfIds = listedIds.map(({ id }) => line(key.idHash(id), people.rowCountById.get(id) ?? 0));
   const { rowCount: otherRows } = people.suppressedOthers;

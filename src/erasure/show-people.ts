@@ -1,4 +1,5 @@
 import { configError } from '../base/errors.ts';
+import type { PeopleInPlace } from '../engine/people/people.ts';
 import { type IdList, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { findListedPeople, placeName, type SearchSettings } from './listed-people.ts';
@@ -22,13 +23,14 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
   if (refused !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refused}`);
   const people = await findListedPeople(listedIds, searchSettings);
   const ids = listedIds.map(({ id }) => id);
-  const warnings = [refused ?? [], list.warnings(), people.warnings].flat();
-  const rowCountsOfPlaces: ReadonlyMap<string, number>[] = [];
-  for (const place of places) {
-    const lookup = await (await place.target.people(place)).find(people.query);
-    rowCountsOfPlaces.push(lookup.rowCountById);
-    warnings.push(...lookup.warnings);
-  }
+  const lookups: PeopleInPlace[] = [];
+  for (const place of places) lookups.push(await (await place.target.people(place)).find(people.query));
+  const warnings = [
+    refused ?? [],
+    list.warnings(),
+    people.warnings,
+    ...lookups.map((lookup) => lookup.warnings),
+  ].flat();
   for (const warning of new Set(warnings)) io.logger.warn('person.list', warning);
   if (ledgerSettings !== undefined) {
     const ledger = await Ledger.open(ledgerSettings, { clock: io.clock, isPlan: false });
@@ -36,7 +38,7 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
     await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.writeAll(
       ids.map((id) => {
-        const rows = rowCountsOfPlaces.reduce((sum, rowCountById) => sum + (rowCountById.get(id) ?? 0), 0);
+        const rows = lookups.reduce((sum, { rowCountById }) => sum + (rowCountById.get(id) ?? 0), 0);
         return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: people.usedWays, rows };
       }),
     );

@@ -9,8 +9,9 @@ import type { Secret } from '../base/secrets.ts';
 import { isPlaceholder } from '../base/text.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
+import type { SourceConfig } from '../config/source.ts';
 import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engine/people/people.ts';
-import { diskError } from '../fs/disk-failure.ts';
+import { withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
 import { checkWritable, PRIVATE_FILE_MODE } from '../fs/permissions.ts';
@@ -20,16 +21,10 @@ import { ensureKey, type KeyedFile, readingKey } from './key-file.ts';
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
 // these people.
 
-interface SuppressionConfig {
-  readonly suppressionFile: string | undefined;
-  readonly suppressionKey: Secret | undefined;
+/** The part of a configuration that names the list. */
+type ListSettings = Pick<SourceConfig, 'suppressionFile' | 'suppressionKey'> & {
   readonly ledgerDir?: string | undefined;
-}
-
-interface FilterConfig {
-  readonly columnsHash: readonly string[];
-  readonly hashKey: Secret | undefined;
-}
+};
 
 interface ParsedList extends SuppressedPeople {
   /** Check values of the keys under which unified ids are hashes themselves. */
@@ -42,9 +37,11 @@ const NEW_LIST_HINT =
 export class SuppressionList {
   readonly path: string;
   readonly #keyedFile: KeyedFile;
+  readonly #diskContext: { readonly what: string; readonly path: string };
 
   private constructor(file: string, configuredKey: Secret | undefined) {
     this.path = resolve(file);
+    this.#diskContext = { what: `the suppression list ${this.path}`, path: this.path };
     this.#keyedFile = {
       path: this.path,
       keyFileName: 'suppressed.key',
@@ -55,42 +52,17 @@ export class SuppressionList {
   }
 
   /** The list of a configuration: `suppression_file`, else one in the folder of the ledger; undefined without either. */
-  static of({ suppressionFile, suppressionKey, ledgerDir }: SuppressionConfig): SuppressionList | undefined {
+  static of({ suppressionFile, suppressionKey, ledgerDir }: ListSettings): SuppressionList | undefined {
     if (suppressionFile !== undefined && suppressionKey !== undefined)
       return new SuppressionList(suppressionFile, suppressionKey);
     return ledgerDir === undefined ? undefined : new SuppressionList(join(ledgerDir, 'suppressed.jsonl'), undefined);
   }
 
   /**
-   * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
-   * and a purge would lose track of them. `length`: undefined for a configuration without a list.
-   */
-  static refuseOlder(place: string, knownLength: number | undefined, length: number | undefined): void {
-    if (knownLength === undefined || knownLength <= (length ?? 0)) return;
-    const why =
-      length === undefined
-        ? 'neither suppression_file nor erasure.ledger_dir is configured'
-        : `the list has ${length}: it is an older copy, or another one`;
-    throw configError(
-      `${place} was purged with a suppression list of ${knownLength} entries, but ${why}. Give that list, so that nobody comes ` +
-        'back. If it is lost for good, begin a new one: forget --suppressed --new-list.',
-    );
-  }
-
-  /** A warning if `who`, a place or the ledger, knows of more people than are on the list. */
-  static olderWarnings(who: string, knownLength: number | undefined, length: number): string[] {
-    if (knownLength === undefined || knownLength <= length) return [];
-    return [
-      `${who} knew ${formatCount(knownLength, 'person', 'people')} on the suppression list, and the list has ` +
-        `${withSeparators(length)}: it is an older copy, or another one. Those who are missing return while the service exports them.`,
-    ];
-  }
-
-  /**
    * Reads the filter for downloads. If the configuration hashes `df_unified_id`, a person may be on the list by the id
    * or its hash. Throws UserError for a person who is known by the hash under another key.
    */
-  filter({ columnsHash, hashKey: secret }: FilterConfig): Suppression {
+  filter({ columnsHash, hashKey: secret }: Pick<SourceConfig, 'columnsHash' | 'hashKey'>): Suppression {
     const { key, hmacs, keyChecks } = this.#readForLoad();
     const hashKey = columnsHash.includes(UNIFIED_ID) && secret !== undefined ? new HashKey(secret) : undefined;
     if ([...keyChecks].some((check) => check !== hashKey?.checkValue)) {
@@ -115,7 +87,7 @@ export class SuppressionList {
 
   /** Throws UserError if nobody could be put on the list. Changes nothing. */
   async requireWritable(): Promise<void> {
-    await checkWritable(this.path).catch((error: unknown) => this.#fail(error));
+    await withDiskErrors(this.#diskContext, checkWritable(this.path));
   }
 
   /**
@@ -123,13 +95,10 @@ export class SuppressionList {
    * which is on disk then. Throws UserError, also if another purge holds the lock too long.
    */
   async add(people: KeyCheckByUnifiedId, { clock, signal }: Pick<LockOptions, 'clock' | 'signal'>): Promise<number> {
-    const lock = { what: `the suppression list ${this.path}`, clock, waitMs: LOCK_WAIT_MS, signal };
-    try {
-      await makeFolders(dirname(this.path));
-      return await withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(people, checkHeld));
-    } catch (error) {
-      return this.#fail(error);
-    }
+    const lock = { what: this.#diskContext.what, clock, waitMs: LOCK_WAIT_MS, signal };
+    await withDiskErrors(this.#diskContext, makeFolders(dirname(this.path)));
+    const appending = withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(people, checkHeld));
+    return await withDiskErrors(this.#diskContext, appending);
   }
 
   async #append(people: KeyCheckByUnifiedId, checkHeld: () => void): Promise<number> {
@@ -204,10 +173,34 @@ export class SuppressionList {
     }
     return { key, hmacs, keyChecks };
   }
+}
 
-  #fail(error: unknown): never {
-    throw diskError(error, { what: `the suppression list ${this.path}`, path: this.path });
-  }
+/** Says that `who`, a place or the ledger, knows of more people than are on the list; undefined if nobody is missing. */
+function olderSentence(who: string, knownLength = 0, length: number | undefined): string | undefined {
+  if (knownLength <= (length ?? 0)) return undefined;
+  const people = formatCount(knownLength, 'person', 'people');
+  const problem =
+    length === undefined
+      ? 'neither suppression_file nor erasure.ledger_dir is configured'
+      : `the list has ${withSeparators(length)}: it is an older copy, or another one`;
+  return `${who} knew ${people} on the suppression list, and ${problem}.`;
+}
+
+/** A warning of people who are no longer on the list, if there are any. */
+export function olderListWarnings(who: string, knownLength: number | undefined, length: number): string[] {
+  const sentence = olderSentence(who, knownLength, length);
+  return sentence === undefined ? [] : [`${sentence} Those who are missing return while the service exports them.`];
+}
+
+/**
+ * Throws UserError if a place was purged with more people on the list than it has now. A sync would bring people back,
+ * and a purge would lose track of them. `length`: undefined for a configuration without a list.
+ */
+export function refuseOlderList(place: string, knownLength: number | undefined, length: number | undefined): void {
+  const sentence = olderSentence(place, knownLength, length);
+  if (sentence === undefined) return;
+  const remedy = 'Give that list, so that nobody comes back. If it is lost for good, begin a new one:';
+  throw configError(`${sentence} ${remedy} forget --suppressed --new-list.`);
 }
 
 /** The text of a file; an empty one for a file that is not there. */

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { configError } from '../../base/errors.ts';
 import { formatCount } from '../../base/quantities.ts';
-import { SuppressionList } from '../../erasure/suppression-list.ts';
+import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list.ts';
 import { loadDayFromFile } from '../../extract/day-from-file.ts';
 import type { Sink } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
@@ -55,7 +55,7 @@ async function loadDay(
   { clock, signal }: Context,
 ): Promise<Summary> {
   const suppression = SuppressionList.of(config)?.filter(config);
-  SuppressionList.refuseOlder('The place', sink.state?.suppressionLength, suppression?.length);
+  refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
   const { exportState: state, receipts } = sink.state?.events ?? {};
   const dayFile = { file, day, settings: config, state, storedReceipt: receipts?.get(day), suppression };
   const { rowsWritten, daysChanged } = await loadDayFromFile(dayFile, { clock, signal }, (checkedDay, commitInfo) =>

@@ -2,7 +2,7 @@
 
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
-import { SuppressionList } from '../../erasure/suppression-list.ts';
+import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list.ts';
 import { pinnedTypes } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
@@ -48,7 +48,7 @@ export async function runSync(run: SyncRun, context: Context): Promise<RunOutcom
     // A wait for the lock of the place does not count.
     began = clock.now();
     const suppression = SuppressionList.of(config)?.filter(config);
-    SuppressionList.refuseOlder('The place', sink.state?.suppressionLength, suppression?.length);
+    refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
     const { exportState, receipts } = sink.state?.events ?? {};
     const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
     let waitingUntil: number | undefined;

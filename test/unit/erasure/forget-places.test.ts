@@ -174,7 +174,7 @@ it.each(PLACES)(
     for (const suppression_file of [undefined, 'older.jsonl', 'empty.jsonl']) {
       writeList('empty.jsonl', '');
       configure({}, { suppression_file });
-      const said = expect.stringContaining('was purged with a suppression list of 2 entries');
+      const said = expect.stringContaining('knew 2 people on the suppression list');
       expect(await sync()).toMatchObject({ code: 2, said });
       expect(await run('forget', '--id', 'm3', ...only(place))).toMatchObject({ code: 2, said });
     }
