@@ -31,24 +31,23 @@ export async function writeFile(
 export async function rewriteFile(
   place: FilesPlace,
   file: LiveFile,
-  table: TableState | undefined,
+  tableState: TableState | undefined,
   leavingSql = 'false',
 ): Promise<NewFile | undefined> {
-  const receipt = table?.receipts.get(file.day);
-  if (table === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
+  const receipt = tableState?.receipts.get(file.day);
+  if (tableState === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
   if (receipt.rows_stored === 0) return undefined;
   const { layout } = place.format;
-  const columns = [...fileColumns(layout, table).keys()].filter(
-    (name) => layout.hasAllColumns || file.columns.has(name),
-  );
+  const tableColumns = [...fileColumns(layout, tableState).keys()];
+  const columns = tableColumns.filter((name) => layout.hasAllColumns || file.columns.has(name));
   // The condition may be about a column that the file lacks.
-  const rowsSql = await tableRowsSql(place, file, table);
+  const rowsSql = await tableRowsSql(place, file, tableState);
   const names = columns.map(identifier).join(', ');
   const query = `SELECT ${names} FROM (${rowsSql}) WHERE NOT ${leavingSql}`;
-  const profilesState = file.table === USER_PROFILES.name ? table : undefined;
-  const written = await writeFile(place, file.table, { query, receipt, profilesState });
-  if (written.rows === receipt.rows_stored) return written;
-  throw new RangeError(`${file.path} came to ${written.rows} rows instead of ${receipt.rows_stored}`);
+  const profilesState = file.table === USER_PROFILES.name ? tableState : undefined;
+  const newFile = await writeFile(place, file.table, { query, receipt, profilesState });
+  if (newFile.rows === receipt.rows_stored) return newFile;
+  throw new RangeError(`${file.path} came to ${newFile.rows} rows instead of ${receipt.rows_stored}`);
 }
 
 /** Writes those files of days anew, one after the other, that have other columns after a change, or other types. */
@@ -77,11 +76,11 @@ async function tableRowsSql(place: FilesPlace, file: LiveFile, { columns, timezo
   const zone = zoneOf(timezone);
   const values = typedColumns(columns).map(({ name, type }) => {
     const fileType = file.columns.get(name);
-    const before = COLUMN_TYPES.find((columnType) => codecOf(columnType, zone).duckdbType === fileType);
-    const value = before === undefined ? 'NULL' : widenSql(identifier(name), before, type, zone);
+    const typeBefore = COLUMN_TYPES.find((columnType) => codecOf(columnType, zone).duckdbType === fileType);
+    const value = typeBefore === undefined ? 'NULL' : widenSql(identifier(name), typeBefore, type, zone);
     return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });
   const names = programColumns(place.format.layout, timezone).map(({ name }) => name);
-  const local = await fetchFile(place, file);
-  return `SELECT ${[...names, ...values].join(', ')} FROM ${readParquetSql([local])}`;
+  const localPath = await fetchFile(place, file);
+  return `SELECT ${[...names, ...values].join(', ')} FROM ${readParquetSql([localPath])}`;
 }

@@ -44,10 +44,10 @@ export async function writeBatch(place: FilesPlace, version: PlaceVersion, plan:
 async function changesOfDay(batch: Batch, download: CheckedDay): Promise<FileChange[]> {
   const { receipt } = download;
   const { name: table } = batch.plan.table;
-  const written = await writeDay(batch, download);
-  if (written === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, file: written }];
+  const newFile = await writeDay(batch, download);
+  if (newFile === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, file: newFile }];
   // Such a day is alone in its batch: a neighbour is a stored file.
-  const file = await withoutRowsOfNext(batch, written, download);
+  const file = await withoutRowsOfNext(batch, newFile, download);
   const previousChange = file && (await changeOfPreviousDay(batch, file));
   return [previousChange ?? [], { table, day: receipt.day, file }].flat();
 }

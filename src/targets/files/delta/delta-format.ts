@@ -188,7 +188,7 @@ async function commitToTables(place: FilesPlace, before: DeltaTables, changes: T
   const { storage } = place;
   let newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
   await putFiles(storage, newFiles);
-  const after = { ...before };
+  const tablesAfter = { ...before };
   for (const { name } of TABLES) {
     const [table, change] = [before[name], changes[name]];
     if (table === undefined || change === undefined) continue;
@@ -196,15 +196,15 @@ async function commitToTables(place: FilesPlace, before: DeltaTables, changes: T
     if (committed === undefined) {
       await storage.remove(newFiles.map(({ path }) => path));
       const kept =
-        after.events === before.events
+        tablesAfter.events === before.events
           ? 'nothing of this commit was kept'
           : 'of this commit, only the change of events was kept';
       throw transientError(`Another run has committed to ${storage.address}/${name} first: ${kept}. Run again.`);
     }
-    after[name] = committed;
+    tablesAfter[name] = committed;
     newFiles = newFiles.filter((file) => file.table !== name);
   }
-  return after;
+  return tablesAfter;
 }
 
 /** Stores the files of a change, which no reader sees before its entry. */

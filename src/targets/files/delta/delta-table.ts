@@ -37,8 +37,7 @@ export const emptyTable = (table: Table['name']): DeltaTable => ({
   removedDays: [],
 });
 
-const tableAddress = ({ storage }: FilesPlace, { snapshot }: DeltaTable): string =>
-  `${storage.address}/${snapshot.table}`;
+const tableAddress = ({ storage }: FilesPlace, { table }: Snapshot): string => `${storage.address}/${table}`;
 
 /** Reads the latest version, and looks for its files; gives `before` itself if all is as before. */
 export async function readTable(place: FilesPlace, before: DeltaTable): Promise<DeltaTable> {
@@ -53,15 +52,15 @@ export async function readTable(place: FilesPlace, before: DeltaTable): Promise<
 export async function followLog(place: FilesPlace, before: DeltaTable): Promise<DeltaTable> {
   const snapshot = await readSnapshot(place, before.snapshot);
   if (snapshot === before.snapshot) return before;
-  checkProtocol(snapshot.protocol, tableAddress(place, before));
+  checkProtocol(snapshot.protocol, tableAddress(place, snapshot));
   return tableOf(place, snapshot, before.missingPaths);
 }
 
-function tableOf({ storage, options }: FilesPlace, snapshot: Snapshot, missingPaths: ReadonlySet<string>): DeltaTable {
-  const state = stateOf(snapshot.domains, `${storage.address}/${snapshot.table}`);
-  const files = liveFilesOf(snapshot, missingPaths, state, storage.address);
+function tableOf(place: FilesPlace, snapshot: Snapshot, missingPaths: ReadonlySet<string>): DeltaTable {
+  const state = stateOf(snapshot.domains, tableAddress(place, snapshot));
+  const files = liveFilesOf(snapshot, missingPaths, state, place.storage.address);
   const removedDays = findRemovedDays(state.receipts, files);
-  const receipts = withPruned(state.receipts, removedDays, nextChangedAt(state.receipts, options.clock.now()));
+  const receipts = withPruned(state.receipts, removedDays, nextChangedAt(state.receipts, place.options.clock.now()));
   return { snapshot, missingPaths, state: { ...state, receipts }, files: [...files.values()], removedDays };
 }
 
@@ -95,7 +94,7 @@ export async function commitToTable(
     await renewCheckpoint(place, table.snapshot);
   } catch (error) {
     // The commits are valid without a checkpoint.
-    const message = `${tableAddress(place, table)}: no checkpoint of version ${version} could be written; the next run tries the next.`;
+    const message = `${tableAddress(place, snapshot)}: no checkpoint of version ${version} could be written; the next run tries the next.`;
     place.options.logger.warn('delta.checkpoint', message, { version, error: String(error) });
   }
   return table;

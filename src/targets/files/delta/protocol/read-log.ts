@@ -29,10 +29,10 @@ async function readOnce(place: FilesPlace, before: Snapshot): Promise<Snapshot> 
   const texts = await pLimit(READ_CONCURRENCY).map(versions, (version) => storage.read(entryPath(table, version)));
   const actions = versions.flatMap((version, i) => {
     const text = texts[i];
-    const next = start.version + 1 + i;
+    const expected = start.version + 1 + i;
     // A missing version would be a hole in the data.
-    if (version !== next || text === undefined) {
-      throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${next} is missing`);
+    if (version !== expected || text === undefined) {
+      throw damagedError(`${storage.address}/${logFolder(table)}`, `version ${expected} is missing`);
     }
     const where = `${storage.address}/${entryPath(table, version)}`;
     return parseEntry(text.toString('utf8'), table, where);
