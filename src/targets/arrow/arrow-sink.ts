@@ -1,6 +1,5 @@
 // This folder: the target `arrow`: one stream of all days, of which nothing is stored. DuckDB writes the typed rows of a
-// day as a temporary Parquet file, which is decoded into record batches (`day-batches.ts`). They are sent as one stream
-// (`ipc-stream.ts`).
+// day into a temporary Parquet file (`day-files.ts`). Its record batches are sent as one stream (`ipc-stream.ts`).
 
 import { once } from 'node:events';
 import { createWriteStream, statSync } from 'node:fs';
@@ -25,8 +24,8 @@ import { NOTHING_STORED } from '../../table/commit.ts';
 import type { ColumnRules } from '../../table/new-columns.ts';
 import { FIRST_COLUMNS, type StoredColumn, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
-import { batchesOfDays, type DayBatches } from './day-batches.ts';
-import { IpcStream, streamSchema } from './ipc-stream.ts';
+import { type DayFile, writeDayFiles } from './day-files.ts';
+import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 
 /** One Arrow IPC stream, into a file or on a stream that stays open. Throws a configuration failure for a terminal. */
 export function openArrowSink(out: string | Writable, options: OpenOptions): StreamSink {
@@ -61,8 +60,8 @@ async function writeArrow(
       const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
       try {
         const { columns, rules, days: readyDays } = await planStream(days, folder.path, options);
-        const batches = batchesOfDays(readyDays, { engine, folder: folder.path, columns, rules });
-        await sendDays(prefetch(batches), typedColumns(columns), stream, options, onSent);
+        const dayFiles = writeDayFiles(readyDays, { engine, folder: folder.path, columns, rules });
+        await sendDays(prefetch(dayFiles), typedColumns(columns), stream, options, onSent);
       } finally {
         await engine.close();
       }
@@ -78,7 +77,7 @@ async function writeArrow(
 
 /**
  * Gives `write` the stream to write to. A file appears under its name once it is complete. A device or a pipe is written
- * directly. Files that killed runs left unfinished are removed after a day. Throws the system's error.
+ * directly. Throws the system's error.
  */
 async function withOutput(
   out: string | Writable,
@@ -87,39 +86,33 @@ async function withOutput(
 ): Promise<void> {
   if (typeof out !== 'string') return write(out);
   const file = replaceablePath(out);
-  if (file === undefined) {
-    await writeAndClose(createWriteStream(out), write);
-    return;
-  }
-  // Without this check only the rename at the very end would find that a folder has this name.
-  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
-    throw Object.assign(new Error(`${out} is a folder`), { code: 'EISDIR' });
-  }
-  const unfinished = temporaryPathOf(file);
-  try {
-    // A younger one may be that of a run that waits for its first day.
-    await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
-    const stream = createWriteStream(unfinished, { flags: 'wx', mode: PRIVATE_FILE_MODE });
-    if (await writeAndClose(stream, write)) await replaceFileFrom(file, unfinished);
-  } finally {
-    await rm(unfinished, { force: true });
-  }
-}
-
-/** Writes to a file, a pipe or a device, and closes it. False if the reader of a pipe has left. */
-async function writeAndClose(stream: Writable, write: (stream: Writable) => Promise<void>): Promise<boolean> {
+  const path = file === undefined ? out : await unfinishedPathOf(file, now);
+  const stream = createWriteStream(path, file === undefined ? {} : { flags: 'wx', mode: PRIVATE_FILE_MODE });
   const closed = once(stream, 'close');
   closed.catch(() => undefined);
   try {
     await once(stream, 'open');
     await write(stream);
-    if (stream.destroyed) return false;
+    // The reader of a pipe has left.
+    if (stream.destroyed) return;
     stream.end();
     await closed;
-    return true;
+    if (file !== undefined) await replaceFileFrom(file, path);
   } finally {
     stream.destroy();
+    if (file !== undefined) await rm(path, { force: true });
   }
+}
+
+/** The path of a file until it is complete. Removes those that killed runs left, once they are a day old. */
+async function unfinishedPathOf(file: string, now: number): Promise<string> {
+  // Without this check only the rename at the very end would find that a folder has this name.
+  if (statSync(file, { throwIfNoEntry: false })?.isDirectory()) {
+    throw Object.assign(new Error(`${file} is a folder`), { code: 'EISDIR' });
+  }
+  // A younger one may be that of a run that waits for its first day.
+  await removeTemporaries(file, now - DAY_MS).catch(() => undefined);
+  return temporaryPathOf(file);
 }
 
 /**
@@ -154,7 +147,7 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
 
 /** Sends all days. If one fails, the reader has taken those before it. */
 async function sendDays(
-  days: AsyncIterable<DayBatches>,
+  dayFiles: AsyncIterable<DayFile>,
   columns: readonly TypedColumn[],
   out: Writable,
   { rules, logger, signal }: OpenOptions,
@@ -163,9 +156,10 @@ async function sendDays(
   const stream = new IpcStream(out, streamSchema(columns, zoneOf(rules.timezone), VERSION), signal);
   let daysTaken = 0;
   try {
-    for await (const { download, rescuedCells, batches } of days) {
+    for await (const dayFile of dayFiles) {
+      const { download, rescuedCells } = dayFile;
       let rows = 0;
-      for await (const batch of batches) {
+      for await (const batch of recordBatches(dayFile)) {
         await stream.write(batch.messages);
         rows += batch.rows;
       }

@@ -1,3 +1,5 @@
+import { openAsBlob } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
@@ -6,6 +8,7 @@ import { type DuckDbType, SCALAR_TYPES, scalarOf } from '../../cells/types/duckd
 import type { Zone } from '../../cells/types/zone.ts';
 import { PROGRAM_COLUMNS } from '../../table/column-names.ts';
 import type { TypedColumn } from '../../table/tables.ts';
+import type { DayFile } from './day-files.ts';
 
 /** The schema of a stream: the program's columns, then those of the export in their order. */
 export function streamSchema(columns: readonly TypedColumn[], zone: Zone | undefined, version: string): Schema {
@@ -81,6 +84,25 @@ export class IpcStream {
   }
 }
 
+/** Yields the record batches of a file of a day, and removes it. A row group is decoded as a whole. */
+export async function* recordBatches({ path, batchRows }: DayFile) {
+  if (path === undefined) return;
+  // 5 MB of WebAssembly, which only this needs.
+  const { ParquetFile } = await import('parquet-wasm');
+  const file = await ParquetFile.fromFile(await openAsBlob(path));
+  try {
+    for (const rowGroup of file.metadata().rowGroups().keys()) {
+      const table = await file.read({ rowGroups: [rowGroup], batchSize: batchRows });
+      const batches = table.recordBatches();
+      table.free();
+      for (const batch of batches) yield { rows: batch.numRows, messages: messagesOf(batch.intoIPCStream()) };
+    }
+  } finally {
+    file.free();
+  }
+  await rm(path);
+}
+
 /**
  * A message begins with the continuation marker and the length of its metadata, 32 bits each. That of a schema has
  * nothing else.
@@ -89,7 +111,7 @@ const LENGTH_AT = 4;
 const METADATA_AT = 8;
 
 /** The messages of a stream without its schema and its end. */
-export function messagesOf(ipcBytes: Uint8Array): Uint8Array {
+function messagesOf(ipcBytes: Uint8Array): Uint8Array {
   const schemaBytes = new DataView(ipcBytes.buffer, ipcBytes.byteOffset).getInt32(LENGTH_AT, true);
   return ipcBytes.subarray(METADATA_AT + schemaBytes, -END_BYTES);
 }

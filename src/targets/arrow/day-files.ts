@@ -1,0 +1,111 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { addDays } from '../../base/days.ts';
+import { literal, pathLiteral } from '../../base/sql.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
+import { dateSql, sharedRowIdSql } from '../../engine/column-sql.ts';
+import { countRescuedByKey } from '../../engine/rows/row-counts.ts';
+import { selectRowsSql, storeTypedRows, sumRows } from '../../engine/rows/typed-rows.ts';
+import type { Engine } from '../../engine/session/engine.ts';
+import { engineError } from '../../engine/session/engine-errors.ts';
+import { type CheckedDay, mayShareRows, type Receipt } from '../../extract/checked-day.ts';
+import { PROGRAM_COLUMNS } from '../../table/column-names.ts';
+import { planColumns } from '../../table/column-plan.ts';
+import type { ColumnRules } from '../../table/new-columns.ts';
+import { EVENTS, type StoredColumn, typedColumns } from '../../table/tables.ts';
+
+/** The rows that a stream gets of a day, in a Parquet file. */
+export interface DayFile {
+  readonly download: CheckedDay;
+  /** Undefined for a day without rows. */
+  readonly path: string | undefined;
+  /** Number of rows of its record batches, of about `BATCH_BYTES` each. */
+  readonly batchRows: number;
+  /** Cells in `_rescued`, by their key there. */
+  readonly rescuedCells: ReadonlyMap<string, number>;
+}
+
+/** Approximate size of a record batch (bytes): larger ones leave the caches of a processor, and take a tenth longer. */
+const BATCH_BYTES = 2 * 1024 * 1024;
+const MAX_BATCH_ROWS = 15_360;
+/** Minimum size of a column in a row: a value, or the offset of a text (bytes). */
+const COLUMN_BYTES = 8;
+/** Number of record batches of a row group, which the decoder holds in memory. */
+const GROUP_BATCHES = 4;
+/** Different values at which a column gives up a dictionary, which takes time: ids never repeat. */
+const DICTIONARY_VALUES = 4_096;
+/** Temporary table: the last day that may share rows with the next one, with the ids of its rows. */
+const SHARED_ROWS = '_dfinery_shared_rows';
+
+/** What all days of a stream have in common. */
+interface StreamContext {
+  readonly engine: Engine;
+  /** A private folder, in which the files are made. */
+  readonly folder: string;
+  /** The columns of the stream, which no longer change. */
+  readonly columns: readonly StoredColumn[];
+  readonly rules: ColumnRules;
+}
+
+/** Writes a file for each day, with the columns of a stream, and removes the files of the export. Throws UserError. */
+export async function* writeDayFiles(
+  days: AsyncIterable<CheckedDay> | Iterable<CheckedDay>,
+  context: StreamContext,
+): AsyncGenerator<DayFile> {
+  const { engine } = context;
+  // A stream has the rows in the order of the export. This optimizer may exchange the sides of a join: they lose it.
+  await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
+  await engine.run(`CREATE TEMP TABLE ${SHARED_ROWS} (event_date DATE, row_id VARCHAR)`);
+  for await (const download of days) {
+    let dayFile: DayFile = { download, path: undefined, batchRows: 0, rescuedCells: new Map() };
+    try {
+      if (sumRows(download.files) > 0) dayFile = await engine.transaction(() => writeDayFile(download, context));
+    } catch (error) {
+      engine.throwIfAborted();
+      throw engineError(error, 'the Arrow stream');
+    }
+    for (const { path } of download.files) await rm(path, { force: true });
+    yield dayFile;
+  }
+}
+
+/** Writes the rows of a day but for those that the day before has, too. */
+async function writeDayFile(
+  download: CheckedDay,
+  { engine, folder, columns: streamColumns, rules }: StreamContext,
+): Promise<DayFile> {
+  const { receipt } = download;
+  const columns = planColumns(streamColumns, [download], rules);
+  const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
+  const write = (query: string, path: string) =>
+    engine.run(
+      `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
+        `ROW_GROUP_SIZE ${GROUP_BATCHES * batchRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES})`,
+    );
+  await engine.keepOrder();
+  const exportedPath = join(folder, `${receipt.day}.parquet`);
+  const zone = zoneOf(rules.timezone);
+  await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (rows) =>
+    write(selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone), exportedPath),
+  );
+  const rowId = sharedRowIdSql(columns);
+  const sentRowsSql = `SELECT row_id FROM ${SHARED_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
+  const hasSentRows = (await engine.count(`(${sentRowsSql})`)) > 0;
+  const path = hasSentRows ? join(folder, `${receipt.day}-unsent.parquet`) : exportedPath;
+  if (hasSentRows) {
+    await write(`FROM ${readFileSql(exportedPath)} WHERE ${rowId} NOT IN (${sentRowsSql})`, path);
+    await rm(exportedPath);
+  }
+  if (mayShareRows(receipt)) {
+    const select = `SELECT event_date, ${rowId} AS row_id FROM ${readFileSql(path)}`;
+    await engine.run(`CREATE OR REPLACE TEMP TABLE ${SHARED_ROWS} AS ${select}`);
+  }
+  return { download, path, batchRows, rescuedCells: await countRescuedByKey(engine, readFileSql(path)) };
+}
+
+function batchRowsOf({ bytes, rows }: Receipt, columns: number): number {
+  const rowBytes = columns * COLUMN_BYTES + bytes / rows;
+  return Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
+}
+
+const readFileSql = (path: string): string => `read_parquet([${pathLiteral(path)}], hive_partitioning = false)`;
