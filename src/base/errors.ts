@@ -59,7 +59,7 @@ export class UserError extends Error {
     this.kind = kind;
     this.detail = details.detail ?? message;
     this.where = details.where ?? {};
-    this.exitCode = details.exitCode ?? DEFAULT_EXIT[kind];
+    this.exitCode = details.exitCode ?? EXIT_OF_KIND[kind];
     this.platformMessage = details.platformMessage ?? message;
   }
 
@@ -70,10 +70,7 @@ export class UserError extends Error {
   }
 }
 
-const DEFAULT_EXIT = { config: EXIT.usage, transient: EXIT.later, system: EXIT.failed } as const satisfies Record<
-  ErrorKind,
-  ExitCode
->;
+const EXIT_OF_KIND: Record<ErrorKind, ExitCode> = { config: EXIT.usage, transient: EXIT.later, system: EXIT.failed };
 
 export const configError = (message: string, details?: ErrorDetails) => new UserError('config', message, details);
 export const transientError = (message: string, details?: ErrorDetails) => new UserError('transient', message, details);

@@ -2,7 +2,7 @@ import { DAY_MS } from '../base/clock.ts';
 import { startOf } from '../base/days.ts';
 import type { Random } from '../base/runtime.ts';
 import { type EventRow, fullStamp, ITEM_EVENTS, shortStamp } from './events.ts';
-import { drawBirthday, memberNumber } from './people.ts';
+import { drawBirthday, memberNumber, unifiedId } from './people.ts';
 import { drawFrom, drawNumber, hashText, hex8 } from './random.ts';
 
 type DrawText = (row: EventRow, random: Random) => string;
@@ -102,7 +102,7 @@ const SYSTEM = { isSystem: true };
 
 /** What the columns have, by name. */
 const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column>>> = {
-  df_unified_id: { draw: (row) => row.unifiedId, ...SYSTEM },
+  df_unified_id: { draw: (row) => unifiedId(row.user), ...SYSTEM },
   df_api_version: { draw: oneOf(['v1', 'v1', 'v1', 'v1', 'v1', 'v1', 'v2']), ...SYSTEM },
   df_server_datetime: { draw: stamp('receivedAt'), ...SYSTEM },
   df_correction_datetime: { draw: stamp('sentAt'), ...SYSTEM },

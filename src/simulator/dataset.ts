@@ -25,13 +25,12 @@ export const allows = ({ condition, names }: NameFilter, name: string): boolean 
 /** The data of all exports. It holds no row: each is computed from its day when it is requested. */
 export class Dataset {
   readonly #serviceId: string;
-  readonly #countOf: (day: Day) => number;
+  readonly #eventsPerDay: number;
   readonly #deletedUsers = new Set<number>();
 
-  /** `countOf`: the number of events of a day. */
-  constructor(serviceId: string, countOf: (day: Day) => number) {
+  constructor(serviceId: string, eventsPerDay: number) {
     this.#serviceId = serviceId;
-    this.#countOf = countOf;
+    this.#eventsPerDay = eventsPerDay;
   }
 
   /** Removes the profile and all events of the user with this external id, if there is one. */
@@ -50,7 +49,7 @@ export class Dataset {
   /** The rows of a query in the order of their arrival. */
   *rows({ from, to, events, now }: RowQuery): Generator<EventRow, void, undefined> {
     for (const day of daysOf(from, to)) {
-      for (const event of eventsOf(day, this.#countOf(day), this.#serviceId)) {
+      for (const event of eventsOf(day, this.#eventsPerDay, this.#serviceId)) {
         if (event.receivedAt > now) return;
         if (!allows(events, event.kind) || this.#deletedUsers.has(event.user)) continue;
         for (let item = 0; item < event.rowCount; item++) yield { ...event, item };

@@ -1,5 +1,5 @@
 import { isObject } from '../base/json.ts';
-import { answerJson, type Exchange, retryAfter } from './service.ts';
+import { answerJson, type Exchange, type HeaderFields, retryAfter } from './service.ts';
 
 /** The documented codes with their messages. */
 const MESSAGES: Readonly<Record<string, string>> = {
@@ -39,7 +39,7 @@ function externalIdOf(body: unknown): string | undefined {
 }
 
 /** A failure has the status 200 unless the scenario says otherwise: a 200 can be a failure. */
-function answerCode(exchange: Exchange, code: string, status = 200, headers: Record<string, string> = {}): void {
+function answerCode(exchange: Exchange, code: string, status = 200, headers?: HeaderFields): void {
   const isDone = code === '20000';
   const body = { status: isDone, code, message: MESSAGES[code] ?? 'UNKNOWN', data: isDone };
   answerJson(exchange, status, body, headers);

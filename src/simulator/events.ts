@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS } from '../base/clock.ts';
 import { type Day, startOf } from '../base/days.ts';
-import { USERS, unifiedId } from './people.ts';
+import { USERS } from './people.ts';
 import { drawFrom, drawNumber, mix, seededRandom } from './random.ts';
 
 /** Hours ahead of UTC of the service: its days begin there, and its datetimes are written so. */
@@ -53,7 +53,6 @@ export interface EventRow {
   readonly hash: number;
   readonly kind: string;
   readonly user: number;
-  readonly unifiedId: string;
   readonly serviceId: string;
   /** Number of rows: one for each item, or one for an event without items. */
   readonly rowCount: number;
@@ -68,19 +67,16 @@ export interface EventRow {
 }
 
 /** The number of events of a day: one tenth more or less than `perDay`, and a tenth more at the weekend. */
-export function eventCount(day: Day, perDay: number): number {
+function eventCount(day: Day, perDay: number): number {
   const isWeekend = new Date(startOf(day)).getUTCDay() % 6 === 0;
   return Math.round(perDay * (0.9 + 0.2 * seededRandom(dayHashOf(day), 0)() + (isWeekend ? 0.1 : 0)));
 }
 
 const dayHashOf = (day: Day): number => mix(startOf(day) / DAY_MS, 0);
 
-/** The events of a day, in the order of their arrival. */
-export function* eventsOf(
-  day: Day,
-  count: number,
-  serviceId: string,
-): Generator<Omit<EventRow, 'item'>, void, undefined> {
+/** The events of a day, about `perDay` of them, in the order of their arrival. */
+export function* eventsOf(day: Day, perDay: number, serviceId: string): Generator<Omit<EventRow, 'item'>> {
+  const count = eventCount(day, perDay);
   const dayHash = dayHashOf(day);
   for (let index = 0; index < count; index++) {
     const hash = mix(dayHash, index);
@@ -102,7 +98,6 @@ export function* eventsOf(
       hash,
       kind,
       user,
-      unifiedId: unifiedId(user),
       serviceId,
       rowCount,
       receivedAt,

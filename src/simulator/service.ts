@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, HOUR_MS } from '../base/clock.ts';
 import { Dataset } from './dataset.ts';
-import { eventCount } from './events.ts';
 import type { Operation, PlannedAnswer, Scenario } from './scenario.ts';
 
 /** What all requests share: the scenario, the data, the limit of exports and the counts. */
@@ -15,10 +14,9 @@ export class SimulatedService {
   #exportsInHour = 0;
 
   constructor(scenario: Scenario, clock: Clock) {
-    const { service_id, events_per_day } = scenario;
     this.scenario = scenario;
     this.clock = clock;
-    this.dataset = new Dataset(service_id, (day) => eventCount(day, events_per_day));
+    this.dataset = new Dataset(scenario.service_id, scenario.events_per_day);
   }
 
   /** Counts an export of events or profiles; false if the hour has none left. */
@@ -29,7 +27,7 @@ export class SimulatedService {
   }
 
   /** The limit headers of exports; none if there is no limit. */
-  limitHeaders(): Record<string, string> {
+  limitHeaders(): HeaderFields {
     const remaining = this.#remainingExports();
     if (remaining === Number.POSITIVE_INFINITY) return {};
     return {
@@ -73,21 +71,18 @@ export interface Exchange {
   readonly closed: AbortSignal;
 }
 
-export function answerJson({ res }: Exchange, status: number, value: unknown, headers: Record<string, string> = {}) {
+export type HeaderFields = Readonly<Record<string, string>>;
+
+export function answerJson({ res }: Exchange, status: number, value: unknown, headers: HeaderFields = {}): void {
   const body = Buffer.from(JSON.stringify(value));
   res.writeHead(status, { 'Content-Type': 'application/json', 'Content-Length': body.length, ...headers });
   res.end(body);
 }
 
 /** Answers with a failure in the provider's form. */
-export function answerFailure(
-  exchange: Exchange,
-  status: number,
-  message: string,
-  headers: Record<string, string> = {},
-): void {
+export function answerFailure(exchange: Exchange, status: number, message: string, headers: HeaderFields = {}): void {
   answerJson(exchange, status, { result: 'fail', message }, headers);
 }
 
-export const retryAfter = (seconds: number | undefined): Record<string, string> =>
+export const retryAfter = (seconds: number | undefined): HeaderFields =>
   seconds === undefined ? {} : { 'Retry-After': String(seconds) };

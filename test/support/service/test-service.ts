@@ -4,7 +4,6 @@ import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf, isDay } from '../../../src/base/days.ts';
 import { isObject, tryParseJson } from '../../../src/base/json.ts';
 import { allows, cellText, Dataset, type NameFilter } from '../../../src/simulator/dataset.ts';
-import { eventCount } from '../../../src/simulator/events.ts';
 import { nameFilter } from '../../../src/simulator/export.ts';
 import { SeededRandom } from '../seeded-random.ts';
 import { type Fault, type FaultRule, type Refusal, type RequestedExport, upTo } from './faults.ts';
@@ -203,7 +202,7 @@ export class TestService {
   #generate(day: Day): TruthRow[] {
     const { rowsPerDay = 40, serviceId } = this.#options;
     const { columns } = this.#scenario;
-    const dataset = new Dataset(serviceId, (day) => eventCount(day, rowsPerDay));
+    const dataset = new Dataset(serviceId, rowsPerDay);
     const query = { from: day, to: day, events: EVERYTHING, properties: EVERYTHING, now: Number.POSITIVE_INFINITY };
     const header = dataset.header(query);
     const number = Date.parse(day) / 86_400_000;
