@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
-import { codeOf, messageOf } from '../../base/errors.ts';
+import { codeOf, messageOf, transientError } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
 import { createFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
@@ -20,13 +20,15 @@ export function fileIdentity(path: string): string | undefined {
 const openFiles = new Set<string>();
 
 /**
- * Notes that this process opens a database file. Returns a function that ends this, or undefined if the process has the
- * file open already. DuckDB's lock excludes only other processes. Under POSIX a process that closes any descriptor of a
- * file loses all its locks on it. So whoever opened the file first would go on without a lock.
+ * Notes that this process opens a database file. Returns a function that ends this. Throws if the process has it open
+ * already. DuckDB's lock excludes only other processes. Under POSIX a process that closes any descriptor of a file
+ * loses all its locks on it. So whoever opened the file first would go on without a lock.
  */
-export function claimFile(file: string): (() => void) | undefined {
+export function claimFile(file: string): () => void {
   const key = fileIdentity(file) ?? file;
-  if (openFiles.has(key)) return undefined;
+  if (openFiles.has(key)) {
+    throw transientError(`${file} is in use: this process has it open. Close it there, or wait, and run again.`);
+  }
   openFiles.add(key);
   let isHeld = true;
   return () => {

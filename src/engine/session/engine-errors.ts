@@ -1,18 +1,19 @@
 import { configError, defectText, messageOf, systemError, transientError, UserError } from '../../base/errors.ts';
 import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
 
-/**
- * DuckDB's messages about a disk that fails. After `fsync failed!` every statement of the instance fails, with this
- * message in its text.
- */
-const DISK_FAILED = /Input\/output error|Stale file handle|fsync failed!/;
-/** DuckDB's messages about a file that another process has open: on Linux and macOS, and on Windows. */
-const LOCKED = /Could not set lock on file|File is already open in|being used by another process/;
+// DuckDB's messages, by what each says.
+
+const FILE_IN_USE = /Could not set lock on file|File is already open in|being used by another process/;
 const DISK_FULL =
   /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i;
+/** After `fsync failed!` every statement of the instance fails, with this message in its text. */
+const DISK_FAILED = /Input\/output error|Stale file handle|fsync failed!/;
 const OUT_OF_MEMORY = /^Out of Memory|(could not|failed to) (allocate|pin)/;
-/** DuckDB's messages about Parquet files whose bytes were changed. */
-const DAMAGED_PARQUET = [
+const DATABASE_TOO_NEW = /database file with version number|newer version of DuckDB/;
+const DATABASE_UNREADABLE = /not a valid DuckDB database file|storage version|checksum/i;
+const BLOCK_UNREADABLE = /checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i;
+const PARQUET_GONE = /No files found that match|Cannot open file ".*\.parquet": No such file/;
+const PARQUET_DAMAGED = [
   /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file)/,
   /^Invalid Input Error: (.*too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
   /Could not read enough bytes from file ".*\.parquet"/,
@@ -20,6 +21,11 @@ const DAMAGED_PARQUET = [
   /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
   /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
 ];
+const FILE_REFUSED = /^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /;
+const CSV_REFUSED = /CSV Error on Line|Parallel CSV Reader/;
+const TABLE_REFUSED = /^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/;
+/** DuckDB says so before it reads any cell. */
+const STATEMENT_REFUSED = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 
 /** The failure that a text of DuckDB means; undefined for any other. Texts may hold cells: few of them are repeated. */
 function knownFailure(text: string, file: string): UserError | undefined {
@@ -27,7 +33,7 @@ function knownFailure(text: string, file: string): UserError | undefined {
     .split('\n', 1)[0]
     .replace(/^[A-Z]\w+( \w+)? Error: /, '')
     .replace(/\.$/, '');
-  if (LOCKED.test(text)) {
+  if (FILE_IN_USE.test(text)) {
     return transientError(`${file} is in use: ${holderOf(sentence)}. Close it there, or wait, and run again.`);
   }
   if (DISK_FULL.test(text)) {
@@ -39,38 +45,35 @@ function knownFailure(text: string, file: string): UserError | undefined {
   if (OUT_OF_MEMORY.test(text)) {
     return configError(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`);
   }
-  if (/database file with version number|newer version of DuckDB/.test(text)) {
+  if (DATABASE_TOO_NEW.test(text)) {
     return configError(
       `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
         `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
     );
   }
-  if (/not a valid DuckDB database file|storage version|checksum/i.test(text)) {
+  if (DATABASE_UNREADABLE.test(text)) {
     return configError(
       `${file} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`,
     );
   }
-  if (/No files found that match|Cannot open file ".*\.parquet": No such file/.test(text)) {
+  if (PARQUET_GONE.test(text)) {
     return transientError(
       `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
         'names what is missing, as after a restore without the data of that time.',
     );
   }
-  if (DAMAGED_PARQUET.some((pattern) => pattern.test(text))) {
+  if (PARQUET_DAMAGED.some((pattern) => pattern.test(text))) {
     const path = /["']([^"']+\.parquet)["']/.exec(sentence)?.[1] ?? `A Parquet file of ${file}`;
     return configError(
       `${path} is damaged and cannot be read: restore it, or load its days again into another place. verify names ` +
         'every such file.',
     );
   }
-  if (/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /.test(text)) {
+  if (FILE_REFUSED.test(text)) {
     return configError(`${file} cannot be opened or written: ${sentence}.`);
   }
   return undefined;
 }
-
-/** Errors about a statement, which DuckDB reports before it reads any cell. */
-const ABOUT_STATEMENT = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 
 /** Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. */
 export function engineError(thrown: unknown, file: string): UserError {
@@ -83,21 +86,20 @@ export function engineError(thrown: unknown, file: string): UserError {
   if (disk instanceof UserError) return disk;
   const text = messageOf(thrown);
   const refusal = `DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`;
-  const detail = ABOUT_STATEMENT.test(text) ? text.split('\n', 1)[0] : classOf(text);
+  const detail = STATEMENT_REFUSED.test(text) ? text.split('\n', 1)[0] : classOf(text);
   return knownFailure(text, file) ?? systemError(refusal, { detail, where: { file } });
 }
 
 /** True if another process has the file open. */
-export const isLocked = (thrown: unknown): boolean => LOCKED.test(messageOf(thrown));
+export const isLocked = (thrown: unknown): boolean => FILE_IN_USE.test(messageOf(thrown));
 
 /** True if DuckDB refused a statement for what others made of the tables, such as a foreign key. */
-export const isTableRefused = (thrown: unknown): boolean =>
-  /^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/.test(messageOf(thrown));
+export const isTableRefused = (thrown: unknown): boolean => TABLE_REFUSED.test(messageOf(thrown));
 
 /** True if blocks of a database file cannot be read. */
 export function isDamagedBlock(thrown: unknown): boolean {
   const text = messageOf(thrown);
-  return /checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i.test(text) && !DISK_FAILED.test(text);
+  return BLOCK_UNREADABLE.test(text) && !DISK_FAILED.test(text);
 }
 
 /** Thrown if a scanned file gives other rows than the scan saw. */
@@ -108,9 +110,8 @@ export class MisreadFileError extends UserError {
 }
 
 /** True if DuckDB's reader of CSV refused a scanned file, or found other rows in it. */
-export function isMisread(thrown: unknown): boolean {
-  return thrown instanceof MisreadFileError || /CSV Error on Line|Parallel CSV Reader/.test(messageOf(thrown));
-}
+export const isMisread = (thrown: unknown): boolean =>
+  thrown instanceof MisreadFileError || CSV_REFUSED.test(messageOf(thrown));
 
 export function isOutOfMemory(thrown: unknown): boolean {
   const text = messageOf(thrown);

@@ -40,12 +40,11 @@ export interface EngineOptions {
 export class Engine {
   readonly file: string;
   readonly clock: Clock;
-  /** True once memory did not suffice. */
-  isLowOnMemory = false;
   readonly #end: () => void;
   readonly #connection: DuckDBConnection;
   readonly #interrupt = () => this.#connection.interrupt();
   #signal: AbortSignal | undefined;
+  #isLowOnMemory = false;
 
   /** `end` closes the connection, and ends the claim of this process to the file. */
   constructor(file: string, { clock, signal }: EngineOptions, connection: DuckDBConnection, end: () => void) {
@@ -55,6 +54,11 @@ export class Engine {
     this.#end = end;
     this.#signal = signal;
     signal?.addEventListener('abort', this.#interrupt);
+  }
+
+  /** True once memory did not suffice for a transaction. */
+  get isLowOnMemory(): boolean {
+    return this.#isLowOnMemory;
   }
 
   /** Throws the reason of an abort that this engine does not ignore. */
@@ -132,8 +136,8 @@ export class Engine {
         // A commit that failed has rolled back already.
         await this.#connection.run('ROLLBACK').catch(() => {});
         this.throwIfAborted();
-        if (isOutOfMemory(error) && !this.isLowOnMemory) {
-          this.isLowOnMemory = true;
+        if (isOutOfMemory(error) && !this.#isLowOnMemory) {
+          this.#isLowOnMemory = true;
           await this.run('SET threads = 1');
         } else if (isMisread(error) && readsInParallel) {
           readsInParallel = false;

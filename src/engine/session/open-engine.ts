@@ -132,9 +132,6 @@ async function attach(
 async function attachOnce(connection: DuckDBConnection, file: string, access: Access): Promise<() => void> {
   const identityBefore = fileIdentity(file);
   const releaseClaim = claimFile(file);
-  if (releaseClaim === undefined) {
-    throw transientError(`${file} is in use: this process has it open. Close it there, or wait, and run again.`);
-  }
   try {
     // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
     const mode = access === 'write' ? '' : ', READ_ONLY';
