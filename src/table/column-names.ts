@@ -31,13 +31,16 @@ export function assignNames(takenNames: Iterable<string>, newNames: readonly str
   return names;
 }
 
-/** Names of item columns without their prefix. The prefix stays where the name without it is taken. */
-export function assignItemNames(takenNames: Iterable<string>, names: readonly string[]): string[] {
+/** Names of item columns without their prefix, by those with it. The prefix stays where the short name is taken. */
+export function assignItemNames(takenNames: Iterable<string>, names: readonly string[]): Map<string, string> {
   const usedNames = new Set([...takenNames].map(foldName));
-  return names.map((name) => {
-    const shortName = name.slice(ITEM_PREFIX.length);
-    return takeFreeName(usedNames, shortName === '' || usedNames.has(foldName(shortName)) ? name : shortName);
-  });
+  return new Map(
+    names.map((name) => {
+      const shortName = name.slice(ITEM_PREFIX.length);
+      const isTaken = shortName === '' || usedNames.has(foldName(shortName));
+      return [name, takeFreeName(usedNames, isTaken ? name : shortName)];
+    }),
+  );
 }
 
 function takeFreeName(usedNames: Set<string>, name: string): string {

@@ -53,24 +53,14 @@ export function newColumns(
     [...RESERVED_NAMES, ...storedColumns.map(({ name }) => name)],
     addedColumns.map(({ source }) => columnName(source)),
   );
-  const itemNames = itemNamesOf(
-    storedColumns,
+  // `event_items` also has the id of the person and the system columns, which every export has.
+  const namesOfItems = [...RESERVED_NAMES, ...FIRST_COLUMNS.map(({ name }) => name)];
+  const itemNames = assignItemNames(
+    [...namesOfItems, ...storedColumns.flatMap(({ itemName }) => itemName ?? [])],
     names.filter((_, i) => isItemGroup(addedColumns[i].group)),
   );
   return addedColumns.map(({ source, occurrence, group }, i) => {
     const itemName = itemNames.get(names[i]) ?? null;
     return newColumn({ source, occurrence, position: storedColumns.length + i, group, name: names[i], itemName });
   });
-}
-
-/** The names in `event_items` of new item columns, by their names in `events`. */
-function itemNamesOf(storedColumns: readonly StoredColumn[], names: readonly string[]): ReadonlyMap<string, string> {
-  // `event_items` also has the id of the person and the system columns, which every export has.
-  const takenNames = [
-    ...RESERVED_NAMES,
-    ...FIRST_COLUMNS.map(({ name }) => name),
-    ...storedColumns.flatMap(({ itemName }) => itemName ?? []),
-  ];
-  const itemNames = assignItemNames(takenNames, names);
-  return new Map(names.map((name, i) => [name, itemNames[i]]));
 }

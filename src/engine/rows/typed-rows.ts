@@ -20,7 +20,7 @@ import { MisreadFileError } from '../session/engine-errors.ts';
 import { type CellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql, typedCellSql } from './csv-sql.ts';
 
 /** The typed rows of some days. */
-export interface TypedRows {
+interface TypedRows {
   /**
    * A SELECT of the program's columns of the table, and of each of `columns` in its type, under their names in the
    * table. `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
