@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
@@ -7,6 +8,7 @@ import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
 const [D1, D2] = ['2026-01-01', '2026-01-02'] as const;
+const hashKey = new HashKey(new Secret('a hash key that has 32 characters'));
 let place: Place;
 
 const load = (rows: readonly Cells[], types: Readonly<Record<string, ColumnType>> = {}, day: string = D1) =>
@@ -149,7 +151,6 @@ describe('people in a place', () => {
   });
 
   it('are named for another spelling in a hashed column, too, whatever its hash begins with', async () => {
-    const hashKey = new HashKey(new Secret('a hash key that has 32 characters'));
     const names = Array.from({ length: 40 }, (_, i) => `kim${i}`);
     expect(names.some((text) => hashKey.hashOf(text).startsWith('0'))).toBe(true);
     const rows = names.map((text, i) => ({ id: `e${i}`, df_unified_id: `u${i}`, member: hashKey.hashOf(text) }));
@@ -159,7 +160,6 @@ describe('people in a place', () => {
   });
 
   it('are found in either form in a hashed column, as one person', async () => {
-    const hashKey = new HashKey(new Secret('a hash key that has 32 characters'));
     const hash = (text: string) => hashKey.hashOf(text);
     await load([
       { id: 'e1', df_unified_id: 'u1', member: '' },
@@ -185,16 +185,14 @@ describe('people in a place', () => {
   });
 
   it('are refused without the key if some rows name them plainly, and others by a hash', async () => {
-    const key = new HashKey(new Secret('a hash key that has 32 characters'));
     await load([{ id: 'e1', df_unified_id: 'u1', member: 'a' }]);
-    await loadHashed(D2, [{ id: 'e2', df_unified_id: key.hashOf('u1'), member: '' }], ['df_unified_id'], key);
+    await loadHashed(D2, [{ id: 'e2', df_unified_id: hashKey.hashOf('u1'), member: '' }], ['df_unified_id'], hashKey);
     await expect(look({ byColumn: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
-    expect(await look({ byColumn: 'member', ids: ['a'], hashKey: key })).toMatchObject({ personCount: 1, rowCount: 2 });
+    expect(await look({ byColumn: 'member', ids: ['a'], hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
   });
 
   it('of the suppression list alone need no key of the hashed column of ids', async () => {
-    const key = new HashKey(new Secret('a hash key that has 32 characters'));
-    await loadHashed(D2, [{ id: 'e1', df_unified_id: 'u1', member: key.hashOf('a') }], ['member'], key);
+    await loadHashed(D2, [{ id: 'e1', df_unified_id: 'u1', member: hashKey.hashOf('a') }], ['member'], hashKey);
     await expect(look({ byColumn: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
     expect(await look({ byColumn: 'member', ids: [] })).toMatchObject({ rowCount: 0, warnings: [] });
   });
@@ -215,11 +213,8 @@ describe('people in a place', () => {
       { id: 'a', df_unified_id: 'erna', memo },
       { id: 'b', df_unified_id: 'hans' },
     ]);
-    const rows: Record<string, unknown>[] = [];
-    const people = await place.people();
-    for await (const row of people.rows({ byColumn: 'df_unified_id', ids: ['erna'] })) {
-      rows.push(JSON.parse(row));
-    }
+    const texts = (await place.people()).rows({ byColumn: 'df_unified_id', ids: ['erna'] });
+    const rows = (await Readable.from(texts).toArray()).map((text) => JSON.parse(text));
     expect(rows).toEqual([{ table: 'events', row: expect.objectContaining({ _key: 'a', memo }) }]);
     expect(rows[0].row).not.toHaveProperty('_rescued');
   });

@@ -9,22 +9,8 @@ import { DELTA, DUCKDB, event, LAKE, PLACES, setUpErasure } from '../../support/
 import type { Cells } from '../../support/targets/csv.ts';
 
 const erasure = setUpErasure();
-const {
-  at,
-  configure,
-  copy,
-  erase,
-  holding,
-  load,
-  only,
-  planOf,
-  proofOf,
-  requestedIds,
-  run,
-  runAt,
-  useProfiles,
-  writeList,
-} = erasure;
+const { at, configure, copy, erase, holding, load, only, planOf } = erasure;
+const { proofOf, requestedIds, run, runAt, useProfiles, writeList } = erasure;
 const IN = () => only(DUCKDB);
 
 /** A profile a pair: the id of the company, and the person of the data. */
@@ -211,20 +197,17 @@ describe('a suppression list in the folder of the ledger', () => {
   });
 });
 
-describe('a row with the time of its request', () => {
-  const request = async (time: string) =>
+it('a row with the time of its request deletes once, and again only for a request after the confirmation', async () => {
+  useProfiles(csvOf(['A', u('a')]), { requested_at_field: 'at' });
+  await load([row('a')], DUCKDB);
+  const request = (time: string) =>
     erase('--file', writeList('requests.csv', `id,at\nA,${time}\n`), '--column', 'id', ...IN());
-
-  it('deletes once, and again only for a request after the confirmation', async () => {
-    useProfiles(csvOf(['A', u('a')]), { requested_at_field: 'at' });
-    await load([row('a')], DUCKDB);
-    // 03:00 in UTC is noon in Seoul: without its zone the row reads as nine hours later.
-    for (const time of ['2026-01-20 11:30', '2026-01-20 11:30', '2026-01-20T11:45:00', '2026-01-20T02:59:00Z'])
-      expect((await request(time)).exit, time).toBe(0);
-    expect(requestedIds()).toEqual(['A']);
-    expect((await request('2026-01-20T12:30:00+09:00')).exit).toBe(0);
-    expect(requestedIds()).toEqual(['A', 'A']);
-  });
+  // 03:00 in UTC is noon in Seoul: without its zone the row reads as nine hours later.
+  for (const time of ['2026-01-20 11:30', '2026-01-20 11:30', '2026-01-20T11:45:00', '2026-01-20T02:59:00Z'])
+    expect((await request(time)).exit, time).toBe(0);
+  expect(requestedIds()).toEqual(['A']);
+  expect((await request('2026-01-20T12:30:00+09:00')).exit).toBe(0);
+  expect(requestedIds()).toEqual(['A', 'A']);
 });
 
 describe('a plan', () => {

@@ -8,13 +8,12 @@ import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
 import { LeapingClock } from '../../support/clock.ts';
 
 type Kind = DeletionAnswer['kind'];
-const answerOf = (kind: Kind, more: Partial<DeletionAnswer> = {}, remaining?: number, resetAt?: number) => ({
+const answerOf = (kind: Kind, remaining?: number, resetAt?: number) => ({
   kind,
   code: kind,
   status: 200,
   message: `answer ${kind}`,
   quotaReport: { remaining, resetAt, retryAt: undefined },
-  ...more,
 });
 
 type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionAnswer>;
@@ -132,11 +131,11 @@ describe('the pace of requests', () => {
   it('pauses until the reset when nothing remains, for a minute if the reset is not credible', async () => {
     const clock = new LeapingClock(0);
     const limiter = new RateLimiter(clock, 600);
-    limiter.noteLimits(answerOf('done', {}, 1, 5_000));
+    limiter.noteLimits(answerOf('done', 1, 5_000));
     expect(limiter.pausedMs).toBe(0);
-    limiter.noteLimits(answerOf('done', {}, 0, 5_000));
+    limiter.noteLimits(answerOf('done', 0, 5_000));
     expect(limiter.pausedMs).toBe(5_000);
-    limiter.noteLimits(answerOf('wait', {}, 0, 10 * 3_600_000));
+    limiter.noteLimits(answerOf('wait', 0, 10 * 3_600_000));
     expect(limiter.pausedMs).toBe(60_000);
     await limiter.waitForTurn(new AbortController().signal);
     expect(clock.now()).toBeGreaterThanOrEqual(60_000);
