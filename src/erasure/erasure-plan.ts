@@ -38,7 +38,6 @@ export interface ErasureOptions {
  */
 export async function planErasure(options: ErasureOptions) {
   const { settings, io, list = new IdList(), consent, deleter, purgeSettings, again = false } = options;
-  const beganAt = io.clock.now();
   const { counts } = list;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
@@ -50,8 +49,6 @@ export async function planErasure(options: ErasureOptions) {
   const idsToRequest = requestableIds.filter((listed) => !isDone(listed));
   const idsDoneBefore = requestableIds.filter(isDone);
   return {
-    /** When it was begun (ms since 1970). */
-    beganAt,
     ledger,
     counts,
     /** Undefined if no place is to be purged. */

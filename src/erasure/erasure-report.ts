@@ -11,8 +11,8 @@ export interface ErasureOutcome extends ErasurePlan {
   readonly requests?: RequestResult;
 }
 
-/** What a plan would do, or what its execution did until `now` (schemas/deletion.json). Ids appear nowhere. */
-export function reportOf(erasure: ErasureOutcome, now: number) {
+/** What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. */
+export function reportOf(erasure: ErasureOutcome, elapsedMs: number) {
   const { ledger, purge, requests, idsToRequest } = erasure;
   const isPlan = requests === undefined;
   const { counts, stoppedBy } = requests ?? NO_REQUESTS;
@@ -31,7 +31,7 @@ export function reportOf(erasure: ErasureOutcome, now: number) {
     hash: erasure.hash,
     warnings: [...new Set([...erasure.warnings, ...(purge?.warnings ?? [])])],
     places: purge?.places.map((place) => placeReport(place, purge.listedIds)) ?? [],
-    seconds: Math.round(now - erasure.beganAt) / 1_000,
+    seconds: Math.round(elapsedMs) / 1_000,
     ...counts,
     // Also those that were never requested.
     undecided: isPlan ? 0 : idsToRequest.length - counts.done - counts.rejected,

@@ -6,7 +6,6 @@ import { configError, EXIT, severityOf, transientError, UserError } from '../bas
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, planErasure, planFailure } from './erasure-plan.ts';
 import { codesText, type ErasureOutcome, type ErasureReport, reportOf } from './erasure-report.ts';
-import { placeName } from './listed-people.ts';
 import { purgePlaces } from './purge.ts';
 import { type Decision, NO_REQUESTS, sendRequests } from './requests.ts';
 
@@ -32,11 +31,12 @@ export interface ErasureResult {
  */
 export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
   const { settings, io, consent, deleter, onPlanned, onDecided } = options;
+  const beganAt = io.clock.now();
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
   const { ledger, purge, idsToRequest, idsDoneBefore } = plan;
-  const planReport = reportOf(plan, io.clock.now());
+  const planReport = reportOf(plan, io.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
   const failure = planFailure(plan);
@@ -49,7 +49,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   }
   onPlanned?.(planReport);
   if (plan.counts.ids > 0 || purge !== undefined) {
-    const places = (options.purgeSettings?.places ?? []).map(placeName);
+    const places = purge?.places.map(({ name }) => name) ?? [];
     await ledger.begin({ ids: idsToRequest.length, places, requests: deleter !== undefined });
   }
 
@@ -71,7 +71,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   // 5. Prove: every claim of the report is a line of the ledger by now.
   const outcome = { ...plan, purge: purged, requests };
   const failures = [...(purged?.failures ?? []), isPurged ? requestFailure(outcome, options) : undefined];
-  return { report: reportOf(outcome, io.clock.now()), failure: worstOf(failures) };
+  return { report: reportOf(outcome, io.clock.now() - beganAt), failure: worstOf(failures) };
 }
 
 /** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */

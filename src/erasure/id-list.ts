@@ -62,19 +62,19 @@ export class IdList {
     if (typeof id !== 'string') return this.#refuse((id ?? null) === null ? 'missing' : 'not_text');
     const refusal = refusalOf(id);
     if (refusal !== undefined) return this.#refuse(refusal);
-    const at = requestInstant(requestedAt);
-    if (at === 'invalid') return this.#refuse('requested_at');
+    const instant = requestInstant(requestedAt);
+    if (instant === 'invalid') return this.#refuse('requested_at');
     const earlier = this.#ids.get(id);
     if (earlier === undefined) {
       if (this.#ids.size === MAX_IDS) {
         throw configError(`The list is too long: more than ${MAX_IDS} ids. Split it. Nothing was done.`);
       }
-      this.#ids.set(id, { id, row, requestedAt: at });
+      this.#ids.set(id, { id, row, requestedAt: instant });
       return id;
     }
     this.#counts.duplicates++;
-    const isLater = at !== undefined && at > (earlier.requestedAt ?? Number.NEGATIVE_INFINITY);
-    if (isLater) this.#ids.set(id, { ...earlier, requestedAt: at });
+    const isLater = instant !== undefined && instant > (earlier.requestedAt ?? Number.NEGATIVE_INFINITY);
+    if (isLater) this.#ids.set(id, { ...earlier, requestedAt: instant });
     // The text of the first row: the others need no memory.
     return earlier.id;
   }

@@ -21,7 +21,7 @@ export interface KeyedFile {
 export const randomKey = (): Secret => new Secret(randomBytes(32).toString('hex'));
 
 /** The key of a file. A new file, whose key is still to be made, is empty: any key reads it. */
-export const readingKey = (file: KeyedFile): Secret => existingKey(file) ?? randomKey();
+export const keyForReading = (file: KeyedFile): Secret => existingKey(file) ?? randomKey();
 
 /** The configured key, else the stored one; undefined for a new file. */
 function existingKey(file: KeyedFile): Secret | undefined {

@@ -22,7 +22,7 @@ export interface ListColumns {
 }
 
 /** A path, or bytes such as those of standard input. */
-type Source = string | AsyncIterable<Uint8Array>;
+type ListSource = string | AsyncIterable<Uint8Array>;
 
 /** Bytes, and the words for them with which a message begins. */
 interface Input {
@@ -35,7 +35,7 @@ const CHECKED_LINES = 10;
 const TABLE_MARK = /[,;\t"{}[\]]/;
 
 /** The rows of a list, as a spreadsheet numbers them. Throws config failures that name the row. */
-export async function* readList(source: Source, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
+export async function* readList(source: ListSource, { id, requestedAt }: ListColumns): AsyncGenerator<ListRow> {
   const input = openInput(source, typeof source === 'string' ? `The list ${source}` : 'The list');
   if (id === undefined) {
     if (typeof source === 'string' && /\.csv$/i.test(source)) throw needsColumn(input, 'is a CSV by its name');
@@ -135,9 +135,9 @@ function columnIndex(header: readonly string[], column: string, { name }: Input)
   throw configError(`${name} ${problem}. Separated by commas, its columns are ${shown.join(', ')}. Nothing was done.`);
 }
 
-const openInput = (source: Source, name: string): Input => ({ name, bytes: bytesOf(source, name) });
+const openInput = (source: ListSource, name: string): Input => ({ name, bytes: bytesOf(source, name) });
 
-async function* bytesOf(source: Source, name: string): AsyncGenerator<Uint8Array> {
+async function* bytesOf(source: ListSource, name: string): AsyncGenerator<Uint8Array> {
   try {
     yield* typeof source === 'string' ? createReadStream(source) : source;
   } catch (error) {

@@ -76,27 +76,27 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
   const profileService = usesProfiles ? search.profileService : undefined;
   const searchesProfiles = usesProfiles && profileService === undefined;
   let query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles };
-  let rows = await searchRows(query, search);
+  let inPlaces = await searchPlaces(query, search);
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
-  const peopleInRows = new Set([...rows.unifiedIdsById.values()].flat().map((text) => personOf(text, hashKey)));
+  const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((text) => personOf(text, hashKey)));
   const { profiles, whyNoProfiles } =
     profileService === undefined ? {} : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io);
   if (whyNoProfiles !== undefined) {
     query = { ...query, searchesProfiles: true };
-    rows = await searchRows(query, search);
+    inPlaces = await searchPlaces(query, search);
   }
 
   const usedWays = [
     ...(unifiedIdsInMapping === undefined ? [] : ['a mapping']),
     ...(profiles === undefined ? [] : ['the profiles of the service']),
-    ...rows.usedWays,
+    ...inPlaces.usedWays,
   ];
   if (usedWays.length === 0 && ids.size > 0) {
     const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
     throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
   }
-  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, rows.unifiedIdsById);
+  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
   const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id));
   return {
     query: { ...query, knownUnifiedIds: unifiedIdsById },
@@ -107,35 +107,37 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
     unifiedIdsInMapping,
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles} People are found in the places alone.`]),
-      ...rows.warnings,
-      ...missedSentences(missedIds, new Map([...(profiles?.similarIdById ?? []), ...rows.similarIdById])),
+      ...inPlaces.warnings,
+      ...missedSentences(missedIds, new Map([...(profiles?.similarIdById ?? []), ...inPlaces.similarIdById])),
     ],
   };
 }
 
 /** What rows of all places say of the ids, by the column and by the profiles. */
-async function searchRows(query: PeopleQuery, { places, io }: SearchSettings) {
+async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) {
   const { ids, byColumn, searchesProfiles } = query;
-  const lookups: (PeopleInPlace & { readonly hasColumn: boolean; readonly name: string })[] = [];
+  const peopleInPlaces: PeopleInPlace[] = [];
+  const placesWithoutColumn: string[] = [];
   const isSearched = ids.length > 0 && (byColumn !== undefined || searchesProfiles);
   for (const place of isSearched ? places : []) {
     const name = placeName(place);
     io.logger.info('people.find', `Looking for the IDs in ${name} …`);
-    const lookup = await (await place.target.people(place)).find(query);
-    lookups.push({ ...lookup, name, hasColumn: columnsNamed(lookup.state.events, byColumn).length > 0 });
+    const people = await (await place.target.people(place)).find(query);
+    peopleInPlaces.push(people);
+    if (columnsNamed(people.state.events, byColumn).length === 0) placesWithoutColumn.push(name);
   }
-  const placesWithoutColumn = lookups.filter(({ hasColumn }) => byColumn !== undefined && !hasColumn);
+  const hasProfiles = searchesProfiles && peopleInPlaces.some(({ state }) => state.user_profiles !== undefined);
   return {
-    unifiedIdsById: joinUnifiedIds(...lookups.map(({ unifiedIdsById }) => unifiedIdsById)),
-    similarIdById: new Map(lookups.flatMap(({ similarIdById }) => [...similarIdById])),
+    unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map(({ unifiedIdsById }) => unifiedIdsById)),
+    similarIdById: new Map(peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById])),
     usedWays: [
-      ...(searchesProfiles && lookups.some(({ state }) => state.user_profiles) ? ['the table user_profiles'] : []),
-      ...(lookups.some(({ hasColumn }) => hasColumn) ? [`the column ${byColumn}`] : []),
+      ...(hasProfiles ? ['the table user_profiles'] : []),
+      ...(placesWithoutColumn.length < peopleInPlaces.length ? [`the column ${byColumn}`] : []),
     ],
     warnings: [
-      ...lookups.flatMap(({ warnings }) => warnings),
-      ...placesWithoutColumn.map(
-        ({ name }) => `${name} has no column ${byColumn}: people are found there in the other ways alone.`,
+      ...peopleInPlaces.flatMap(({ warnings }) => warnings),
+      ...(byColumn === undefined ? [] : placesWithoutColumn).map(
+        (name) => `${name} has no column ${byColumn}: people are found there in the other ways alone.`,
       ),
     ],
   };

@@ -73,7 +73,7 @@ export async function planPurge(
   const isSuppressedOnly = listedIds.length === 0;
   await suppressionList.requireWritable();
   const listedPeople = await findListedPeople(listedIds, settings);
-  const query = { ...listedPeople.query, suppressedPeople: suppressionList.people() };
+  const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
   const places: PlacePlan[] = [];
   for (const [i, place] of settings.places.entries()) {
     const name = placeName(place);
@@ -88,7 +88,7 @@ export async function planPurge(
     places.push({ ...place, name, ...preview });
   }
   // Anew: a purge that ended meanwhile has made list and places longer.
-  const suppressedCount = suppressionList.people().hmacs.length;
+  const suppressedCount = suppressionList.readPeople().hmacs.length;
   const warnings = [...listedPeople.warnings];
   const knownLength = ledger.history.suppressionLength;
   if (!newList) warnings.push(...olderListWarnings('The ledger', knownLength, suppressedCount));
@@ -154,14 +154,14 @@ async function purgePlace(place: PlacePlan, others: readonly PlaceOutcome[], pla
     const problem = peopleLimitProblem(plan, [...others, outcome]);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!newList) {
-      const { hmacs } = suppressionList.people();
+      const { hmacs } = suppressionList.readPeople();
       refuseOlderList(name, people.state.suppressionLength, hmacs.length);
     }
     await ledger.writeAll(purgeLines(outcome, plan));
     return await suppressionList.add(people.keyCheckByUnifiedId, io);
   };
   try {
-    const query = { ...listedPeople.query, suppressedPeople: suppressionList.people() };
+    const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
     const removal = await (await target.people(place)).purge(query, onFound);
     outcome = { ...outcome, removal };
     const { rowsRemoved: rows, suppressionLength, unreached } = removal;

@@ -98,7 +98,7 @@ class Sender {
     try {
       while (this.#counts.done + this.#counts.rejected === 0 && (await this.#decideNext()));
       const workers = Array.from({ length: limits.maxConcurrentRequests }, () => this.#work());
-      for (const end of await Promise.allSettled(workers)) if (end.status === 'rejected') throw end.reason;
+      for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
     } finally {
       stopProgress();

@@ -21,15 +21,15 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
   const listedIds = list.listedIds();
   const refused = refusedSentence(list.counts);
   if (refused !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refused}`);
-  const people = await findListedPeople(listedIds, searchSettings);
+  const listedPeople = await findListedPeople(listedIds, searchSettings);
   const ids = listedIds.map(({ id }) => id);
-  const lookups: PeopleInPlace[] = [];
-  for (const place of places) lookups.push(await (await place.target.people(place)).find(people.query));
+  const peopleInPlaces: PeopleInPlace[] = [];
+  for (const place of places) peopleInPlaces.push(await (await place.target.people(place)).find(listedPeople.query));
   const warnings = [
     refused ?? [],
     list.warnings(),
-    people.warnings,
-    ...lookups.map((lookup) => lookup.warnings),
+    listedPeople.warnings,
+    ...peopleInPlaces.map((people) => people.warnings),
   ].flat();
   for (const warning of new Set(warnings)) io.logger.warn('person.list', warning);
   if (ledgerSettings !== undefined) {
@@ -38,8 +38,8 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
     await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.writeAll(
       ids.map((id) => {
-        const rows = lookups.reduce((sum, { rowCountById }) => sum + (rowCountById.get(id) ?? 0), 0);
-        return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: people.usedWays, rows };
+        const rows = peopleInPlaces.reduce((sum, { rowCountById }) => sum + (rowCountById.get(id) ?? 0), 0);
+        return { kind: 'access', id: ledger.key.idHash(id), places: names, ways: listedPeople.usedWays, rows };
       }),
     );
   }
@@ -47,7 +47,7 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
   for (const place of places) {
     const reader = await place.target.people(place);
     const name = JSON.stringify(placeName(place));
-    for await (const row of reader.rows(people.query)) {
+    for await (const row of reader.rows(listedPeople.query)) {
       io.signal.throwIfAborted();
       await write(`{"place":${name},${row.slice(1)}`);
       rows++;

@@ -15,7 +15,7 @@ import { withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
 import { LOCK_WAIT_MS, type LockOptions, withLockFile } from '../fs/lock.ts';
 import { checkWritable, PRIVATE_FILE_MODE } from '../fs/permissions.ts';
-import { ensureKey, type KeyedFile, readingKey } from './key-file.ts';
+import { ensureKey, type KeyedFile, keyForReading } from './key-file.ts';
 
 // The suppression list: a file of JSON Lines. The first line is a header that tells a wrong key. Every other line is
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
@@ -62,7 +62,7 @@ export class SuppressionList {
    * Reads the filter for downloads. If the configuration hashes `df_unified_id`, a person may be on the list by the id
    * or its hash. Throws UserError for a person who is known by the hash under another key.
    */
-  filter({ columnsHash, hashKey: secret }: Pick<SourceConfig, 'columnsHash' | 'hashKey'>): Suppression {
+  readFilter({ columnsHash, hashKey: secret }: Pick<SourceConfig, 'columnsHash' | 'hashKey'>): Suppression {
     const { key, hmacs, keyChecks } = this.#readForLoad();
     const hashKey = columnsHash.includes(UNIFIED_ID) && secret !== undefined ? new HashKey(secret) : undefined;
     if ([...keyChecks].some((check) => check !== hashKey?.checkValue)) {
@@ -81,8 +81,8 @@ export class SuppressionList {
   }
 
   /** Reads the people for a purge. A missing file is empty. A last line that was cut does not count. */
-  people(): SuppressedPeople {
-    return this.#parse(wholeLines(textIfThere(this.path)), readingKey(this.#keyedFile));
+  readPeople(): SuppressedPeople {
+    return this.#parse(wholeLines(textIfThere(this.path)), keyForReading(this.#keyedFile));
   }
 
   /** Throws UserError if nobody could be put on the list. Changes nothing. */
@@ -138,7 +138,7 @@ export class SuppressionList {
     try {
       const mayBeMissing = this.#keyedFile.configuredKey === undefined;
       const text = mayBeMissing ? textIfThere(path) : readFileSync(path, 'utf8');
-      return this.#parse(text, readingKey(this.#keyedFile));
+      return this.#parse(text, keyForReading(this.#keyedFile));
     } catch (error) {
       if (codeOf(error) === undefined) throw error;
       throw configError(

@@ -36,7 +36,7 @@ export const read: Verb = async (context) => {
   });
   const service = openExportClient(config, context, { onWait: heartbeat.setWaitingUntil });
   try {
-    const extract = extractDeps(config, service, context, SuppressionList.of(config)?.filter(config));
+    const extract = extractDeps(config, service, context, SuppressionList.of(config)?.readFilter(config));
     const deps = { ...extract, config, heartbeat, writer: context.writer };
     const isProfiles = ({ descriptor }: StreamOutput) =>
       config.userProfiles && descriptor.name === PROFILE_STREAM && descriptor.namespace === undefined;

@@ -54,7 +54,7 @@ async function loadDay(
   config: PlanConfig,
   { clock, signal }: Context,
 ): Promise<Summary> {
-  const suppression = SuppressionList.of(config)?.filter(config);
+  const suppression = SuppressionList.of(config)?.readFilter(config);
   refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
   const { exportState: state, receipts } = sink.state?.events ?? {};
   const dayFile = { file, day, settings: config, state, storedReceipt: receipts?.get(day), suppression };

@@ -47,7 +47,7 @@ export async function runSync(run: SyncRun, context: Context): Promise<RunOutcom
     sink = await place.target.open(openOptions(place, config, context, pinnedTypes(run.schemaFile)));
     // A wait for the lock of the place does not count.
     began = clock.now();
-    const suppression = SuppressionList.of(config)?.filter(config);
+    const suppression = SuppressionList.of(config)?.readFilter(config);
     refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
     const { exportState, receipts } = sink.state?.events ?? {};
     const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });

@@ -6,7 +6,7 @@ import { configError } from '../../base/errors.ts';
 import { HashKey } from '../../base/hash-key.ts';
 import { linesOf } from '../../base/lines.ts';
 import { Secret } from '../../base/secrets.ts';
-import { type KeyedFile, readingKey } from '../key-file.ts';
+import { type KeyedFile, keyForReading } from '../key-file.ts';
 
 // The lines of the ledger: keys as in schemas/ledger-line.json. External ids are keyed hashes, instants ISO 8601 in UTC.
 
@@ -160,7 +160,7 @@ interface OpenedLedger {
 export function openLedger(fileOrFolder: string, configuredKey: Secret | undefined): OpenedLedger {
   if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
   const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  return { path, key: new LedgerKey(readingKey(keyedLedger(path, configuredKey))) };
+  return { path, key: new LedgerKey(keyForReading(keyedLedger(path, configuredKey))) };
 }
 
 /** `number`: 1 for the first line of the ledger. */

@@ -1,6 +1,6 @@
 import type { ClearOutcome, LedgerKey, LineOf, ServiceAddress, SignedLine } from './chain.ts';
 
-export interface Answer {
+export interface ClearAnswer {
   readonly at: string;
   readonly outcome: ClearOutcome;
   readonly code: string;
@@ -19,7 +19,7 @@ export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown',
 
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
-  readonly answers: Answer[] = [];
+  readonly answers: ClearAnswer[] = [];
   readonly countedRows: CountedRows[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
   readonly accesses: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
@@ -40,13 +40,13 @@ export class IdHistory {
     return this.accesses.length > 0 ? 'shown' : 'unknown';
   }
 
-  get standingAnswer(): Answer | undefined {
+  get standingAnswer(): ClearAnswer | undefined {
     return standingAnswer(this.answers);
   }
 }
 
 /** Whoever was deleted once is unknown to the service later, which then may reject the id: it stays deleted. */
-export const standingAnswer = (answers: readonly Answer[]): Answer | undefined =>
+export const standingAnswer = (answers: readonly ClearAnswer[]): ClearAnswer | undefined =>
   answers.findLast(({ outcome }) => outcome === 'done') ?? answers.at(-1);
 
 /**

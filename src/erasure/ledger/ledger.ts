@@ -13,7 +13,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { checkWritable, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
-import { ensureKey, randomKey, readingKey } from '../key-file.ts';
+import { ensureKey, keyForReading, randomKey } from '../key-file.ts';
 import {
   EMPTY_CHAIN,
   keyedLedger,
@@ -82,7 +82,7 @@ export class Ledger {
       else await makeFolders(folder);
       refuseForeignFolder(folder);
       const file = keyedLedger(path, ledgerKey);
-      const key = isPlan ? readingKey(file) : await whileLocked(folder, clock, () => ensureKey(file));
+      const key = isPlan ? keyForReading(file) : await whileLocked(folder, clock, () => ensureKey(file));
       const ledger = new Ledger(settings, clock, new LedgerKey(key), ids);
       await ledger.#readOn(folder);
       return ledger;
