@@ -58,17 +58,15 @@ export class Extraction {
       let nextResult = results.next();
       for (;;) {
         const iteration = await batch.beforeExpiry(nextResult);
-        if (iteration === undefined) {
-          yield* deliver();
-          continue;
+        if (iteration?.done === true) break;
+        if (iteration !== undefined) {
+          nextResult = results.next();
+          // Its failure is thrown when its turn comes.
+          nextResult.catch(() => {});
+          const checkedDay = outcome.add(iteration.value);
+          if (checkedDay !== undefined) batch.add(checkedDay);
         }
-        if (iteration.done === true) break;
-        nextResult = results.next();
-        // Its failure is thrown when its turn comes.
-        nextResult.catch(() => {});
-        const checkedDay = outcome.add(iteration.value);
-        if (checkedDay !== undefined) batch.add(checkedDay);
-        if (batch.isFull) yield* deliver();
+        if (iteration === undefined || batch.isFull) yield* deliver();
       }
       yield* deliver();
     } catch (error) {
