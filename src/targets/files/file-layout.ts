@@ -22,6 +22,10 @@ export interface FileLayout {
   loadedAtType(timezone: string | null): DuckDbType;
 }
 
+/** True if a file has its columns as its table has them now. */
+export const hasCurrentColumns = ({ hasAllColumns }: FileLayout, file: ColumnTypes, table: ColumnTypes): boolean =>
+  (!hasAllColumns || file.size === table.size) && [...file].every(([name, type]) => table.get(name) === type);
+
 /** The folder of a day, from the root of the storage. */
 export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;
 

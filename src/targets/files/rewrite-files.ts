@@ -6,7 +6,7 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { castToTypeSql } from '../../engine/column-sql.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
-import { fileColumns, programColumns } from './file-layout.ts';
+import { fileColumns, hasCurrentColumns, programColumns } from './file-layout.ts';
 import type { FilesPlace } from './format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
 import { fetchFile } from './read-files.ts';
@@ -57,13 +57,11 @@ export async function* rewriteOutdated(
   { state, files: changes }: PlaceChange,
 ): AsyncGenerator<FileChange> {
   const { layout } = place.format;
-  const types = fileColumns(layout, state.events);
+  const tableColumns = fileColumns(layout, state.events);
   for (const file of files) {
     const { table, day, columns } = file;
     const isReplaced = changes.some((change) => change.table === table && change.day === day);
-    if (isReplaced || table !== EVENTS.name) continue;
-    const isComplete = !layout.hasAllColumns || columns.size === types.size;
-    if (isComplete && [...columns].every(([name, type]) => types.get(name) === type)) continue;
+    if (isReplaced || table !== EVENTS.name || hasCurrentColumns(layout, columns, tableColumns)) continue;
     yield { table, day, file: await rewriteFile(place, file, state.events) };
   }
 }

@@ -10,7 +10,7 @@ import {
   tableToJson,
 } from '../../../table/place-state.ts';
 import { type ByTable, EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { type ColumnTypes, dayFolder, type FileLayout, fileColumns } from '../file-layout.ts';
+import { type ColumnTypes, dayFolder, type FileLayout, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import type { LiveFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
@@ -56,9 +56,8 @@ export interface FileEntry extends Omit<FolderFile, 'columns' | 'modified'> {
 export interface FolderState {
   readonly state: PlaceState;
   /** The columns of all files whose entry does not say otherwise. */
-  readonly columns: ByTable<ColumnTypes>;
-  /** By path. */
-  readonly entries: ReadonlyMap<string, FileEntry>;
+  readonly tableColumns: ByTable<ColumnTypes>;
+  readonly entryByPath: ReadonlyMap<string, FileEntry>;
 }
 
 interface FileJson extends Omit<FileEntry, 'path' | 'writtenAt'> {
@@ -80,9 +79,6 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
   user_profiles: profiles === undefined ? new Map() : fileColumns(FOLDER_LAYOUT, profiles),
 });
 
-const isSameColumns = (columns: ColumnTypes, others: ColumnTypes): boolean =>
-  columns.size === others.size && [...columns].every(([name, type]) => others.get(name) === type);
-
 /** The text of `_dfinery.json`. */
 export function serializeFolderState(
   state: PlaceState,
@@ -91,7 +87,8 @@ export function serializeFolderState(
 ): string {
   const tableColumns = columnsOfTables(state);
   const entries = files.map(({ columns, ...file }): FileEntry => {
-    return isSameColumns(columns, tableColumns[file.table]) ? file : { ...file, modified: null };
+    const isCurrent = hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[file.table]);
+    return isCurrent ? file : { ...file, modified: null };
   });
   const json: FolderJson = {
     v: FORMAT_VERSION,
@@ -123,5 +120,6 @@ export function parseFolderState(text: string, where: string): FolderState {
   const entries = json.files.map(({ written_at: writtenAt, ...file }): FileEntry => {
     return { ...file, path: filePath(file.day, file.table), writtenAt };
   });
-  return { state, columns: columnsOfTables(state), entries: new Map(entries.map((entry) => [entry.path, entry])) };
+  const entryByPath = new Map(entries.map((entry) => [entry.path, entry]));
+  return { state, tableColumns: columnsOfTables(state), entryByPath };
 }

@@ -141,11 +141,11 @@ async function compareFile(
   engine: Engine,
   root: string,
   fileOnDisk: FileOnDisk,
-  { state, columns: tableColumns, entries }: FolderState,
+  { state, tableColumns, entryByPath }: FolderState,
 ): Promise<Comparison> {
   const { table, day, path, bytes, modified } = fileOnDisk;
   const local = join(root, path);
-  const entry = entries.get(path);
+  const entry = entryByPath.get(path);
   const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
   const isUnchanged = entry?.bytes === bytes && entry.modified === modified;
   const sha256 = isUnchanged ? entry.sha256 : await hashFile(local);
