@@ -99,7 +99,7 @@ export async function sync(options: SyncOptions): Promise<Summary> {
 /** Says what a sync would do, as `dfinery-elt plan` does; sends nothing. */
 export async function plan(options: PlanOptions): Promise<PlanResult> {
   const { place, config, context } = inputsOf('plan', options, TARGETS);
-  return (await planSync(place, options, config, context)).result;
+  return (await planSync({ place, config, daySelection: options }, context)).result;
 }
 
 /** Says what a place holds, as `dfinery-elt status` does. */

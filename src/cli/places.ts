@@ -1,7 +1,7 @@
 import { configError } from '../base/errors.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ColumnRules } from '../table/new-columns.ts';
-import type { OpenOptions, Place, PlaceOptions, Target } from '../targets/contract.ts';
+import type { OpenOptions, Place, PlaceOptions, StatefulTarget, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { argument, type OptionValues, textOption, unknownNameError } from './command.ts';
 import { type CommandConfig, readConfiguration } from './configuration.ts';
@@ -66,6 +66,9 @@ export function placeSettings(
 ): Omit<PlaceOptions, 'address'> & Runtime {
   return { lockWaitMs, memoryLimit, spoolDir, env, clock, random, logger, signal };
 }
+
+/** What a place holds; undefined before its first load. */
+export const storedState = async (place: Place<StatefulTarget>) => (await place.target.maintenance(place)).readState();
 
 /** How a run opens its place. `pinned`: the types of a pinned schema. */
 export function openOptions(

@@ -8,7 +8,7 @@ import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { argument, calendarDay, defineCommand, required, textOption } from '../command.ts';
 import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
-import { openOptions, placeAndConfig, placeArguments } from '../places.ts';
+import { openOptions, placeAndConfig, placeArguments, storedState } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
 import { EMPTY_SUMMARY, type Summary } from '../results.ts';
 import { endRun } from '../run/run.ts';
@@ -28,7 +28,7 @@ export const command = defineCommand({
     const { config: configuration, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
     const config = requireKeys(configuration, ...PLAN_KEYS);
-    const state = await (await target.maintenance(place)).readState();
+    const state = await storedState(place);
     if (state?.events.exportState === undefined)
       throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(openOptions(place, config, context));

@@ -9,6 +9,6 @@ export const command = defineCommand({
   docsPage: 'days-and-types.md',
   async run(values, context) {
     const { config, place } = placeAndConfig(values, TARGETS, context);
-    return await planSync(place, values, config, context);
+    return await planSync({ place, config, daySelection: values }, context);
   },
 });

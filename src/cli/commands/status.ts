@@ -10,7 +10,7 @@ import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
-import { placeAndConfig, placeArguments } from '../places.ts';
+import { placeAndConfig, placeArguments, storedState } from '../places.ts';
 import type { Status } from '../results.ts';
 import { timeText } from '../text-layout.ts';
 
@@ -31,7 +31,7 @@ export async function readStatus(
   { historyDays }: Pick<CommandConfig, 'historyDays'>,
 ): Promise<Status> {
   const { target, address, clock } = place;
-  const state = await (await target.maintenance(place)).readState();
+  const state = await storedState(place);
   if (state === undefined)
     throw configError(`${address} holds nothing yet: load it with sync ${target.name} ${address}.`);
   const { receipts, exportState, timezone } = state.events;

@@ -24,7 +24,7 @@ export const command = defineCommand({
   docsPage: 'targets.md',
   async run(values, context) {
     const { config, place } = placeAndConfig(values, TARGETS, context);
-    if (values.dryRun) return await planSync(place, values, config, context);
+    if (values.dryRun) return await planSync({ place, config, daySelection: values }, context);
     const notifyUrl = notifyAddress(values.notify, context) ?? config.notifyUrl;
     const run = {
       place,

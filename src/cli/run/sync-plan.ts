@@ -3,10 +3,10 @@ import { formatCount, formatDuration } from '../../base/quantities.ts';
 import { isSnapshotDue } from '../../extract/profile-snapshot.ts';
 import { cursorOf, includesEndOf, logNotes, type Plan, planRun, toDateOf } from '../../extract/which-days.ts';
 import { EXPORTS_PER_HOUR } from '../../service/export/quota-rules.ts';
-import type { Place } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
-import { type CommandConfig, PLAN_KEYS, requireKeys } from '../configuration.ts';
+import { PLAN_KEYS, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
+import { storedState } from '../places.ts';
 import type { PlanResult } from '../results.ts';
 import { tableLines } from '../text-layout.ts';
 import type { SyncRun } from './run.ts';
@@ -14,15 +14,11 @@ import type { SyncRun } from './run.ts';
 const MAX_LISTED_DAYS = 40;
 
 /** Shows what a sync would do, without a call to the service. A stream is planned as a first run. */
-export async function planSync(
-  place: Place,
-  daySelection: SyncRun['daySelection'],
-  configuration: CommandConfig,
-  context: Context,
-) {
-  const config = requireKeys(configuration, ...PLAN_KEYS);
+export async function planSync(run: Pick<SyncRun, 'place' | 'config' | 'daySelection'>, context: Context) {
+  const { place, daySelection } = run;
+  const config = requireKeys(run.config, ...PLAN_KEYS);
   const target = STATEFUL_TARGETS.find((stateful) => stateful === place.target);
-  const state = target && (await (await target.maintenance(place)).readState());
+  const state = target && (await storedState({ ...place, target }));
   const now = context.clock.now();
   const { exportState, receipts } = state?.events ?? {};
   const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now });
