@@ -49,7 +49,7 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: ColumnSettings): 
 export const scannerOptionsOf = (
   settings: ColumnSettings & Pick<SourceConfig, 'timezone'>,
   suppression?: Suppression,
-): ScannerOptions => ({ timezone: settings.timezone, requireColumns: true, edits: editsOf(settings), suppression });
+): ScannerOptions => ({ timezone: settings.timezone, needsEventColumns: true, edits: editsOf(settings), suppression });
 
 /** By what a state knows the settings of its last run again. Hashes are SHA-256 (hex). */
 export interface SettingsFingerprints {

@@ -138,8 +138,8 @@ function removeDeadOwner(path: string): boolean {
   const stealPath = `${path}.steal`;
   const token = createOwnerFile(stealPath);
   if (token === undefined) {
-    const other = readOwner(stealPath);
-    if (other !== undefined && isDead(other)) removeOwnerFile(stealPath, other.token);
+    const stealer = readOwner(stealPath);
+    if (stealer !== undefined && isDead(stealer)) removeOwnerFile(stealPath, stealer.token);
     return false;
   }
   try {

@@ -16,9 +16,6 @@ export interface ProcessIdentity {
 /** The identity that a file holds; of a file of another version, or one that is just being written, perhaps nothing. */
 export type StoredIdentity = { readonly [member in keyof ProcessIdentity]?: unknown };
 
-/** `unknown`: the process belongs to another machine, boot or container, whose processes cannot be seen from here. */
-export type Liveness = 'alive' | 'dead' | 'unknown';
-
 export const THIS_PROCESS: ProcessIdentity = {
   pid: process.pid,
   host: hostname(),
@@ -27,11 +24,11 @@ export const THIS_PROCESS: ProcessIdentity = {
 };
 
 /**
- * Tells whether a process lives, as far as that can be proved from here. Without /proc, as on macOS and Windows, only
- * the host is compared. Machines that share a folder then need different names. An id in use may be that of a later
- * process, so its liveness is unknown.
+ * Tells whether a process lives, as far as that can be proved from here: not of another machine, boot or container.
+ * Without /proc, as on macOS and Windows, only the host is compared. Machines that share a folder then need different
+ * names. An id in use may be that of a later process, so its liveness is unknown.
  */
-export function livenessOf({ pid, host, pidSpace, started }: StoredIdentity): Liveness {
+export function livenessOf({ pid, host, pidSpace, started }: StoredIdentity): 'alive' | 'dead' | 'unknown' {
   if (typeof pid !== 'number' || pidSpace !== THIS_PROCESS.pidSpace || host !== THIS_PROCESS.host) return 'unknown';
   if (!isRunning(pid)) return 'dead';
   const status = readStatus(String(pid));

@@ -42,8 +42,8 @@ async function uploadParts(access: BucketAccess, key: string, path: string, size
     // An earlier attempt may have completed the upload, and its answer was lost.
     await completion.catch(async (error) => {
       if (s3NameOf(error) !== 'NoSuchUpload') throw error;
-      const stored = await client.headObject(object, sendOptions).catch(() => undefined);
-      if (stored?.ContentLength !== size) throw error;
+      const head = await client.headObject(object, sendOptions).catch(() => undefined);
+      if (head?.ContentLength !== size) throw error;
     });
   } catch (error) {
     limit.clearQueue();

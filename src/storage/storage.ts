@@ -63,14 +63,14 @@ export const OWN_FOLDER = '_dfinery';
 export const PROBE_FOLDER = `${OWN_FOLDER}/probe`;
 
 /** Everything below a folder whose path comes after `after`, in order of the paths' bytes. */
-export async function listAll(storage: Pick<Storage, 'list'>, folder: string, after?: string): Promise<StoredObject[]> {
+export async function listAll(storage: Storage, folder: string, after?: string): Promise<StoredObject[]> {
   const objects: StoredObject[] = [];
   for await (const object of storage.list(folder, after)) objects.push(object);
   return objects;
 }
 
 /** True if an object lies below a folder. */
-export async function hasObjects(storage: Pick<Storage, 'list'>, folder: string): Promise<boolean> {
+export async function hasObjects(storage: Storage, folder: string): Promise<boolean> {
   for await (const _ of storage.list(folder)) return true;
   return false;
 }

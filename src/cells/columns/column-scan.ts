@@ -127,7 +127,7 @@ export class ColumnCollector {
    * Also true if there were too many ids to tell.
    */
   hasDuplicateOrMissingIds(rows: number): boolean {
-    return this.#ids.distinct() !== rows;
+    return this.#ids.distinctCount() !== rows;
   }
 
   eventNames(): string[] {
@@ -135,7 +135,7 @@ export class ColumnCollector {
   }
 
   /** What was collected, of each kept column. */
-  results(): ColumnScan[] {
+  columnScans(): ColumnScan[] {
     return this.#tallies.flatMap((tally): ColumnScan[] => {
       const { column, filledCells, firstTime, lastTime, firstCells } = tally;
       if (column === undefined) return [];

@@ -31,7 +31,7 @@ export class IdHashes {
   }
 
   /** The number of different ids, undefined if there were too many. Called at the end: it sorts the hashes. */
-  distinct(): number | undefined {
+  distinctCount(): number | undefined {
     return this.#count > MAX_HASHED_IDS ? undefined : countDistinct(this.#hashes.subarray(0, this.#count));
   }
 

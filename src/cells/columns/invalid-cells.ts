@@ -44,7 +44,7 @@ export class InvalidCells {
     if (this.#mostlyReplaced >= MIN_CELLS && this.#mostlyReplaced > rows * CELLS_A_ROW) throw otherEncodingError();
   }
 
-  result(): InvalidUtf8 {
+  summary(): InvalidUtf8 {
     return { cells: this.#cells, ...(this.#first && { first: this.#first }) };
   }
 }

@@ -21,8 +21,8 @@ export class RowWriter {
   #width = 0;
   /** Number of columns that are hashed. */
   readonly #hashedColumns: number;
-  /** True if no column is dropped or hashed. */
-  readonly #isPlain: boolean;
+  /** True if a column is dropped or hashed. */
+  readonly #hasEdits: boolean;
   #source: Buffer = Buffer.alloc(0);
   /** The bytes [sourceStart, sourceEnd) of the source come next. */
   #sourceStart = 0;
@@ -36,13 +36,13 @@ export class RowWriter {
     this.#key = key;
     this.#positions = Int32Array.from(columns, (column) => (column === undefined ? this.#width : this.#width++));
     this.#hashedColumns = columns.filter((column) => column?.isHashed).length;
-    this.#isPlain = this.#hashedColumns === 0 && this.#width === columns.length;
+    this.#hasEdits = this.#hashedColumns > 0 || this.#width < columns.length;
   }
 
   /** Writes a row; of a header no name is hashed. */
   write(row: CsvRow, isHeader = false): void {
     this.#source = row.bytes;
-    const length = this.#isPlain && !row.hasBareCr ? this.#keep(row) : this.#edit(row, isHeader);
+    const length = this.#hasEdits || row.hasBareCr ? this.#edit(row, isHeader) : this.#keep(row);
     if (length > this.longestRowBytes) this.longestRowBytes = length;
   }
 

@@ -15,8 +15,8 @@ import { RowWriter } from './row-writer.ts';
 export interface ScannerOptions {
   /** IANA name of the zone of datetimes that carry none. */
   readonly timezone?: string | undefined;
-  /** True to refuse a header without the columns that every export has. */
-  readonly requireColumns: boolean;
+  /** True to refuse a header without the columns that every export of events has. */
+  readonly needsEventColumns: boolean;
   /** Leaves the rows of these people out of everything: counts, types, written bytes. */
   readonly suppression?: Pick<Suppression, 'has'> | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
@@ -100,13 +100,13 @@ export class Scanner {
     const rows = this.#reader.rowNumber - 1 - this.#suppressed;
     invalidCells.checkEncoding(rows);
     const scan: ScanResult = {
-      columns: collector.results(),
+      columns: collector.columnScans(),
       rows,
       suppressed: this.#suppressed,
       longestRowBytes: writer.longestRowBytes,
       hasDuplicateOrMissingIds: collector.hasDuplicateOrMissingIds(rows),
       hasFinalNewline: this.#reader.hasLineEnd,
-      invalidUtf8: invalidCells.result(),
+      invalidUtf8: invalidCells.summary(),
       eventNames: collector.eventNames(),
       editedNames,
     };
@@ -138,12 +138,12 @@ export class Scanner {
 
   /** Reads the current row as the header, and writes it. */
   #readHeader(): ScanStages {
-    const { requireColumns, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
+    const { needsEventColumns, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
     const names = this.#reader.row.texts();
     if (names.every((name) => name === '')) {
       throw this.#reader.malformedRow('no_header', 'column names', 'empty cells');
     }
-    if (requireColumns) this.#checkRequired(names);
+    if (needsEventColumns) this.#checkRequired(names);
     const isSuppressed = suppression === undefined ? () => false : this.#suppressionTest(suppression, names);
     const { columns, editedNames } = editHeader(names, edits);
     if (columns.every((column) => column === undefined))

@@ -26,7 +26,7 @@ export const command = defineCommand({
     const { timezone, columnTypes } = config;
     const edits = editsOf(config);
     const pinned = pinnedTypes(schema);
-    const scanner = new Scanner({ timezone, requireColumns: false, edits });
+    const scanner = new Scanner({ timezone, needsEventColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
     const unseen = [...edits.drop, ...edits.hash].filter((name) => !scan.editedNames.includes(name));
     if (unseen.length > 0) {

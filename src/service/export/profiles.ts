@@ -12,7 +12,7 @@ export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesC
 
 export interface ProfileDeps<Output extends CheckedOutput>
   extends Omit<DownloadRequest<Output>, 'label' | 'request' | 'scannerOptions' | 'hasFinalNewline' | 'mayGrow'> {
-  readonly scannerOptions?: Omit<ScannerOptions, 'requireColumns'>;
+  readonly scannerOptions?: Omit<ScannerOptions, 'needsEventColumns'>;
 }
 
 /**
@@ -30,7 +30,7 @@ export async function downloadProfiles<Output extends CheckedOutput>(
     label: 'profiles',
     mayGrow: true,
     request,
-    scannerOptions: { ...scannerOptions, requireColumns: false },
+    scannerOptions: { ...scannerOptions, needsEventColumns: false },
   });
   if (answer.kind === 'checked') {
     if (answer.scan.columns.some(({ name }) => name === UNIFIED_ID)) return answer;

@@ -37,7 +37,8 @@ export class AgreementFixture extends DuckDbFixture {
 
   /** A day of one file with these bytes, cut into chunks at these offsets while it was scanned. */
   exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): CheckedDay {
-    const { result, written } = scanIn(new Scanner({ timezone, requireColumns: false, gatheredBytes: 1 }), body, cuts);
+    const scanner = new Scanner({ timezone, needsEventColumns: false, gatheredBytes: 1 });
+    const { result, written } = scanIn(scanner, body, cuts);
     const path = join(this.dir, `export-${++this.#exports}.csv`);
     writeFileSync(path, written);
     const day = addDays('2026-01-01', this.#exports);

@@ -120,7 +120,7 @@ export class Days {
 
   #spool(csv: string, idColumn?: typeof UNIFIED_ID): SpoolFile {
     const { result, written } = scanIn(
-      new Scanner({ timezone: this.timezone, requireColumns: false, idColumn }),
+      new Scanner({ timezone: this.timezone, needsEventColumns: false, idColumn }),
       Buffer.from(csv),
     );
     const path = join(this.dir, `spool-${++this.#made}.csv`);

@@ -46,7 +46,7 @@ export class RecordFixture {
   #files = 0;
 
   spool(csv: string | Uint8Array, timezone?: string): SpoolFile {
-    const { result, written } = scanIn(new Scanner({ timezone, requireColumns: false }), Buffer.from(csv));
+    const { result, written } = scanIn(new Scanner({ timezone, needsEventColumns: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
     return { path, ...result };

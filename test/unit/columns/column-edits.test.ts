@@ -13,7 +13,7 @@ const KEY = keyOf(TEXT);
 
 function edited(drop: readonly string[], hash: readonly string[], csv: string) {
   const edits = columnEdits(drop, hash, KEY);
-  const { result, written } = scanIn(new Scanner({ requireColumns: false, edits }), Buffer.from(csv));
+  const { result, written } = scanIn(new Scanner({ needsEventColumns: false, edits }), Buffer.from(csv));
   return { result, rows: readBack(written) };
 }
 
@@ -21,7 +21,7 @@ describe('dropped and hashed columns', () => {
   it('hide no person from the suppression list, wherever the id stands', () => {
     const edits = columnEdits(['gone'], ['df_unified_id'], KEY);
     const scanner = new Scanner({
-      requireColumns: false,
+      needsEventColumns: false,
       edits,
       suppression: { has: (id) => id.toString() === 'u1' },
     });
@@ -81,7 +81,7 @@ describe('dropped and hashed columns', () => {
   it('that are dropped are not counted for invalid UTF-8', () => {
     const edits = columnEdits(['gone'], [], undefined);
     const body = Buffer.from('gone,b\n#,#\n#,x\n', 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
-    const { result } = scanIn(new Scanner({ requireColumns: false, edits }), body);
+    const { result } = scanIn(new Scanner({ needsEventColumns: false, edits }), body);
     expect(result.invalidUtf8).toEqual({ cells: 1, first: { row: 2, column: 'b' } });
   });
 });

@@ -6,7 +6,7 @@ import { malformedOf } from '../../support/failure.ts';
 import { scanIn } from '../../support/scan.ts';
 
 const scan = (csv: string, options: Partial<ScannerOptions> = {}) =>
-  scanIn(new Scanner({ requireColumns: false, ...options }), Buffer.from(csv));
+  scanIn(new Scanner({ needsEventColumns: false, ...options }), Buffer.from(csv));
 const columnOf = (result: ScanResult, name: string) => result.columns.find((column) => column.name === name);
 /** Seconds from 1970 of a local time. */
 const secondOf = (time: string) => Date.parse(`${time}Z`) / 1000;
@@ -123,18 +123,18 @@ describe('a scan', () => {
   });
 
   it('refuses a header without the columns of every export, and names them', () => {
-    const error = malformedOf(() => scan('a,df_unified_id\n', { requireColumns: true }));
+    const error = malformedOf(() => scan('a,df_unified_id\n', { needsEventColumns: true }));
     expect(error.reason).toBe('missing_columns');
     expect(error.message).toContain('df_server_datetime');
     expect(error.message).not.toContain('df_unified_id,');
-    expect(scan(`${SYSTEM}\n`, { requireColumns: true }).result.rows).toBe(0);
+    expect(scan(`${SYSTEM}\n`, { needsEventColumns: true }).result.rows).toBe(0);
   });
 
   it('limits the bytes of a row, complete or not', () => {
     const row = Buffer.alloc(64 * 1024 * 1024 + 1, 'x');
     row.set([LF], row.length - 1);
     for (const text of ['"', '']) {
-      const scanner = new Scanner({ requireColumns: false });
+      const scanner = new Scanner({ needsEventColumns: false });
       scanner.push(Buffer.from(`a\n${text}`));
       const error = malformedOf(() => scanner.push(row));
       expect(error).toMatchObject({ reason: 'row_too_long', where: { row: 2, byte: 2 } });
@@ -158,8 +158,8 @@ describe('a scan', () => {
     body[body.indexOf('plain', body.length >> 1)] = 0xff;
     const cuts = [];
     for (let at = 1, step = 1; at < body.length; at += step, step = (step * 7919) % 70_001) cuts.push(at);
-    const whole = scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1 << 26 }), body);
-    const cut = scanIn(new Scanner({ requireColumns: false }), body, cuts);
+    const whole = scanIn(new Scanner({ needsEventColumns: false, gatheredBytes: 1 << 26 }), body);
+    const cut = scanIn(new Scanner({ needsEventColumns: false }), body, cuts);
     expect(cut.written.equals(whole.written)).toBe(true);
     expect(cut.result).toEqual(whole.result);
     expect(whole.result).toMatchObject({ rows: 40_000, invalidUtf8: { cells: 1 } });
@@ -169,7 +169,7 @@ describe('a scan', () => {
 describe('cells that are not UTF-8', () => {
   const bad = (text: string, options: Partial<ScannerOptions> = {}) => {
     const body = Buffer.from(text, 'latin1').map((byte) => (byte === 0x23 ? 0xff : byte));
-    return scanIn(new Scanner({ requireColumns: false, ...options }), body).result.invalidUtf8;
+    return scanIn(new Scanner({ needsEventColumns: false, ...options }), body).result.invalidUtf8;
   };
 
   it('count once each, and the first is located', () => {

@@ -33,7 +33,7 @@ describe('an export', () => {
     if (vector.error === undefined) {
       it(`with ${vector.name} is read and normalised, in any chunks`, () => {
         for (const cut of cuts(bytes.length)) {
-          const { result, written } = scanIn(new Scanner({ requireColumns: false, gatheredBytes: 1 }), bytes, cut);
+          const { result, written } = scanIn(new Scanner({ needsEventColumns: false, gatheredBytes: 1 }), bytes, cut);
           expect(new TextDecoder('utf-8', { ignoreBOM: true }).decode(written)).toBe(vector.normalised);
           expect(readBack(written).slice(1)).toEqual(vector.rows);
           expect(result.columns.map(({ name }) => name)).toEqual(vector.header ?? readBack(written)[0]);
@@ -45,7 +45,7 @@ describe('an export', () => {
     } else {
       it(`with ${vector.name} is refused with row and byte, in any chunks`, () => {
         for (const cut of cuts(bytes.length)) {
-          const scanner = new Scanner({ requireColumns: false, gatheredBytes: 1 });
+          const scanner = new Scanner({ needsEventColumns: false, gatheredBytes: 1 });
           const { reason, where, kind } = malformedOf(() => scanIn(scanner, bytes, cut));
           expect({ reason, ...where }).toEqual(vector.error);
           expect(kind).toBe('transient');

@@ -51,7 +51,7 @@ describe('a header whose first name begins with a bracket', () => {
   it.each(['[promo]', '{x}', '<tag>'])('is read as CSV: %s', (name) => {
     const body = bytes(`${name},${REST}\nv,1,2026-01-01 00:00:00.000,a,a,e,2026-01-01 00:00:00.000,u\n`);
     expect(contentOf(body, { isAll: false })).toBe('other');
-    const scanner = new Scanner({ requireColumns: true });
+    const scanner = new Scanner({ needsEventColumns: true });
     for (const byte of body) scanner.push(Uint8Array.of(byte));
     expect(scanner.finish().scan.columns[0].name).toBe(name);
   });
@@ -66,7 +66,7 @@ describe('a header whose first name begins with a bracket', () => {
     ['<html>\n<body>,df_unified_id</body>', 'html'],
   ])('is not confused with %s', (text, content) => {
     expect(contentOf(bytes(text), { isAll: true })).toBe(content);
-    const scanner = new Scanner({ requireColumns: true });
+    const scanner = new Scanner({ needsEventColumns: true });
     expect(() => {
       scanner.push(bytes(text));
       scanner.finish();

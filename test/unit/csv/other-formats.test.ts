@@ -14,7 +14,7 @@ const rows = (count: number, memo?: string) => Array.from({ length: count }, (_,
 const textOf = (lines: readonly (readonly string[])[], separator = ',', end = '\n') =>
   lines.map((line) => line.join(separator) + end).join('');
 
-const scan = (body: string | Uint8Array) => scanIn(new Scanner({ requireColumns: true }), Buffer.from(body)).result;
+const scan = (body: string | Uint8Array) => scanIn(new Scanner({ needsEventColumns: true }), Buffer.from(body)).result;
 /** `한글` in EUC-KR. */
 const EUC_KR = '\xc7\xd1\xb1\xdb';
 
