@@ -65,10 +65,9 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
   // Options of all commands may come before the command.
-  const {
-    words: [first = argv[0] ?? ''],
-  } = await splitWords(argv, GLOBAL_OPTIONS);
-  const name = Object.hasOwn(COMMANDS, first) ? first : undefined;
+  const { words: leadingWords } = await splitWords(argv, GLOBAL_OPTIONS);
+  const firstWord = leadingWords[0] ?? argv[0] ?? '';
+  const name = Object.hasOwn(COMMANDS, firstWord) ? firstWord : undefined;
   const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
   const { options, words: allWords, problem: wordProblem } = await splitWords(argv, table);
@@ -89,8 +88,8 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   // It may be an id or a secret, so that no log may show it.
   if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
   const firstProblem = problems.find((problem) => problem !== undefined);
-  const helpWords = ['dfinery-elt', ...(name === undefined ? [] : [name]), '--help'].join(' ');
-  const problem = firstProblem?.withMessage(`${firstProblem.message} See ${helpWords}.`);
+  const helpHint = `See dfinery-elt ${name === undefined ? '' : `${name} `}--help.`;
+  const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);
   return { name, command, problem, values: values as CommandLine['values'] };
 }
 

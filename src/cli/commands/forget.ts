@@ -16,8 +16,8 @@ import {
   defineCommand,
   flag,
   type GLOBAL_OPTIONS,
-  kebabCase,
   type OptionValues,
+  optionName,
   textOption,
   underHeading,
   wholeNumber,
@@ -87,7 +87,7 @@ export const command = defineCommand({
   },
 });
 
-const nameOf = (key: string): string => `--${kebabCase(key)}`;
+const nameOf = (key: Key): string => optionName(key, OPTIONS[key]);
 
 const isGiven = (value: unknown): boolean =>
   value !== undefined && value !== false && !(Array.isArray(value) && value.length === 0);

@@ -70,7 +70,7 @@ export async function runSync(run: SyncRun, context: Context): Promise<RunOutcom
 }
 
 /**
- * Ends a run on a place that was opened: records there how it ended, and closes it. `began`: the instant (ms).
+ * Ends a run. If its place was opened, records there how it ended, and closes it. `began`: the instant (ms).
  * `summary`: what was done. `error`: what ended it early, if anything did.
  */
 export async function endRun(
