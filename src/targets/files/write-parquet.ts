@@ -1,5 +1,6 @@
 import { identifier, literal } from '../../base/sql.ts';
 import { VERSION } from '../../base/version.ts';
+import { scalarOf } from '../../cells/types/duckdb-types.ts';
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import { type TableState, tableToJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
@@ -46,41 +47,34 @@ export async function writeParquet(
     'RETURN_STATS, USE_TMP_FILE false',
   ];
   const [row] = await engine.rows(`COPY (${query}) TO ${literal(path)} (${options.join(', ')})`);
-  const { statistics, listColumns } = statisticsOf(row);
-  for (const [name, nullCount] of await countNullLists(engine, path, listColumns)) {
-    statistics.set(name, { nullCount, min: null, max: null });
-  }
-  const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
   const columns = await readColumnTypes(engine, path);
+  const listColumns = [...columns].flatMap(([name, type]) => (scalarOf(type).isList ? name : []));
+  const statistics = new Map([...statisticsOf(row), ...(await statisticsOfLists(engine, path, listColumns))]);
+  const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
   return { localPath: path, rows: count, bytes, statistics, writtenAt, columns, sha256: await hashFile(path) };
 }
 
-/** A column in DuckDB's statistics: its name in double quotes, and for a list the name of its elements. */
-const COLUMN_KEY = /^"((?:[^"]|"")*)"(\."element")?$/;
+/** A column in DuckDB's statistics: its name in double quotes. */
+const COLUMN_KEY = /^"((?:[^"]|"")*)"$/;
 
 type Entries<V> = readonly { readonly key: string; readonly value: V }[];
+type Statistics = [column: string, ColumnStatistics][];
 
-function statisticsOf(row: ResultRow) {
-  const statistics = new Map<string, ColumnStatistics>();
-  const listColumns: string[] = [];
-  for (const { key, value } of row.column_statistics as Entries<Entries<string>>) {
-    const [, quoted = '', element] = COLUMN_KEY.exec(key) ?? [];
-    const name = quoted.replaceAll('""', '"');
+/** The statistics of columns without lists: of a list, DuckDB has those of its elements. */
+function statisticsOf(row: ResultRow): Statistics {
+  return (row.column_statistics as Entries<Entries<string>>).flatMap(({ key, value }): Statistics => {
+    const quoted = COLUMN_KEY.exec(key)?.[1];
+    if (quoted === undefined) return [];
     const values = new Map(value.map((entry) => [entry.key, entry.value]));
-    if (element !== undefined) listColumns.push(name);
-    statistics.set(name, {
-      nullCount: Number(values.get('null_count')),
-      min: values.get('min') ?? null,
-      max: values.get('max') ?? null,
-    });
-  }
-  return { statistics, listColumns };
+    const nullCount = Number(values.get('null_count'));
+    const [min, max] = [values.get('min') ?? null, values.get('max') ?? null];
+    return [[quoted.replaceAll('""', '"'), { nullCount, min, max }]];
+  });
 }
 
-/** Counts rows without a list: of a list, DuckDB's statistics are those of its elements. */
-async function countNullLists(engine: Engine, path: string, names: readonly string[]): Promise<[string, number][]> {
+async function statisticsOfLists(engine: Engine, path: string, names: readonly string[]): Promise<Statistics> {
   if (names.length === 0) return [];
   const counts = names.map((name, i) => `count(*) - count(${identifier(name)}) AS n${i}`);
   const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${readParquetSql([path])}`);
-  return names.map((name, i) => [name, Number(row[`n${i}`])]);
+  return names.map((name, i) => [name, { nullCount: Number(row[`n${i}`]), min: null, max: null }]);
 }
