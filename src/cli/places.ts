@@ -70,14 +70,14 @@ export function placeSettings(
 /** What a place holds; undefined before its first load. */
 export const storedState = async (place: Place<StatefulTarget>) => (await place.target.maintenance(place)).readState();
 
-/** How a run opens its place. `pinned`: the types of a pinned schema. */
+/** How a run opens its place. */
 export function openOptions(
   place: Place,
   config: CommandConfig,
   { terminal }: Context,
-  pinned?: ColumnRules['pinned'],
+  pinnedTypes?: ColumnRules['pinnedTypes'],
 ): OpenOptions {
   const { retentionMs, timezone = null, columnTypes, schemaMode, userProfiles: loadsProfiles } = config;
-  const rules = { timezone, columnTypes, schemaMode, pinned };
+  const rules = { timezone, columnTypes, schemaMode, pinnedTypes };
   return { ...place, rules, loadsProfiles, retentionMs, stdout: terminal.stdout ?? process.stdout };
 }

@@ -103,8 +103,8 @@ async function scanSample(lastDay: Day, config: SourceConfig, deps: ExtractDeps)
   }
 }
 
-/** The types by source name of a pinned schema file, as `discover` prints it; undefined where none is given. */
-export function pinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {
+/** Reads the types by source name of a pinned schema, as `discover` prints it; undefined where none is given. */
+export function readPinnedTypes(path: string | undefined): ReadonlyMap<string, ColumnType> | undefined {
   if (path === undefined) return undefined;
   const value = readJsonFile(path, 'the schema file');
   const fileError = (what: string) =>

@@ -1,7 +1,7 @@
 // This folder: what a place holds beside its rows, and what a batch makes of it. It knows no DuckDB and no disk.
 //
-// For each batch a sink calls `planBatch` of this file. It stores the rows, and calls `finishBatch` of `commit.ts`. Of a
-// snapshot of profiles the batch is one download, which replaces its table. `column-plan.ts` plans the columns of the
+// For each batch a sink calls `planBatch` of this file. It stores the rows, and calls `finishBatch` of `commit.ts`.
+// A snapshot of profiles is a batch of one download, which replaces its table. `column-plan.ts` plans the columns of the
 // table: `new-columns.ts` decides which are new, `column-names.ts` their names, `column-type.ts` the types of all.
 // `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing of it.
 

@@ -72,10 +72,10 @@ export function planColumns(
 /** The settings for a table. A snapshot keeps the types of its first columns, its ids, and has no pinned schema. */
 function rulesOfTable({ isSnapshot, firstColumns }: Table, rules: ColumnRules, isFirstCommit: boolean): ColumnRules {
   const idTypes = isSnapshot ? typedColumns(firstColumns).map(({ source, type }) => [source, type] as const) : [];
-  const pinned = isSnapshot ? undefined : rules.pinned;
+  const pinnedTypes = isSnapshot ? undefined : rules.pinnedTypes;
   // Without a pinned schema the first commit gives `freeze` its columns.
-  const schemaMode = isFirstCommit && pinned === undefined ? 'evolve' : rules.schemaMode;
-  return { ...rules, columnTypes: new Map([...rules.columnTypes, ...idTypes]), pinned, schemaMode };
+  const schemaMode = isFirstCommit && pinnedTypes === undefined ? 'evolve' : rules.schemaMode;
+  return { ...rules, columnTypes: new Map([...rules.columnTypes, ...idTypes]), pinnedTypes, schemaMode };
 }
 
 /** Plans a column. Days are read as if they were committed one by one. */

@@ -31,15 +31,15 @@ export function typeRulesOf(
   column: StoredColumn,
   declared: ColumnType | undefined,
   tableColumns: readonly StoredColumn[],
-  { columnTypes, pinned, schemaMode, timezone }: ColumnRules,
+  { columnTypes, pinnedTypes, schemaMode, timezone }: ColumnRules,
 ): TypeRules {
   const { source, occurrence, group, type, forms } = column;
   const zone = zoneOf(timezone);
   // A setting for `event_name` is one for the event name, unless that is a column beside it.
   const hasOtherName = source === EVENT_NAME && !tableColumns.some((other) => other.source === EVENT_NAME_ALTERNATIVE);
   const names = hasOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
-  const pinnedTypes = occurrence === 1 ? names.flatMap((name) => pinned?.get(name) ?? []) : [];
-  const [configuredType] = [...names.flatMap((name) => columnTypes.get(nfc(name)) ?? []), ...pinnedTypes];
+  const [pinnedType] = occurrence === 1 ? names.flatMap((name) => pinnedTypes?.get(name) ?? []) : [];
+  const [configuredType = pinnedType] = names.flatMap((name) => columnTypes.get(nfc(name)) ?? []);
   if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
   const isFrozen = schemaMode === 'freeze';
   const isCustom = group === 'custom' || group === 'custom_item';
@@ -49,7 +49,7 @@ export function typeRulesOf(
   return {
     columnBefore: column,
     fixedType: configuredType ?? (cellsDecide ? null : mayBeDeclared ? declared : type),
-    isPinned: pinnedTypes.length > 0,
+    isPinned: pinnedType !== undefined,
     mayBeAdded: !isFrozen || configuredType !== undefined,
     zone,
   };

@@ -4,7 +4,7 @@ import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { isWidened, type PlannedColumn } from './column-plan.ts';
 import { type ColumnChange, newTableState, type TableState } from './place-state.ts';
-import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRows, withUnchanged } from './receipts.ts';
+import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRenewed, withRows } from './receipts.ts';
 
 /** The rows of a planned batch once they are stored. */
 export interface StoredRows {
@@ -57,7 +57,7 @@ export function finishBatch(
   });
   // A snapshot replaces all that was there.
   const keptState = table.isSnapshot ? newTableState(table, tableBefore.timezone) : tableBefore;
-  const keptReceipts = withRows(withUnchanged(keptState.receipts, unchangedDownloads), rowsByDay, changedAt);
+  const keptReceipts = withRows(withRenewed(keptState.receipts, unchangedDownloads), rowsByDay, changedAt);
   const otherReceipts = withChangedAt(keptReceipts, widenedDays, changedAt);
   const receipts = receiptsOf([...otherReceipts.values(), ...writtenReceipts]);
   const state: TableState = {

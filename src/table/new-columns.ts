@@ -14,7 +14,7 @@ export interface ColumnRules {
   readonly columnTypes: ReadonlyMap<string, ColumnType>;
   readonly schemaMode: SchemaMode;
   /** Types of a pinned schema, by source name. */
-  readonly pinned?: ReadonlyMap<string, ColumnType> | undefined;
+  readonly pinnedTypes?: ReadonlyMap<string, ColumnType> | undefined;
   /** Derives the name of a column from that in the export, before equal names are numbered; absent: the same. */
   readonly columnName?: ((source: string) => string) | undefined;
 }
@@ -42,11 +42,11 @@ export function scannedColumns(files: readonly SpoolFile[]): ReadonlyMap<string,
 export function newColumns(
   storedColumns: readonly StoredColumn[],
   batchColumns: ReadonlyMap<string, ScannedColumn>,
-  { pinned, columnName = (source) => source }: ColumnRules,
+  { pinnedTypes, columnName = (source) => source }: ColumnRules,
 ): StoredColumn[] {
   const storedKeys = new Set(storedColumns.map(columnKey));
   // The other name means the event name, which every place has, or a column that only a header can add.
-  const pinnedNames = [...(pinned?.keys() ?? [])].filter((source) => source !== EVENT_NAME_ALTERNATIVE);
+  const pinnedNames = [...(pinnedTypes?.keys() ?? [])].filter((source) => source !== EVENT_NAME_ALTERNATIVE);
   const pinnedColumns = headerColumns(pinnedNames).filter(({ key }) => !batchColumns.has(key));
   const addedColumns = [...batchColumns.values(), ...pinnedColumns].filter(({ key }) => !storedKeys.has(key));
   const names = assignNames(

@@ -26,7 +26,7 @@ export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
   [...receipts].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
 
 /** The receipts once downloads came whose rows are there. One is renewed if its `is_over` or `to_date` changed. */
-export function withUnchanged(receipts: Receipts, unchangedDownloads: readonly CheckedDay[]): Receipts {
+export function withRenewed(receipts: Receipts, unchangedDownloads: readonly CheckedDay[]): Receipts {
   const renewedReceipts = unchangedDownloads.flatMap(({ receipt }) => {
     const before = receipts.get(receipt.day);
     if (before === undefined || (before.is_over === receipt.is_over && before.to_date === receipt.to_date)) return [];

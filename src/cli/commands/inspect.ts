@@ -7,7 +7,7 @@ import { missingColumns } from '../../cells/csv/header.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
-import { pinnedTypes } from '../../extract/discover-columns.ts';
+import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import { argument, defineCommand, required, textOption } from '../command.ts';
@@ -25,7 +25,7 @@ export const command = defineCommand({
     const config = requireKeys(readConfiguration(path, context), 'hash_key');
     const { timezone, columnTypes } = config;
     const edits = editsOf(config);
-    const pinned = pinnedTypes(schema);
+    const pinnedTypes = readPinnedTypes(schema);
     const scanner = new Scanner({ timezone, needsEventColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
     const unseen = [...edits.drop, ...edits.hash].filter((name) => !scan.editedNames.includes(name));
@@ -37,7 +37,7 @@ export const command = defineCommand({
     if (missing.length > 0) {
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
-    const typeOf = (source: string) => columnTypes.get(nfc(source)) ?? pinned?.get(source);
+    const typeOf = (source: string) => columnTypes.get(nfc(source)) ?? pinnedTypes?.get(source);
     const columns = inspectedColumns(scan, typeOf, zoneOf(timezone));
     const result = {
       v: 1,

@@ -3,7 +3,7 @@
 import { messageOf } from '../../base/errors.ts';
 import { VERSION } from '../../base/version.ts';
 import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list.ts';
-import { pinnedTypes } from '../../extract/discover-columns.ts';
+import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { type ExportClient, openExportClient } from '../../service/export/client.ts';
@@ -44,7 +44,7 @@ export async function runSync(run: SyncRun, context: Context): Promise<RunOutcom
   let error: unknown;
   try {
     const config = requireKeys(run.config, ...EXPORT_KEYS);
-    sink = await place.target.open(openOptions(place, config, context, pinnedTypes(run.schemaFile)));
+    sink = await place.target.open(openOptions(place, config, context, readPinnedTypes(run.schemaFile)));
     // A wait for the lock of the place does not count.
     began = clock.now();
     const suppression = SuppressionList.of(config)?.readFilter(config);

@@ -44,17 +44,18 @@ export async function storeTypedRows(
   store: (rows: TypedRows) => Promise<number>,
 ): Promise<void> {
   const daysWithRows = batch.downloads.filter(({ files }) => sumRows(files) > 0);
-  const daysWithIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
-  if (daysWithIds.length > 0) {
-    const filesAlike = groupBy(daysWithIds.flatMap(filesOf), (file) => queryKeyOf(file, batch.columns, zone)).values();
-    const rows = unionOfQueries([...filesAlike].map((files) => filesQuery(files, batch, zone)));
-    checkStored(daysWithIds, await store(rows));
+  const daysOfUniqueIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
+  if (daysOfUniqueIds.length > 0) {
+    const files = daysOfUniqueIds.flatMap(filesOf);
+    const fileGroups = [...groupBy(files, (file) => queryKeyOf(file, batch.columns, zone)).values()];
+    const rows = unionOfQueries(fileGroups.map((group) => filesQuery(group, batch, zone)));
+    checkStored(daysOfUniqueIds, await store(rows));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
     await engine.keepOrder();
     const rows = unionOfQueries(filesOf(day).map((file) => filesQuery([file], batch, zone)));
     checkStored([day], await store({ ...rows, sql: await numberRepeatedIds(engine, rows.sql) }));
-    for (const table of [STAGE, KEYS]) await engine.run(`DROP TABLE ${table}`);
+    for (const table of [STAGE_TABLE, KEYS_TABLE]) await engine.run(`DROP TABLE ${table}`);
   }
 }
 
@@ -71,27 +72,27 @@ function checkStored(days: readonly CheckedDay[], storedRows: number): void {
 }
 
 /** Temporary table: the rows of a day in their order, with their ids as keys. */
-const STAGE = '_dfinery_stage';
+const STAGE_TABLE = '_dfinery_stage';
 /**
  * Temporary table: the keys of the rows whose id an earlier row has. `ref` is the `rowid` in the stage.
  *
  *     ref  key
  *     23   a#2
  */
-const KEYS = '_dfinery_keys';
+const KEYS_TABLE = '_dfinery_keys';
 
 /** Makes both temporary tables of the rows of a day. Gives the query of these rows, with repeated ids numbered. */
 async function numberRepeatedIds(engine: Engine, rowsSql: string): Promise<string> {
-  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE} AS ${rowsSql}`);
+  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rowsSql}`);
   await engine.run(`
-    CREATE OR REPLACE TEMP TABLE ${KEYS} AS
+    CREATE OR REPLACE TEMP TABLE ${KEYS_TABLE} AS
     SELECT rowid AS ref, _key || '#' || row_number() OVER (PARTITION BY _key ORDER BY rowid) AS key
-    FROM ${STAGE}
-    WHERE _key IN (SELECT _key FROM ${STAGE} GROUP BY _key HAVING count(*) > 1)
+    FROM ${STAGE_TABLE}
+    WHERE _key IN (SELECT _key FROM ${STAGE_TABLE} GROUP BY _key HAVING count(*) > 1)
     QUALIFY row_number() OVER (PARTITION BY _key ORDER BY rowid) > 1`);
   return `
     SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
-    FROM ${STAGE} s LEFT JOIN ${KEYS} k ON s.rowid = k.ref
+    FROM ${STAGE_TABLE} s LEFT JOIN ${KEYS_TABLE} k ON s.rowid = k.ref
     ORDER BY s.rowid`;
 }
 

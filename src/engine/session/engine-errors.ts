@@ -91,7 +91,7 @@ export function engineError(thrown: unknown, file: string): UserError {
 }
 
 /** True if another process has the file open. */
-export const isLocked = (thrown: unknown): boolean => FILE_IN_USE.test(messageOf(thrown));
+export const isFileInUse = (thrown: unknown): boolean => FILE_IN_USE.test(messageOf(thrown));
 
 /** True if DuckDB refused a statement for what others made of the tables, such as a foreign key. */
 export const isTableRefused = (thrown: unknown): boolean => TABLE_REFUSED.test(messageOf(thrown));

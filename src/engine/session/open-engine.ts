@@ -18,7 +18,7 @@ import {
   sweepSpillFolders,
 } from './database-file.ts';
 import { type Access, DATABASE, Engine, type EngineOptions } from './engine.ts';
-import { engineError, isLocked } from './engine-errors.ts';
+import { engineError, isFileInUse } from './engine-errors.ts';
 
 const MIB = 2 ** 20;
 /** Maximum size of the spilled data of a query. */
@@ -121,7 +121,7 @@ async function attach(
       return await attachOnce(connection, file, access);
     } catch (error) {
       // A UserError says that this process has the file open, or that another one has replaced it.
-      if (!(error instanceof UserError || isLocked(error))) throw error;
+      if (!(error instanceof UserError || isFileInUse(error))) throw error;
     }
     await clock.sleep(pause, signal);
     signal?.throwIfAborted();

@@ -36,7 +36,7 @@ export function openArrowSink(out: string | Writable, options: OpenOptions): Str
     state: undefined,
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
-    isAllOrNothing: typeof out === 'string' || options.rules.pinned === undefined,
+    isAllOrNothing: typeof out === 'string' || options.rules.pinnedTypes === undefined,
     write: (days, onSent) => writeArrow(days, out, options, onSent),
     async recordRun() {},
     async close() {},
@@ -121,11 +121,11 @@ async function unfinishedPathOf(file: string, now: number): Promise<string> {
  */
 async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
   const { rules } = options;
-  if (rules.pinned !== undefined) {
+  if (rules.pinnedTypes !== undefined) {
     const columns = planColumns(undefined, [], rules);
     // What the stream lacks goes to `_rescued`, also if `column_types` names it.
-    const pinned = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
-    const dayRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinned };
+    const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
+    const dayRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes };
     return { days, columns, rules: dayRules };
   }
   const waitingDays: CheckedDay[] = [];

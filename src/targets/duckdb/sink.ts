@@ -80,7 +80,8 @@ class DuckDbSink implements Sink {
 
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
     const { address, rules, logger } = this.#options;
-    const columnCount = Math.max(rules.pinned?.size ?? 0, scannedColumns(batch.flatMap(({ files }) => files)).size);
+    const { size } = scannedColumns(batch.flatMap(({ files }) => files));
+    const columnCount = Math.max(rules.pinnedTypes?.size ?? 0, size);
     return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
       const stateBefore = await readStateToLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);

@@ -82,7 +82,7 @@ export class Days {
     timezone = this.timezone ?? null,
     columnTypes = new Map(),
     schemaMode = 'evolve',
-    pinned,
+    pinnedTypes,
     ...more
   }: PlaceSettings = {}): OpenOptions {
     const logger = createLogger(
@@ -92,7 +92,7 @@ export class Days {
     );
     return {
       address: this.dir,
-      rules: { timezone, columnTypes, schemaMode, pinned },
+      rules: { timezone, columnTypes, schemaMode, pinnedTypes },
       memoryLimit: '500MB',
       lockWaitMs: 0,
       clock: this.clock,

@@ -42,7 +42,7 @@ describe('an Arrow stream', () => {
   });
 
   it('with a given schema is sent while days arrive; what does not fit is in _rescued', async () => {
-    const pinned = new Map([
+    const pinnedTypes = new Map([
       ['n', 'long' as const],
       ['gone', 'string' as const],
     ]);
@@ -51,7 +51,7 @@ describe('an Arrow stream', () => {
       yield fixture.of(D2, [{ id: 'b', n: 'x', other: '7' }]);
     })();
     // The type of a column does not add it to the stream.
-    const sent = await fixture.write(days, { pinned, columnTypes: new Map([['other', 'long']]) });
+    const sent = await fixture.write(days, { pinnedTypes, columnTypes: new Map([['other', 'long']]) });
     expect(sent.daysWritten).toEqual([D1, D2]);
     expect([...sent.rescuedCells.keys()]).toEqual(['n', 'other']);
     const [first, second] = fixture.rows();
@@ -85,7 +85,7 @@ describe('an Arrow stream', () => {
         counts.push(filesBelow(fixture.dir).filter((path) => path.endsWith('.parquet')).length);
       }
     })();
-    await fixture.write(days, { pinned: new Map() });
+    await fixture.write(days, { pinnedTypes: new Map() });
     expect(Math.max(...counts)).toBeLessThan(4);
   });
 
@@ -106,8 +106,8 @@ describe('an Arrow stream', () => {
   });
 
   it('is all or nothing, except on stdout with a given schema', async () => {
-    const open = (address: string, pinned?: ReadonlyMap<string, 'long'>) =>
-      arrow.open(fixture.options({ address, pinned }));
+    const open = (address: string, pinnedTypes?: ReadonlyMap<string, 'long'>) =>
+      arrow.open(fixture.options({ address, pinnedTypes }));
     expect((await open('x.arrows', new Map())).isAllOrNothing).toBe(true);
     expect((await open('-')).isAllOrNothing).toBe(true);
     expect((await open('-', new Map())).isAllOrNothing).toBe(false);
