@@ -6,7 +6,7 @@ import { declareOptions, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { CONFIG_SCHEMAS } from './configuration.ts';
 import { placeUsage } from './places.ts';
-import { wrapped } from './text-layout.ts';
+import { wrappedLines } from './text-layout.ts';
 
 const MAX_COLUMNS = 110;
 
@@ -69,11 +69,11 @@ export function configHelp(columns: number): string[] {
       .filter(({ key }) => isListed(key))
       .flatMap(({ name, key, keySchema }) => [
         `  ${name}  ${formOf(keySchema, schema.required.includes(key))}`,
-        ...wrapped(keySchema.description ?? '', width, '      '),
+        ...wrappedLines(keySchema.description ?? '', width, '      '),
       ]);
   const { source, local, erasure } = CONFIG_SCHEMAS;
   return [
-    ...wrapped(INTRODUCTION, width),
+    ...wrappedLines(INTRODUCTION, width),
     '',
     ...linesOf(source),
     ...linesOf(local),

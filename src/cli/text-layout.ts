@@ -64,7 +64,7 @@ export function percent(part: number, whole: number): string {
 }
 
 /** A text in lines of so many terminal columns, broken between words. */
-export function wrapped(text: string, width: number, indent = ''): string[] {
+export function wrappedLines(text: string, width: number, indent = ''): string[] {
   const lines: string[] = [];
   let line = indent;
   for (const word of text.split(' ')) {

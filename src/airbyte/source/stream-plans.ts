@@ -72,7 +72,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
   try {
     return planRun({ ...input, state, receipts: receiptsIn(state) });
   } catch (error) {
-    if (error instanceof OtherSettingsError) return startAgain(name, error, input);
+    if (error instanceof OtherSettingsError) return planFromStart(name, error, input);
     if (!(error instanceof FutureCursorError)) throw error;
     // A wrong clock leaves such a cursor: the state stays as it is.
     const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
@@ -82,7 +82,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
 }
 
 /** Other filters: reads from the start again; under plain append every row would come twice. */
-function startAgain(name: StreamName, error: OtherSettingsError, input: PlanInput): Plan {
+function planFromStart(name: StreamName, error: OtherSettingsError, input: PlanInput): Plan {
   if (input.appends === true) {
     throw configError(
       `${name}: the saved state belongs to other filters or columns, and the destination appends every record: all rows ` +

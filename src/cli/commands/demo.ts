@@ -12,7 +12,7 @@ import { placeSettings } from '../places.ts';
 import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
-import { shellWord, tableLines, wrapped } from '../text-layout.ts';
+import { shellWord, tableLines, wrappedLines } from '../text-layout.ts';
 import { readReport } from './report.ts';
 
 const DEMO_DAYS = 14;
@@ -74,16 +74,16 @@ export const command = defineCommand({
     }
     const { columns, print } = context.terminal;
     const intro = `An embedded service on loopback stands in for the real one; its last ${DEMO_DAYS} days go into ${file}.`;
-    for (const line of [...wrapped(intro, columns), '']) print(line);
+    for (const line of [...wrappedLines(intro, columns), '']) print(line);
     const config = readConfiguration({}, context);
     const place = { target: duckdb, address: file, ...placeSettings(config, context) };
     const summary = await loadDemo(place, context);
     await writeNamedFile(output, await readReport(place, config), `the report ${output}`);
     const lines = [
-      ...wrapped(describeSummary(summary, place), columns),
+      ...wrappedLines(describeSummary(summary, place), columns),
       '',
       ...(await queryLines(place, columns)),
-      ...wrapped(`A page about it, to be opened in a browser: ${output}`, columns),
+      ...wrappedLines(`A page about it, to be opened in a browser: ${output}`, columns),
       '',
       ...nextSteps(file),
     ];
@@ -124,7 +124,7 @@ async function queryLines(place: Place, columns: number): Promise<string[]> {
       const query = sql.split('\n').map((line) => `  │ ${line}`);
       const header = Object.keys(rows[0] ?? {});
       const texts = rows.map((row) => Object.values(row).map((value) => String(value ?? '')));
-      lines.push(...wrapped(title, columns), ...query, ...tableLines(header, texts, columns), '');
+      lines.push(...wrappedLines(title, columns), ...query, ...tableLines(header, texts, columns), '');
     }
     return lines;
   });

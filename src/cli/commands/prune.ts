@@ -25,7 +25,7 @@ export const command = defineCommand({
   async run({ olderThan, execute, ...values }, context) {
     const { place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { target, address } = place;
-    const before = dayBefore(dayAt(context.clock.now()), olderThan);
+    const before = subtractAge(dayAt(context.clock.now()), olderThan);
     const maintenance = await target.maintenance(place);
     const { days, rows } = await withElapsedTime(`Pruning ${address}`, maintenance.prune(before, execute), context);
     const what = `${formatCount(days.length, 'day')} before ${before} with ${formatCount(rows, 'row')}`;
@@ -38,7 +38,7 @@ export const command = defineCommand({
 });
 
 /** The day so many months (`mo`), weeks (`w`) or days before another. A month that is too short gives its last day. */
-export function dayBefore(day: Day, { amount, unit }: { amount: number; unit: string }): Day {
+export function subtractAge(day: Day, { amount, unit }: { amount: number; unit: string }): Day {
   if (unit !== 'mo') return addDays(day, -amount * (unit === 'w' ? 7 : 1));
   const date = new Date(startOf(day));
   date.setUTCMonth(date.getUTCMonth() - amount);

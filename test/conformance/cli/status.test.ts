@@ -1,7 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { dayBefore } from '../../../src/cli/commands/prune.ts';
+import { subtractAge } from '../../../src/cli/commands/prune.ts';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
 
 let fixture: CliFixture;
@@ -63,7 +63,7 @@ it.each([
   ['2026-03-01', 2, 'w', '2026-02-15'],
   ['2026-03-01', 1, 'd', '2026-02-28'],
 ] as const)('the day %s less %i %s is %s', (today, amount, unit, day) => {
-  expect(dayBefore(today, { amount, unit })).toBe(day);
+  expect(subtractAge(today, { amount, unit })).toBe(day);
 });
 
 it('a first run that fails leaves no file', async () => {

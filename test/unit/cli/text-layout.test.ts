@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { shellWord, tableLines, widthOf, wrapped } from '../../../src/cli/text-layout.ts';
+import { shellWord, tableLines, widthOf, wrappedLines } from '../../../src/cli/text-layout.ts';
 
 describe('tables in a terminal', () => {
   it('counts the columns of a character as a terminal does', () => {
@@ -7,8 +7,8 @@ describe('tables in a terminal', () => {
   });
 
   it('breaks a text by the columns that it takes', () => {
-    expect(wrapped('한국 이벤트 file', 11)).toEqual(['한국 이벤트', 'file']);
-    expect(wrapped('한국 이벤트 file', 10)).toEqual(['한국', '이벤트', 'file']);
+    expect(wrappedLines('한국 이벤트 file', 11)).toEqual(['한국 이벤트', 'file']);
+    expect(wrappedLines('한국 이벤트 file', 10)).toEqual(['한국', '이벤트', 'file']);
   });
 
   it('aligns wide texts, and numbers to the right', () => {
