@@ -55,6 +55,12 @@ export const newTableState = ({ firstColumns }: Table, timezone: string | null):
 
 export const newPlaceState = (timezone: string | null): PlaceState => ({ events: newTableState(EVENTS, timezone) });
 
+/** The state of a place after a change of one table. `state`: undefined for a new place. */
+export const withTable = (state: PlaceState | undefined, { name }: Table, tableState: TableState): PlaceState => ({
+  ...(state ?? newPlaceState(tableState.timezone)),
+  [name]: tableState,
+});
+
 /** The state of a table as it is stored in JSON (schemas/files-state.json). */
 export interface TableJson extends Pick<TableState, 'timezone' | 'columns' | 'changes'> {
   readonly cursor: ExportState | null;

@@ -21,7 +21,7 @@ export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
   async readState() {
     // Before the first run there is no file, and this does not create one.
     if (!existsSync(options.address)) return undefined;
-    return withEngine(options.address, 'read', options, readState);
+    return withEngine(options.address, 'read', options, async (engine) => (await readState(engine)).state);
   },
   async verify() {
     checkExists(options.address);

@@ -54,22 +54,23 @@ export function checkExists(file: string): void {
 
 /** The state of a file. Throws UserError if it was never loaded. */
 export async function readLoadedState(engine: Engine): Promise<PlaceState> {
-  const state = await readState(engine);
+  const { state } = await readState(engine);
   if (state === undefined) throw noTableError(engine.file);
   return state;
 }
 
-/** The state of a file. Days whose rows are gone are marked as pruned. */
-export interface StoredState extends PlaceState {
+export interface FileState {
+  /** What the file holds beside its rows; undefined before the first load. Days without their rows are pruned there. */
+  readonly state: PlaceState | undefined;
   /** Days whose rows a user removed since the last commit. */
   readonly removedDays: readonly Day[];
 }
 
-/** Reads what a file holds beside its rows; undefined before the first load. Throws UserError for a foreign file. */
-export async function readState(engine: Engine): Promise<StoredState | undefined> {
+/** Throws UserError for a file of another program. */
+export async function readState(engine: Engine): Promise<FileState> {
   const tables = await tableNames(engine);
-  if (!(await isLoaded(engine, tables))) return undefined;
-  const { timezone, state, suppression_length, profiles } = await engine.row(
+  if (!(await isLoaded(engine, tables))) return { state: undefined, removedDays: [] };
+  const row = await engine.row(
     `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE}`,
   );
   const receipts = receiptsOf(
@@ -80,22 +81,22 @@ export async function readState(engine: Engine): Promise<StoredState | undefined
       ...(source && { source }),
     })),
   );
-  const daysWithoutRows = findRemovedDays(receipts, await countRowsByDay(engine, EVENTS.name));
+  const removedDays = findRemovedDays(receipts, await countRowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
-  const hasProfiles = profiles !== null && tables.has(USER_PROFILES.name);
-  return {
+  const hasProfiles = row.profiles !== null && tables.has(USER_PROFILES.name);
+  const state = {
     events: {
-      timezone: timezone === null ? null : String(timezone),
+      timezone: row.timezone === null ? null : String(row.timezone),
       columns: await readRecords(engine, COLUMNS_TABLE),
-      receipts: withPruned(receipts, daysWithoutRows, nextChangedAt(receipts, engine.clock.now())),
-      exportState: parseState(tryParseJson(String(state))),
+      receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, engine.clock.now())),
+      exportState: parseState(tryParseJson(String(row.state))),
       changes: await readRecords(engine, CHANGES_TABLE),
     },
     lastRun: (await readRecords(engine, RUNS_TABLE)).at(-1),
-    suppressionLength: suppression_length === null ? undefined : Number(suppression_length),
-    user_profiles: hasProfiles ? tableFromJson(tryParseJson(String(profiles)) as TableJson) : undefined,
-    removedDays: daysWithoutRows,
+    suppressionLength: row.suppression_length === null ? undefined : Number(row.suppression_length),
+    user_profiles: hasProfiles ? tableFromJson(tryParseJson(String(row.profiles)) as TableJson) : undefined,
   };
+  return { state, removedDays };
 }
 
 /** The names of tables and views, in lower case. */
@@ -175,14 +176,16 @@ export async function makeTables(engine: Engine, state: PlaceState): Promise<voi
 }
 
 /**
- * Stores a state, but for its time zone, which never changes, and its runs. Called inside the transaction of a
- * commit.
+ * Stores a state, but for its time zone, which never changes, and its runs. What is as before is not written. Called
+ * inside the transaction of a commit.
  */
 export async function writeState(
   engine: Engine,
   { events, user_profiles, suppressionLength }: PlaceState,
 ): Promise<void> {
-  await engine.run(`UPDATE ${STATE} SET state = $state, suppression_length = $length, profiles = $profiles`, {
+  const columns = '(state, suppression_length, profiles)';
+  const values = '($state, $length, $profiles)';
+  await engine.run(`UPDATE ${STATE} SET ${columns} = ${values} WHERE ${columns} IS DISTINCT FROM ${values}`, {
     state: JSON.stringify(events.exportState ?? null),
     length: suppressionLength ?? null,
     profiles: user_profiles === undefined ? null : JSON.stringify(tableToJson(user_profiles)),

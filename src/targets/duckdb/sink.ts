@@ -6,7 +6,6 @@
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import type { Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
@@ -21,13 +20,13 @@ import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
 import { scannedColumns } from '../../table/new-columns.ts';
-import { newPlaceState, newTableState, type PlaceState, type RunRecord } from '../../table/place-state.ts';
+import { newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
-import { makeTables, readState, refuseForeignProfiles, type StoredState, writeState } from './file-state.ts';
+import { type FileState, makeTables, readState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
 import { alterTable, isAltered, makeTable, rowsOfDaysSql, storeRows } from './row-tables.ts';
@@ -37,8 +36,8 @@ export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(undefined, options);
-  const state = await withEngine(file, 'read', options, (engine) => readStateToLoad(engine, options));
-  warnOfRemovedDays(options.logger, state?.removedDays ?? []);
+  const { state, removedDays } = await withEngine(file, 'read', options, (engine) => readStateToLoad(engine, options));
+  warnOfRemovedDays(options.logger, removedDays);
   return new DuckDbSink(state, options);
 }
 
@@ -54,11 +53,12 @@ function checkCanWrite(file: string): void {
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<StoredState | undefined> {
+async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<FileState> {
   const { timezone } = options.rules;
-  const state = await readState(engine);
+  const fileState = await readState(engine);
+  const { state } = fileState;
   if (options.loadsProfiles) await refuseForeignProfiles(engine, state);
-  if (state === undefined || state.events.timezone === timezone) return state;
+  if (state === undefined || state.events.timezone === timezone) return fileState;
   throw otherTimezoneError(engine.file, timezone, state.events.timezone);
 }
 
@@ -83,7 +83,7 @@ class DuckDbSink implements Sink {
     const { size } = scannedColumns(batch.flatMap(({ files }) => files));
     const columnCount = Math.max(rules.pinnedTypes?.size ?? 0, size);
     return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
-      const stateBefore = await readStateToLoad(engine, this.#options);
+      const { state: stateBefore } = await readStateToLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);
       this.#state = stateBefore;
       const tableBefore = stateBefore?.[table.name] ?? newTableState(table, rules.timezone);
@@ -103,7 +103,7 @@ class DuckDbSink implements Sink {
   }
 
   /** Stores a batch in one transaction. A batch after which all is as before leaves no trace. */
-  async #store(engine: Engine, stateBefore: StoredState | undefined, plan: PlannedBatch) {
+  async #store(engine: Engine, stateBefore: PlaceState | undefined, plan: PlannedBatch) {
     const { table, tableBefore } = plan;
     const changedAt = nextChangedAt(tableBefore.receipts, engine.clock.now());
     try {
@@ -111,9 +111,8 @@ class DuckDbSink implements Sink {
         const widenedDays = await prepareTable(engine, stateBefore, plan);
         const rows = await storeRows(engine, plan);
         const { state: tableState, commit } = finishBatch(plan, { ...rows, widenedDays }, changedAt);
-        const placeBefore = stateBefore ?? newPlaceState(tableBefore.timezone);
-        const state: StoredState = { ...placeBefore, removedDays: [], [table.name]: tableState };
-        if (!isDeepStrictEqual(state, stateBefore)) await writeState(engine, state);
+        const state = withTable(stateBefore, table, tableState);
+        await writeState(engine, state);
         return { state, commit };
       });
     } catch (cause) {
@@ -132,7 +131,7 @@ class DuckDbSink implements Sink {
     if (!existsSync(address)) return;
     // A run that a signal has ended is recorded, too.
     await withEngine(address, 'write', { ...this.#options, signal: undefined }, async (engine) => {
-      if ((await readState(engine)) === undefined) return;
+      if ((await readState(engine)).state === undefined) return;
       await engine.transaction(() => addRecords(engine, RUNS_TABLE, [run]));
     });
   }
@@ -146,17 +145,17 @@ class DuckDbSink implements Sink {
  */
 async function prepareTable(
   engine: Engine,
-  state: PlaceState | undefined,
+  stateBefore: PlaceState | undefined,
   plan: PlannedBatch,
 ): Promise<ReadonlySet<Day>> {
   const { table, tableBefore, columns } = plan;
   const tableState = { ...tableBefore, columns };
-  const stateNow = { ...(state ?? newPlaceState(tableBefore.timezone)), [table.name]: tableState };
+  const state = withTable(stateBefore, table, tableState);
   let widenedDays: ReadonlySet<Day> = new Set();
-  if (state === undefined) await makeTables(engine, stateNow);
-  else if (state[table.name] === undefined) await makeTable(engine, table, tableState);
+  if (stateBefore === undefined) await makeTables(engine, state);
+  else if (stateBefore[table.name] === undefined) await makeTable(engine, table, tableState);
   else if (columns.some(isAltered)) widenedDays = await alterTable(engine, plan);
   else return widenedDays;
-  await refreshModels(engine, stateNow);
+  await refreshModels(engine, state);
   return widenedDays;
 }
