@@ -2,9 +2,8 @@ import { configError } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';
 import { IdList } from '../erasure/id-list.ts';
 import { readList } from '../erasure/list-file.ts';
-import { placeName, type SearchSettings } from '../erasure/listed-people.ts';
+import { type NamedPlace, type SearchSettings, withName } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
-import type { Place, StatefulTarget } from '../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type OptionValues, placePairs, textOption, underHeading } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, requireKeys } from './configuration.ts';
@@ -42,11 +41,11 @@ function placesOf(
   { in: namedPlaces }: Pick<PeopleValues, 'in'>,
   config: CommandConfig,
   settings: ReturnType<typeof placeSettings>,
-): Place<StatefulTarget>[] {
+): NamedPlace[] {
   const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target: word, place: address }) => {
-    return { target: checkedTarget(word, address, STATEFUL_TARGETS, '--in'), address, ...settings };
+    return withName({ target: checkedTarget(word, address, STATEFUL_TARGETS, '--in'), address, ...settings });
   });
-  const names = places.map(placeName);
+  const names = places.map(({ name }) => name);
   const twice = names.find((name, i) => names.indexOf(name) !== i);
   if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);
   return places;

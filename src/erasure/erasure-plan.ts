@@ -5,7 +5,6 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { placeName } from './listed-people.ts';
 import { type PurgePlan, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
@@ -118,7 +117,7 @@ function consentHash(options: ErasureOptions, purge: PurgePlan | undefined): str
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
     [list?.digest ?? null, deleter === undefined, again],
     purgeSettings && [
-      purgeSettings.places.map(placeName).sort(),
+      purgeSettings.places.map(({ name }) => name).sort(),
       purgeSettings.profileService !== undefined,
       purgeSettings.byColumn ?? null,
       pairs,

@@ -77,7 +77,6 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
 /** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
 const MIN_REJECTED = 10;
 
-/** The failure of the requests, if any. */
 function requestFailure(
   { ledger, purge, idsToRequest, requests: { counts, stoppedBy } = NO_REQUESTS }: ErasureOutcome,
   { settings, io }: ErasureOptions,

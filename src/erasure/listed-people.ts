@@ -23,14 +23,21 @@ import { profilesOfIds } from './profiles-of-ids.ts';
 // (`user_profiles`), or a mapping in place of both. The other is the rows of places whose column holds an id. The union
 // is meant.
 
-/** The name of a place in the ledger and in hashes, whatever working folder and links lead to it. */
-export function placeName({ target, address }: Pick<Place, 'target' | 'address'>): string {
-  return `${target.name} ${schemeOf(address) === undefined ? realOrGivenPath(address) : address.replace(/\/+$/, '')}`;
+/** A place in which people are looked for. */
+export interface NamedPlace extends Place<StatefulTarget> {
+  /** As the ledger and hashes name it, whatever working folder and links lead to it. */
+  readonly name: string;
+}
+
+export function withName(place: Place<StatefulTarget>): NamedPlace {
+  const { target, address } = place;
+  const path = schemeOf(address) === undefined ? realOrGivenPath(address) : address.replace(/\/+$/, '');
+  return { ...place, name: `${target.name} ${path}` };
 }
 
 /** The places, and the ways in which people are looked for. */
 export interface SearchSettings {
-  readonly places: readonly Place<StatefulTarget>[];
+  readonly places: readonly NamedPlace[];
   /** The export of profiles; undefined if it is not asked. */
   readonly profileService: ExportService | undefined;
   /** Column of the places with the external ids. */
@@ -120,11 +127,10 @@ async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) 
   const placesWithoutColumn: string[] = [];
   const isSearched = ids.length > 0 && (byColumn !== undefined || searchesProfiles);
   for (const place of isSearched ? places : []) {
-    const name = placeName(place);
-    io.logger.info('people.find', `Looking for the IDs in ${name} …`);
+    io.logger.info('people.find', `Looking for the IDs in ${place.name} …`);
     const people = await (await place.target.people(place)).find(query);
     peopleInPlaces.push(people);
-    if (columnsNamed(people.state.events, byColumn).length === 0) placesWithoutColumn.push(name);
+    if (columnsNamed(people.state.events, byColumn).length === 0) placesWithoutColumn.push(place.name);
   }
   const hasProfiles = searchesProfiles && peopleInPlaces.some(({ state }) => state.user_profiles !== undefined);
   return {

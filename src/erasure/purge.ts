@@ -4,11 +4,11 @@ import { type KeyCheckByUnifiedId, type PeopleInPlace, personOf } from '../engin
 import { serviceFingerprint } from '../extract/export-settings.ts';
 import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
-import type { Place, PurgePreview, PurgeResult, StatefulTarget } from '../targets/contract.ts';
+import type { PurgePreview, PurgeResult } from '../targets/contract.ts';
 import type { ListedId } from './id-list.ts';
 import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
-import { findListedPeople, type ListedPeople, placeName, type SearchSettings } from './listed-people.ts';
+import { findListedPeople, type ListedPeople, type NamedPlace, type SearchSettings } from './listed-people.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
@@ -23,9 +23,7 @@ export interface PurgeSettings extends SearchSettings {
 }
 
 /** One place, and who is to leave it. */
-interface PlacePlan extends Place<StatefulTarget>, PurgePreview {
-  readonly name: string;
-}
+type PlacePlan = NamedPlace & PurgePreview;
 
 /** Who is to leave which places. */
 export interface PurgePlan {
@@ -76,7 +74,7 @@ export async function planPurge(
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
   const places: PlacePlan[] = [];
   for (const [i, place] of settings.places.entries()) {
-    const name = placeName(place);
+    const { name } = place;
     io.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
     const preview = await (await place.target.people(place)).previewPurge(query);
     const placeService = preview.people.state.events.exportState?.service;
@@ -85,7 +83,7 @@ export async function planPurge(
         `${name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
       );
     }
-    places.push({ ...place, name, ...preview });
+    places.push({ ...place, ...preview });
   }
   // Anew: a purge that ended meanwhile has made list and places longer.
   const suppressedCount = suppressionList.readPeople().hmacs.length;

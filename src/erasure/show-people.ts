@@ -2,7 +2,7 @@ import { configError } from '../base/errors.ts';
 import type { PeopleInPlace } from '../engine/people/people.ts';
 import { type IdList, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { findListedPeople, placeName, type SearchSettings } from './listed-people.ts';
+import { findListedPeople, type SearchSettings } from './listed-people.ts';
 
 interface PersonOptions {
   readonly list: IdList;
@@ -34,7 +34,7 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
   for (const warning of new Set(warnings)) io.logger.warn('person.list', warning);
   if (ledgerSettings !== undefined) {
     const ledger = await Ledger.open(ledgerSettings, { clock: io.clock, isPlan: false });
-    const names = places.map(placeName);
+    const names = places.map(({ name }) => name);
     await ledger.begin({ ids: 0, places: names, requests: false });
     await ledger.writeAll(
       ids.map((id) => {
@@ -46,10 +46,9 @@ export async function showPeople({ list, searchSettings, ledgerSettings, write }
   let rows = 0;
   for (const place of places) {
     const reader = await place.target.people(place);
-    const name = JSON.stringify(placeName(place));
     for await (const row of reader.rows(listedPeople.query)) {
       io.signal.throwIfAborted();
-      await write(`{"place":${name},${row.slice(1)}`);
+      await write(`{"place":${JSON.stringify(place.name)},${row.slice(1)}`);
       rows++;
     }
   }

@@ -143,7 +143,6 @@ export class IdColumn {
   }
 }
 
-/** SQL of the text that a column has in `_rescued`. */
 function rescuedTextSql(column: TypedColumn): string {
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
   return `json_extract_string(_rescued, ${literal(pointer)})`;

@@ -137,7 +137,6 @@ function verifiedLine(bytes: Buffer, key: LedgerKey): SignedLine | string {
   return line.v === 1 ? line : 'was written by a later version';
 }
 
-/** The file of the ledger in a folder. */
 export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jsonl');
 
 export const keyedLedger = (path: string, configuredKey: Secret | undefined): KeyedFile => ({
