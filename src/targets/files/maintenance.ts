@@ -9,7 +9,7 @@ import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
 import type { FilesFormat, FilesPlace } from './format.ts';
 import { changePlace, readPlace, requireLoaded, withPlace } from './open-place.ts';
-import { bytesIn, damageWarnings, type LiveFile, type PlaceChange, type PlaceVersion } from './place-version.ts';
+import { bytesIn, damageWarnings, type LiveFile, type PlaceVersion } from './place-version.ts';
 import { fetchFile, relationOf } from './read-files.ts';
 import { hashFile } from './read-parquet.ts';
 
@@ -71,19 +71,15 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
   const prunableIn = ({ state }: PlaceVersion): PruneResult => prunableBefore(state.events.receipts, firstKeptDay);
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
   return changePlace(format, options, async (place, versionBefore) => {
-    const { report } = await format.commit(place, versionBefore, async (version) => {
+    const commit = await format.commit(place, versionBefore, async (version) => {
       requireLoaded(place, version);
-      const report = prunableIn(version);
+      const { days, rows } = prunableIn(version);
       const { events } = version.state;
-      const receipts = withPruned(events.receipts, report.days, nextChangedAt(events.receipts, options.clock.now()));
-      const files = report.days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
-      const change: PlaceChange = {
-        kind: 'prune',
-        state: { ...version.state, events: { ...events, receipts } },
-        files,
-      };
-      return { change, report };
+      const receipts = withPruned(events.receipts, days, nextChangedAt(events.receipts, options.clock.now()));
+      const state = { ...version.state, events: { ...events, receipts } };
+      const files = days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
+      return { change: { kind: 'prune', state, files }, report: { days, rows } };
     });
-    return report;
+    return commit.report;
   });
 }
