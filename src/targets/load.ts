@@ -69,21 +69,18 @@ export class Load {
       if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
       return this.#sendDays(extraction, sink);
     }
-    let profilesError: UserError | undefined;
     try {
       if (userProfiles) await this.loadProfiles(plan.settings, sink);
-    } catch (error) {
+    } catch (profilesError) {
       signal.throwIfAborted();
-      if (!(error instanceof UserError)) throw error;
-      profilesError = error;
+      if (!(profilesError instanceof UserError)) throw profilesError;
+      await this.#loadDays(extraction, sink).catch((error: unknown) => {
+        logger.error('profiles.failed', profilesError.message);
+        throw error;
+      });
+      throw profilesError;
     }
-    try {
-      await this.#loadDays(extraction, sink);
-    } catch (error) {
-      if (profilesError) logger.error('profiles.failed', profilesError.message);
-      throw error;
-    }
-    if (profilesError) throw profilesError;
+    await this.#loadDays(extraction, sink);
   }
 
   /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */
@@ -124,8 +121,11 @@ export class Load {
     const commit = await sink.commit(batch, commitInfo);
     logRescued(logger, commit.rescuedCells);
     const cursor = sink.state?.events.exportState?.from_date;
-    this.#result = { ...addCommit(this.#result, batch, commit), cursor };
-    for (const { receipt } of daysInPlace(batch, commit)) {
+    // The others of the batch had a later download in the place.
+    const storedDays = new Set([...commit.daysWritten, ...commit.daysUnchanged]);
+    const downloads = batch.filter(({ receipt }) => storedDays.has(receipt.day));
+    this.#result = { ...addCommit(this.#result, downloads, commit), cursor };
+    for (const { receipt } of downloads) {
       const { day, rows, bytes } = receipt;
       const what = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
       logger.debug('day.committed', `${day} ${what}: ${unseparatedCount(rows, 'row')}.`, { day, rows, bytes });
@@ -153,12 +153,8 @@ function logRescued(logger: Logger, rescuedCells: ReadonlyMap<string, number>): 
   }
 }
 
-/** The days of a batch whose rows the place holds after its commit; others had a later download there. */
-const daysInPlace = (batch: readonly CheckedDay[], { daysWritten, daysUnchanged }: Commit): CheckedDay[] =>
-  batch.filter(({ receipt: { day } }) => daysWritten.includes(day) || daysUnchanged.includes(day));
-
-/** Adds a commit; `batch` are the days that it was given. */
-function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Commit): LoadResult {
+/** Adds a commit. `downloads`: those whose rows are in the place after it. */
+function addCommit(loaded: LoadResult, downloads: readonly CheckedDay[], commit: Commit): LoadResult {
   const { total, suppressed } = loaded;
   const widenedColumns = new Map(total.columnsWidened.map((column) => [column.name, column]));
   for (const column of commit.columnsWidened) {
@@ -178,6 +174,6 @@ function addCommit(loaded: LoadResult, batch: readonly CheckedDay[], commit: Com
       columnsWidened: [...widenedColumns.values()],
       rescuedCells,
     },
-    suppressed: daysInPlace(batch, commit).reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),
+    suppressed: downloads.reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),
   };
 }
