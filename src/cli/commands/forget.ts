@@ -8,7 +8,6 @@ import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts
 import type { SearchSettings } from '../../erasure/listed-people.ts';
 import type { PurgeSettings } from '../../erasure/purge.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
-import { writeNamedFile } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
 import {
@@ -28,6 +27,7 @@ import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { PEOPLE_OPTIONS, readIdList, WHERE_HEADING, WHOM_HEADING, withPeopleSearch } from '../people-options.ts';
 import { withElapsedTime } from '../progress.ts';
+import { writePage } from '../report/html.ts';
 import { proofPage } from '../report/proof-page.ts';
 
 /** As in schemas/destination-config.json. */
@@ -207,11 +207,8 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
   if (proof.problems.length > 0)
     throw configError(`${proof.problems[0]} A broken ledger proves nothing.`, { exitCode: EXIT.failed });
   const page = proofPage(proof, { now: context.clock.now(), isList });
-  if (output === '-') {
-    for (const line of page.trimEnd().split('\n')) context.terminal.print(line);
-    return { result: proof, lines: [], exit };
-  }
-  await writeNamedFile(output, page, `the page ${output}`, PRIVATE_FILE_MODE);
+  await writePage(page, output, 'the page', context.terminal, PRIVATE_FILE_MODE);
+  if (output === '-') return { result: proof, lines: [], exit };
   return {
     result: { ...proof, output },
     lines: [...summarySentences(proof), `The page to sign is in ${output}.`],

@@ -1,11 +1,11 @@
 import { formatBytes } from '../../base/quantities.ts';
-import { writeNamedFile } from '../../fs/named-file.ts';
 import type { Place, StatefulTarget } from '../../targets/contract.ts';
 import { STATEFUL_TARGETS } from '../../targets/targets.ts';
 import { defineCommand, required, textOption } from '../command.ts';
 import type { CommandConfig } from '../configuration.ts';
 import { placeAndConfig, placeArguments } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
+import { writePage } from '../report/html.ts';
 import { reportPage } from '../report/report-page.ts';
 
 export const command = defineCommand({
@@ -19,14 +19,10 @@ export const command = defineCommand({
     const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { output } = values;
     const page = await withElapsedTime(`Reading ${place.address}`, readReport(place, config), context);
+    await writePage(page, output, 'the report', context.terminal);
     const result = { v: 1, target: place.target.name, place: place.address, output };
-    if (output === '-') {
-      for (const line of page.trimEnd().split('\n')) context.terminal.print(line);
-      return { result, lines: [] };
-    }
-    await writeNamedFile(output, page, `the report ${output}`);
     const size = formatBytes(Buffer.byteLength(page));
-    return { result, lines: [`The report is in ${output} (${size}).`] };
+    return { result, lines: output === '-' ? [] : [`The report is in ${output} (${size}).`] };
   },
 });
 

@@ -1,6 +1,8 @@
 import { withSeparators } from '../../base/quantities.ts';
 import { printable } from '../../base/text.ts';
 import { VERSION } from '../../base/version.ts';
+import { writeNamedFile } from '../../fs/named-file.ts';
+import type { Terminal } from '../context.ts';
 import { isNumberText } from '../text-layout.ts';
 
 /** A piece of HTML that needs no escaping. */
@@ -54,6 +56,12 @@ ${content}
 </body>
 </html>
 `.text;
+}
+
+/** Writes a page to stdout if `output` is `-`, else to a file, which messages call `what`. */
+export async function writePage(page: string, output: string, what: string, terminal: Terminal, mode?: number) {
+  if (output === '-') for (const line of page.trimEnd().split('\n')) terminal.print(line);
+  else await writeNamedFile(output, page, `${what} ${output}`, mode);
 }
 
 /**
