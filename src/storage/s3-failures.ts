@@ -62,17 +62,16 @@ function regionOf(thrown: unknown): string | undefined {
 }
 
 /** The failure that an error of a store or a local file means: it names the address or file, and who must act. */
-export function storeFailure(thrown: unknown, address: string, signal: AbortSignal): UserError {
+export function storeError(thrown: unknown, address: string, signal: AbortSignal): UserError {
   signal.throwIfAborted();
   if (thrown instanceof UserError) return thrown;
   const { path } = thrown as { readonly path?: unknown };
-  const fileFailure = typeof path === 'string' && !isDiskFull(thrown) ? diskError(thrown, { path }) : undefined;
-  if (fileFailure instanceof UserError) return fileFailure;
-  return failureOf(thrown, address);
+  const fileError = typeof path === 'string' && !isDiskFull(thrown) ? diskError(thrown, { path }) : undefined;
+  return fileError instanceof UserError ? fileError : requestError(thrown, address);
 }
 
 /** What a request that failed means. The first match wins. */
-function failureOf(thrown: unknown, address: string): UserError {
+function requestError(thrown: unknown, address: string): UserError {
   const [name, status, answer] = [s3NameOf(thrown), s3StatusOf(thrown), s3AnswerOf(thrown)];
   const details = { cause: thrown, detail: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
   if (isDiskFull(thrown)) {

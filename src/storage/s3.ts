@@ -12,7 +12,7 @@ import { makeFolders } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from './s3-client.ts';
 import { abortUploads, checkAbortable, deleteObjects, eraseVersions } from './s3-erase.ts';
-import { isBrokenBody, S3_STATUS, s3AnswerOf, s3NameOf, s3StatusOf, storeFailure } from './s3-failures.ts';
+import { isBrokenBody, S3_STATUS, s3AnswerOf, s3NameOf, s3StatusOf, storeError } from './s3-failures.ts';
 import { upload } from './s3-upload.ts';
 import { type IsKept, listAll, PROBE_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
@@ -29,7 +29,7 @@ export async function openS3Storage(folder: BucketFolder, env: Env, signal: Abor
     await client.listObjectsV2({ Bucket: folder.bucket, Prefix: folder.prefix, MaxKeys: 1 }, sendOptions);
   } catch (error) {
     client.destroy();
-    throw storeFailure(error, folder.address, signal);
+    throw storeError(error, folder.address, signal);
   }
   return new S3Storage({ ...folder, client, sendOptions });
 }
@@ -77,7 +77,7 @@ class S3Storage implements Storage {
         }
       }
     } catch (error) {
-      throw this.#failure(error);
+      throw this.#storeError(error);
     }
   }
 
@@ -181,12 +181,12 @@ class S3Storage implements Storage {
 
   #withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
     return work().catch((error) => {
-      throw this.#failure(error);
+      throw this.#storeError(error);
     });
   }
 
-  #failure(error: unknown): UserError {
-    return storeFailure(error, this.address, this.#signal);
+  #storeError(error: unknown): UserError {
+    return storeError(error, this.address, this.#signal);
   }
 }
 

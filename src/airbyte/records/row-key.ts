@@ -59,7 +59,7 @@ export class RowKey {
     this.positionEnd = end;
     if (logId === undefined) return;
     let i = start + logId.end - logId.start + 1;
-    if (i >= end || bytes[i - 1] !== COLON || !logId.text.equals(bytes.subarray(start, i - 1))) return;
+    if (i >= end || bytes[i - 1] !== COLON || !logId.content.equals(bytes.subarray(start, i - 1))) return;
     for (let k = i; k < end; k++) if (bytes[k] < ZERO || bytes[k] > NINE) return;
     while (i < end - 1 && bytes[i] === ZERO) i++;
     if (end - i <= POSITION_DIGITS) this.positionStart = i;
@@ -87,9 +87,9 @@ class RowDigest {
       const k = this.#cellOf[column];
       if (k < 0) continue;
       this.#text.read(row, k);
-      const { text } = this.#text;
+      const { content } = this.#text;
       const name = this.#names[column];
-      hash.update(`${name.length}:`).update(name).update(`${text.length}:`).update(text);
+      hash.update(`${name.length}:`).update(name).update(`${content.length}:`).update(content);
     }
     return hash.digest('hex');
   }

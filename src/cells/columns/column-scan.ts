@@ -91,7 +91,7 @@ export class ColumnCollector {
   /** By the column of the export. */
   readonly #tallies: readonly Tally[];
   readonly #zone: Zone | undefined;
-  readonly #text = new CellText();
+  readonly #cell = new CellText();
   /** The time of the last cell with one. */
   readonly #time = new CivilTime();
   readonly #ids = new IdHashes();
@@ -147,7 +147,7 @@ export class ColumnCollector {
   }
 
   #readCell(row: CsvRow, k: number, tally: Tally): void {
-    const cell = this.#text;
+    const cell = this.#cell;
     cell.read(row, k);
     if (tally.use === 'examined') this.#examine(cell, tally);
     else if (tally.use === 'row_id') this.#ids.add(cell.bytes, cell.start, cell.end);

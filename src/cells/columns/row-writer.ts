@@ -15,7 +15,7 @@ export class RowWriter {
   longestRowBytes = 0;
   readonly #columns: EditedColumns;
   readonly #key: HashKey | undefined;
-  readonly #text = new CellText();
+  readonly #cell = new CellText();
   /** For each column its index in the written row: the number of kept columns before it. */
   readonly #positions: Int32Array;
   #width = 0;
@@ -104,8 +104,8 @@ export class RowWriter {
     const [start, end, flags] = [row.starts[k], row.ends[k], row.flags[k]];
     if (isHashed && !isNull(row.bytes, start, end)) {
       if (this.#key === undefined) throw new TypeError('a hash without a key');
-      this.#text.read(row, k);
-      this.#writeText(this.#key.hashOf(this.#text.text));
+      this.#cell.read(row, k);
+      this.#writeText(this.#key.hashOf(this.#cell.content));
     } else if ((flags & BARE_CR) !== 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
       this.#out[this.#written++] = QUOTE;

@@ -177,7 +177,7 @@ export class Scanner {
       const k = row.cellOf(personColumn);
       if (k < 0) return false;
       cell.read(row, k);
-      return suppression.has(cell.text);
+      return suppression.has(cell.content);
     };
   }
 }

@@ -146,7 +146,7 @@ export class CsvRow {
     const cell = new CellText();
     for (let k = 0; k < this.filledCells; k++) {
       cell.read(this, k);
-      texts[this.columnNumbers[k]] = cell.text.toString();
+      texts[this.columnNumbers[k]] = cell.content.toString();
     }
     return texts;
   }
@@ -179,7 +179,7 @@ export class CellText {
     this.end = bytes.length;
   }
 
-  get text(): Buffer {
+  get content(): Buffer {
     return this.bytes.subarray(this.start, this.end);
   }
 
