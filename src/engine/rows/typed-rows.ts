@@ -22,26 +22,28 @@ import { type CellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql, typedC
 /** The typed rows of some days. */
 interface TypedRows {
   /**
-   * A SELECT of the program's columns of the table, and of each of `columns` in its type, under their names in the
+   * A SELECT of the program's columns of the table, and of `filledColumns` in their types, under their names in the
    * table. `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
    */
   readonly sql: string;
-  /** The columns of the table that have a value in these rows. */
-  readonly columns: readonly StoredColumn[];
+  /** The names of the columns of the table that have a value in these rows. */
+  readonly filledColumns: ReadonlySet<string>;
 }
 
 type RowsBatch = Pick<PlannedBatch, 'table' | 'columns' | 'downloads'>;
 
+/** Runs the query of some rows, and returns how many rows it stored. */
+type StoreRows = (rows: TypedRows) => Promise<number>;
+
 /**
- * Has the rows of a batch stored, inside a transaction. `store` runs a query, and returns how many rows it stored. The
- * first query has all days whose ids are their keys, since each statement takes blocks for every column. Each other day
- * has a query of its own. Days without rows have none. Throws unless all rows of the files were stored.
+ * Stores the rows of a batch, inside a transaction. Days whose ids are their keys have one query, since each statement
+ * takes blocks for every column. Each other day has a query of its own. Throws unless all rows of the files are stored.
  */
 export async function storeTypedRows(
   engine: Engine,
   batch: RowsBatch,
   zone: Zone | undefined,
-  store: (rows: TypedRows) => Promise<number>,
+  store: StoreRows,
 ): Promise<void> {
   const daysWithRows = batch.downloads.filter(({ files }) => sumRows(files) > 0);
   const daysOfUniqueIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
@@ -52,10 +54,8 @@ export async function storeTypedRows(
     checkStored(daysOfUniqueIds, await store(rows));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
-    await engine.keepOrder();
     const rows = unionOfQueries(filesOf(day).map((file) => filesQuery([file], batch, zone)));
-    checkStored([day], await store({ ...rows, sql: await numberRepeatedIds(engine, rows.sql) }));
-    for (const table of [STAGE_TABLE, KEYS_TABLE]) await engine.run(`DROP TABLE ${table}`);
+    checkStored([day], await storeNumbered(engine, rows, store));
   }
 }
 
@@ -81,19 +81,23 @@ const STAGE_TABLE = '_dfinery_stage';
  */
 const KEYS_TABLE = '_dfinery_keys';
 
-/** Makes both temporary tables of the rows of a day. Gives the query of these rows, with repeated ids numbered. */
-async function numberRepeatedIds(engine: Engine, rowsSql: string): Promise<string> {
-  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rowsSql}`);
+/** Stores the rows of a day with repeated ids numbered, in their order. Returns how many were stored. */
+async function storeNumbered(engine: Engine, rows: TypedRows, store: StoreRows): Promise<number> {
+  await engine.keepOrder();
+  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rows.sql}`);
   await engine.run(`
     CREATE OR REPLACE TEMP TABLE ${KEYS_TABLE} AS
     SELECT rowid AS ref, _key || '#' || row_number() OVER (PARTITION BY _key ORDER BY rowid) AS key
     FROM ${STAGE_TABLE}
     WHERE _key IN (SELECT _key FROM ${STAGE_TABLE} GROUP BY _key HAVING count(*) > 1)
     QUALIFY row_number() OVER (PARTITION BY _key ORDER BY rowid) > 1`);
-  return `
+  const sql = `
     SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
     FROM ${STAGE_TABLE} s LEFT JOIN ${KEYS_TABLE} k ON s.rowid = k.ref
     ORDER BY s.rowid`;
+  const storedRows = await store({ ...rows, sql });
+  for (const table of [STAGE_TABLE, KEYS_TABLE]) await engine.run(`DROP TABLE ${table}`);
+  return storedRows;
 }
 
 /** A file, and the receipt of its day. */
@@ -104,8 +108,8 @@ interface FileOfDay extends SpoolFile {
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
 function unionOfQueries(queries: readonly TypedRows[]): TypedRows {
-  const columns = new Map(queries.flatMap((query) => query.columns).map((column) => [column.position, column]));
-  return { sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '), columns: [...columns.values()] };
+  const filledColumns = new Set(queries.flatMap((query) => [...query.filledColumns]));
+  return { sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '), filledColumns };
 }
 
 /** Equal for files that one query can read: of the header, and of the types as which stored texts are read. */
@@ -148,7 +152,7 @@ function filesQuery(files: readonly FileOfDay[], { table, columns }: RowsBatch, 
   const readerTypes = cells.map(({ readerType = 'VARCHAR' }) => readerType);
   return {
     sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, readerTypes)}`,
-    columns: values.map(({ column }) => column),
+    filledColumns: new Set(values.map(({ column }) => column.name)),
   };
 }
 
@@ -187,19 +191,18 @@ function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => str
 
 /** The SELECT of typed rows: the program's columns as asked for, then each typed one of `columns` in its type. */
 export function selectRowsSql(
-  rows: TypedRows,
+  { sql, filledColumns }: TypedRows,
   columns: readonly StoredColumn[],
   programColumns: readonly DuckDbColumn[],
   zone: Zone | undefined,
 ): string {
-  const filled = new Set(rows.columns.map(({ position }) => position));
   const select = [
     // A TIMESTAMP in UTC where the place has instants.
     ...programColumns.map(({ name, type }) => (type === 'TIMESTAMPTZ' ? `timezone('UTC', ${name}) AS ${name}` : name)),
-    ...typedColumns(columns).map(({ name, position, type }) => {
-      const value = filled.has(position) ? identifier(name) : 'NULL';
+    ...typedColumns(columns).map(({ name, type }) => {
+      const value = filledColumns.has(name) ? identifier(name) : 'NULL';
       return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
     }),
   ];
-  return `SELECT ${select.join(', ')} FROM (${rows.sql})`;
+  return `SELECT ${select.join(', ')} FROM (${sql})`;
 }

@@ -62,9 +62,8 @@ async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | u
   const profilesState = table.isSnapshot ? tableAfter(batch, receipt) : undefined;
   let file: NewFile | undefined;
   await storeTypedRows(place.engine, { ...plan, downloads: [download] }, zone, async (rows) => {
-    const filledNames = new Set(rows.columns.map(({ name }) => name));
     const isInFile = ({ name, group }: StoredColumn) =>
-      layout.hasAllColumns || group === 'system' || filledNames.has(name);
+      layout.hasAllColumns || group === 'system' || rows.filledColumns.has(name);
     const query = selectRowsSql(rows, columns.filter(isInFile), programColumns(layout, tableBefore.timezone), zone);
     file = await writeFile(place, table.name, { query, receipt, profilesState });
     return file.rows;
