@@ -28,7 +28,7 @@ export interface ErasureOptions {
   /** Undefined: no place is purged. */
   readonly purgeSettings?: PurgeSettings | undefined;
   /** True to request also those whom the ledger knows as deleted. */
-  readonly again?: boolean;
+  readonly requestsAgain?: boolean;
 }
 
 /**
@@ -36,14 +36,14 @@ export interface ErasureOptions {
  * execution impossible.
  */
 export async function planErasure(options: ErasureOptions) {
-  const { settings, io, list = new IdList(), consent, deleter, purgeSettings, again = false } = options;
+  const { settings, io, list = new IdList(), consent, deleter, purgeSettings, requestsAgain = false } = options;
   const { counts } = list;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined, ids });
   const hasPurge = purgeSettings !== undefined && (ids.length > 0 || options.list === undefined);
   const purge = hasPurge ? await planPurge(purgeSettings, listedIds, settings, ledger) : undefined;
-  const isDone = (listed: ListedId): boolean => !again && isDoneBefore(listed, ledger);
+  const isDone = (listed: ListedId): boolean => !requestsAgain && isDoneBefore(listed, ledger);
   const requestableIds = deleter === undefined ? [] : listedIds;
   const idsToRequest = requestableIds.filter((listed) => !isDone(listed));
   const idsDoneBefore = requestableIds.filter(isDone);
@@ -110,19 +110,19 @@ function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, 
 
 /** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
 function consentHash(options: ErasureOptions, purge: PurgePlan | undefined): string {
-  const { settings, list, deleter, purgeSettings, again = false } = options;
+  const { settings, list, deleter, purgeSettings, requestsAgain = false } = options;
   const pairs = [...(purge?.listedPeople.unifiedIdsInMapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [list?.digest ?? null, deleter === undefined, again],
+    [list?.digest ?? null, deleter === undefined, requestsAgain],
     purgeSettings && [
       purgeSettings.places.map(({ name }) => name).sort(),
       purgeSettings.profileService !== undefined,
       purgeSettings.byColumn ?? null,
       pairs,
     ],
-    purgeSettings && [purgeSettings.newList, purgeSettings.maxPeople ?? null, purgeSettings.allowShared],
+    purgeSettings && [purgeSettings.beginsNewList, purgeSettings.maxPeople ?? null, purgeSettings.allowsShared],
   ]);
 }
 

@@ -64,8 +64,8 @@ export class IdList {
     if (refusal !== undefined) return this.#refuse(refusal);
     const instant = requestInstant(requestedAt);
     if (instant === 'invalid') return this.#refuse('requested_at');
-    const earlier = this.#ids.get(id);
-    if (earlier === undefined) {
+    const listedId = this.#ids.get(id);
+    if (listedId === undefined) {
       if (this.#ids.size === MAX_IDS) {
         throw configError(`The list is too long: more than ${MAX_IDS} ids. Split it. Nothing was done.`);
       }
@@ -73,10 +73,10 @@ export class IdList {
       return id;
     }
     this.#counts.duplicates++;
-    const isLater = instant !== undefined && instant > (earlier.requestedAt ?? Number.NEGATIVE_INFINITY);
-    if (isLater) this.#ids.set(id, { ...earlier, requestedAt: instant });
+    const isLater = instant !== undefined && instant > (listedId.requestedAt ?? Number.NEGATIVE_INFINITY);
+    if (isLater) this.#ids.set(id, { ...listedId, requestedAt: instant });
     // The text of the first row: the others need no memory.
-    return earlier.id;
+    return listedId.id;
   }
 
   /** Refuses a row that withdraws the request for an id, and takes back the rows before it with that id. */

@@ -15,11 +15,11 @@ export interface PurgeSettings extends SearchSettings {
   /** Where the people are kept, so that they stay away. */
   readonly suppressionList: SuppressionList;
   /** True to have the places remember the suppression list as it is, also if they knew more people on it. */
-  readonly newList: boolean;
+  readonly beginsNewList: boolean;
   /** Undefined for three for each id, ten at least. */
   readonly maxPeople: number | undefined;
   /** True to remove also the people who have other ids, too. */
-  readonly allowShared: boolean;
+  readonly allowsShared: boolean;
 }
 
 /** One place, and who is to leave it. */
@@ -40,9 +40,9 @@ export interface PurgePlan {
 /** A place as it was planned, or with those who were found there last and what became of them. */
 export interface PlaceOutcome extends PlacePlan {
   /** Present once all rows that can be read are removed. */
-  readonly removal?: PurgeResult | undefined;
+  readonly removal?: PurgeResult;
   /** Why the people are, or may be, still there. */
-  readonly failure?: UserError | undefined;
+  readonly failure?: UserError;
 }
 
 /** A purge as it was planned, or as it ended. */
@@ -67,7 +67,7 @@ export async function planPurge(
   service: ServiceAddress,
   ledger: Ledger,
 ): Promise<PurgePlan> {
-  const { suppressionList, newList, io } = settings;
+  const { suppressionList, beginsNewList, io } = settings;
   const isSuppressedOnly = listedIds.length === 0;
   await suppressionList.requireWritable();
   const listedPeople = await findListedPeople(listedIds, settings);
@@ -89,16 +89,16 @@ export async function planPurge(
   const suppressedCount = suppressionList.readPeople().hmacs.length;
   const warnings = [...listedPeople.warnings];
   const knownLength = ledger.history.suppressionLength;
-  if (!newList) warnings.push(...olderListWarnings('The ledger', knownLength, suppressedCount));
+  if (!beginsNewList) warnings.push(...olderListWarnings('The ledger', knownLength, suppressedCount));
   for (const { name, people, foreignNames } of places) {
     warnings.push(...people.warnings);
     const { suppressionLength } = people.state;
-    if (newList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
+    if (beginsNewList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
     else refuseOlderList(name, suppressionLength, suppressedCount);
     if (foreignNames.length === 0) continue;
     warnings.push(`${name} also has ${shortened(foreignNames)}, not made here: they stay, and may name the people.`);
   }
-  if (isSuppressedOnly && !newList && suppressedCount === 0) {
+  if (isSuppressedOnly && !beginsNewList && suppressedCount === 0) {
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
   }
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
@@ -142,7 +142,7 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
 /** Removes the people from a place. `others`: the other places, as they are so far. */
 async function purgePlace(place: PlacePlan, others: readonly PlaceOutcome[], plan: PurgePlan): Promise<PlaceOutcome> {
   const { settings, ledger, listedPeople } = plan;
-  const { io, suppressionList, newList } = settings;
+  const { io, suppressionList, beginsNewList } = settings;
   const { target, name, foreignNames } = place;
   let outcome: PlaceOutcome = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
@@ -151,7 +151,7 @@ async function purgePlace(place: PlacePlan, others: readonly PlaceOutcome[], pla
     outcome = { ...place, people };
     const problem = peopleLimitProblem(plan, [...others, outcome]);
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    if (!newList) {
+    if (!beginsNewList) {
       const { hmacs } = suppressionList.readPeople();
       refuseOlderList(name, people.state.suppressionLength, hmacs.length);
     }
@@ -181,7 +181,7 @@ async function purgePlace(place: PlacePlan, others: readonly PlaceOutcome[], pla
 /** The limit that the people of the ways and of the places exceed, as a sentence; undefined for none. */
 export function peopleLimitProblem(plan: PurgePlan, places: readonly PlaceOutcome[] = plan.places): string | undefined {
   const { listedIds, listedPeople } = plan;
-  const { maxPeople, allowShared, hashKey } = plan.settings;
+  const { maxPeople, allowsShared, hashKey } = plan.settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
   const unifiedIds = [...unifiedIdsOf(listedPeople, places).keys()];
   const personCount = new Set(unifiedIds.map((text) => personOf(text, hashKey))).size;
@@ -194,7 +194,7 @@ export function peopleLimitProblem(plan: PurgePlan, places: readonly PlaceOutcom
   }
   const sources = [listedPeople, ...places.map(({ people }) => people)];
   const sharedPeople = new Set(sources.flatMap(({ peopleWithOtherIds }) => [...peopleWithOtherIds]));
-  if (sharedPeople.size === 0 || allowShared) return undefined;
+  if (sharedPeople.size === 0 || allowsShared) return undefined;
   return (
     `${formatCount(sharedPeople.size, 'of these people has', 'of these people have')} other IDs, too, in rows or in the profile: ` +
     'the ID changed hands, and all rows of the person would leave. If that is meant, give --allow-shared.'

@@ -19,14 +19,14 @@ interface PersonOptions {
 export async function showPeople({ list, searchSettings, ledgerSettings, write }: PersonOptions) {
   const { places, io } = searchSettings;
   const listedIds = list.listedIds();
-  const refused = refusedSentence(list.counts);
-  if (refused !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refused}`);
+  const refusal = refusedSentence(list.counts);
+  if (refusal !== undefined && listedIds.length === 0) throw configError(`Nobody was looked for. ${refusal}`);
   const listedPeople = await findListedPeople(listedIds, searchSettings);
   const ids = listedIds.map(({ id }) => id);
   const peopleInPlaces: PeopleInPlace[] = [];
   for (const place of places) peopleInPlaces.push(await (await place.target.people(place)).find(listedPeople.query));
   const warnings = [
-    refused ?? [],
+    refusal ?? [],
     list.warnings(),
     listedPeople.warnings,
     ...peopleInPlaces.map((people) => people.warnings),

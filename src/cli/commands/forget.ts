@@ -125,7 +125,7 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     const consent = confirm === undefined ? undefined : { confirm };
     const work = async () => {
       const list = suppressed ? undefined : await readIdList(values, signal, config.requestedAtField);
-      return runErasure({ settings, io: context, list, consent, deleter, purgeSettings, again });
+      return runErasure({ settings, io: context, list, consent, deleter, purgeSettings, requestsAgain: again });
     };
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
@@ -142,7 +142,7 @@ function purgeSettingsOf(
   config: CommandConfig,
 ): PurgeSettings | undefined {
   if (search.places.length === 0) return undefined;
-  const { newList, maxPeople, allowShared } = values;
+  const { newList: beginsNewList, maxPeople, allowShared: allowsShared } = values;
   const suppressionList = SuppressionList.of(requireKeys(config, 'suppression_key'));
   if (suppressionList === undefined) {
     throw configError(
@@ -150,7 +150,7 @@ function purgeSettingsOf(
         '(DFINERY_LEDGER_DIR), or suppression_file with its key.',
     );
   }
-  return { ...search, suppressionList, newList, maxPeople, allowShared };
+  return { ...search, suppressionList, beginsNewList, maxPeople, allowsShared };
 }
 
 const NO_PLACES = 'The erasure has no places: rows that were loaded stay where they are.';
