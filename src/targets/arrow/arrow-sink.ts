@@ -171,17 +171,14 @@ async function sendDays(
     }
     await stream.end();
   } catch (error) {
-    if (!isReaderGone(error)) throw error;
+    // The reader closed its end of the stream, which is no failure of this program.
+    if (codeOf(error) !== 'EPIPE') throw error;
     const message = `The reader closed the Arrow stream before its end, after ${unseparatedCount(daysTaken, 'whole day')}.`;
     logger.warn('arrow.reader_left', message, { days: daysTaken });
   } finally {
     stream.release();
   }
 }
-
-/** True if the reader closed its end of the stream, which is no failure of this program. */
-const isReaderGone = (error: unknown): boolean =>
-  ['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_WRITE_AFTER_END'].includes(codeOf(error) ?? '');
 
 /** Requests the next item while the last one is in use. */
 async function* prefetch<T>(items: AsyncGenerator<T>): AsyncGenerator<T> {

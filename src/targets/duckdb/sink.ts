@@ -64,18 +64,14 @@ async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<Fi
 
 /** A DuckDB file that is loaded. It is open, and so locked, only while a batch is committed. */
 class DuckDbSink implements Sink {
-  readonly #options: OpenOptions;
+  state: PlaceState | undefined;
   readonly #stateAtOpen: PlaceState | undefined;
-  #state: PlaceState | undefined;
+  readonly #options: OpenOptions;
 
   constructor(state: PlaceState | undefined, options: OpenOptions) {
-    this.#state = state;
+    this.state = state;
     this.#stateAtOpen = state;
     this.#options = options;
-  }
-
-  get state(): PlaceState | undefined {
-    return this.#state;
   }
 
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
@@ -85,7 +81,7 @@ class DuckDbSink implements Sink {
     return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
       const { state: stateBefore } = await readStateToLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);
-      this.#state = stateBefore;
+      this.state = stateBefore;
       const tableBefore = stateBefore?.[table.name] ?? newTableState(table, rules.timezone);
       const plan = await planBatch(tableBefore, batch, {
         table,
@@ -96,7 +92,7 @@ class DuckDbSink implements Sink {
       });
       if (plan === undefined) return NOTHING_STORED;
       const { state, commit } = await this.#store(engine, stateBefore, plan);
-      this.#state = state;
+      this.state = state;
       logWidened(logger, plan.columns);
       return commit;
     });

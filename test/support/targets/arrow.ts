@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Writable } from 'node:stream';
 import { type Data, type Table, tableFromIPC } from 'apache-arrow';
 import { type ColumnType, isColumnType } from '../../../src/cells/types/column-types.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
@@ -14,18 +13,14 @@ export class ArrowFixture extends Days {
   readonly out: string = join(this.dir, 'events.arrows');
 
   /** Writes a stream; `rows` are those of the days that its reader has taken. */
-  async write(
-    days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>,
-    { out = this.out, ...more }: PlaceSettings & { readonly out?: string | Writable } = {},
-  ): Promise<Commit> {
+  async write(days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>, settings: PlaceSettings = {}): Promise<Commit> {
     let sum: Commit = NOTHING_STORED;
     const onSent = (_: CheckedDay, { rowsWritten, daysWritten, rescuedCells }: Commit) => {
       const merged = new Map([...sum.rescuedCells, ...rescuedCells]);
       const days = [...sum.daysWritten, ...daysWritten];
       sum = { ...sum, rowsWritten: sum.rowsWritten + rowsWritten, daysWritten: days, rescuedCells: merged };
     };
-    const destination = typeof out === 'string' ? { address: out } : { address: '-', stdout: out };
-    const sink = await arrow.open(this.options({ ...more, ...destination }));
+    const sink = await arrow.open(this.options({ ...settings, address: this.out }));
     await sink.write(each(days), onSent);
     return sum;
   }

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { arrow } from '../../../src/targets/targets.ts';
 import { ArrowFixture } from '../../support/targets/arrow.ts';
@@ -87,22 +85,6 @@ describe('an Arrow stream', () => {
     })();
     await fixture.write(days, { pinnedTypes: new Map() });
     expect(Math.max(...counts)).toBeLessThan(4);
-  });
-
-  it('leaves no file if a day fails', async () => {
-    const days = (async function* () {
-      yield fixture.of(D1, [{ id: 'a' }]);
-      throw new Error('no network');
-    })();
-    await expect(fixture.write(days)).rejects.toThrow('no network');
-    expect(existsSync(fixture.out)).toBe(false);
-  });
-
-  it('may end early if its reader leaves', async () => {
-    const out = new PassThrough();
-    out.destroy();
-    await expect(fixture.write([fixture.of(D1, [{ id: 'a' }])], { out })).resolves.toMatchObject({ rowsWritten: 0 });
-    expect(fixture.log.map(({ event }) => event)).toContain('arrow.reader_left');
   });
 
   it('is all or nothing, except on stdout with a given schema', async () => {

@@ -48,8 +48,8 @@ export async function writeModels(options: PlaceOptions): Promise<string[]> {
 export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
   if ((await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS_SQL} AND ${IS_OURS_SQL}`)) === 0) return;
   const takenNames = await foreignNames(engine);
-  const ownModels = MODELS.filter(({ name }) => !takenNames.has(name));
-  await createModels(engine, state, ownModels);
+  const models = MODELS.filter(({ name }) => !takenNames.has(name));
+  await createModels(engine, state, models);
 }
 
 async function createModels(
