@@ -56,7 +56,7 @@ describe('a Delta table on a disk', () => {
 
   it('writes no file anew for a new column, and those with values of a widened one', async () => {
     await place.load([[place.of(D1, [{ id: 'a', n: '1' }]), place.of(D2, [{ id: 'b' }])]]);
-    await place.load([[place.of(D3, [{ id: 'c', x: '1' }])]]);
+    await place.load([[place.of(D3, [{ id: 'c', constructor: '1' }])]]);
     expect([actions(1, 'add').length, actions(1, 'remove').length]).toEqual([1, 0]);
     await place.load([[place.of('2026-01-04', [{ id: 'd', n: 'text' }])]]);
     expect(actions(2, 'remove').map(({ path }) => String(path).slice(11, 21))).toEqual([D1]);

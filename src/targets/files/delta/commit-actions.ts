@@ -110,15 +110,14 @@ export function liveFilesOf(
     const day: Day | undefined = partitionDay ?? receiptDay;
     const note = tags?.[FILE_TAG];
     const partition = partitionValues[PARTITION_COLUMN] ?? undefined;
-    if (day === undefined) throw damagedError(where, 'it has no receipt');
     if (note == null || stats == null || partition !== partitionDay) {
       throw damagedError(where, 'another program wrote it into the table');
     }
+    if (day === undefined || !state.receipts.has(day)) throw damagedError(where, 'it has no receipt');
     if (files.has(day)) throw damagedError(where, `${day} has two files`);
-    if (!state.receipts.has(day)) throw damagedError(where, `${day} has no receipt`);
     const { sha256 } = requireValid<{ sha256: string }>(validNote, parseJson(note, where), where);
     const { numRecords, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
-    const columns = new Map([...types].filter(([name]) => name in nullCount));
+    const columns = new Map([...types].filter(([name]) => Object.hasOwn(nullCount, name)));
     files.set(day, { table, day, path, rows: numRecords, bytes: size, sha256, columns });
   }
   return files;
