@@ -1,9 +1,9 @@
 import { DAY_MS } from '../base/clock.ts';
 import { startOf } from '../base/days.ts';
 import type { Random } from '../base/runtime.ts';
-import { type EventRow, fullStamp, ITEM_EVENTS, shortStamp } from './events.ts';
+import { type EventRow, fullTimestamp, ITEM_EVENTS, shortTimestamp } from './events.ts';
 import { drawBirthday, memberNumber, unifiedId } from './people.ts';
-import { drawFrom, drawNumber, hashText, hex8 } from './random.ts';
+import { drawFrom, drawNumber, hashText, hexText } from './random.ts';
 
 type DrawText = (row: EventRow, random: Random) => string;
 
@@ -17,8 +17,8 @@ export interface Column {
   readonly isSystem: boolean;
   /** True if each item of an event has a value of its own; else all rows of the event have the same. */
   readonly isPerItem: boolean;
-  /** The kinds of event that may have a value; absent: all. */
-  readonly kinds?: readonly string[];
+  /** The names of the events that may have a value; absent: all. */
+  readonly eventNames?: readonly string[];
   /** Share of the rows that have a value. */
   readonly share: number;
   /** Share of the days that have a value; on the other days the column does not exist. */
@@ -37,10 +37,10 @@ const between =
     String(least + drawNumber(random, most - least + 1)).padStart(width, '0');
 
 /** Writes a datetime of the row, one of eight in the short form. */
-const stamp =
+const timestamp =
   (time: 'receivedAt' | 'sentAt' | 'occurredAt'): DrawText =>
   (row, random) =>
-    (random() < 1 / 8 ? shortStamp : fullStamp)(row[time]);
+    (random() < 1 / 8 ? shortTimestamp : fullTimestamp)(row[time]);
 
 /** Draws an amount in the forms of the provider's doubles: whole, with a fraction, or large with an exponent. */
 const amount: DrawText = (_row, random) => {
@@ -57,7 +57,7 @@ const level: DrawText = ({ day }, random) => {
 
 const digitsOf = ({ day }: EventRow): string => day.replaceAll('-', '');
 
-const logId = (row: EventRow): string => `${digitsOf(row)}-${hex8(row.hash)}`;
+const logId = (row: EventRow): string => `${digitsOf(row)}-${hexText(row.hash)}`;
 
 // Texts as people type them: texts that a CSV has to quote, and texts that look like something that they are not.
 
@@ -93,27 +93,27 @@ const SIGN_UP_ROUTES = ['검색', '지인 추천', '광고, 배너', 'instagram'
 const LISTS = ['["a","b"]', '["신상품"]', '[]', '["x, y","say \\"hi\\""]', '["줄\\n바꿈"]', '[null,"a"]', '["1","2"]'];
 const BOOLEANS = ['TRUE', 'FALSE'];
 
-const SIGN_UP = { kinds: ['df_sign_up'] };
-const PURCHASE = { kinds: ['df_purchase'] };
-const PAYMENT = { kinds: ['df_purchase', 'df_refund', 'df_add_payment_info'] };
-const SURVEY = { kinds: ['설문 응답', 'survey, "second" page', 'df_sign_up'], share: 0.8 };
-const ITEM = { isPerItem: true, kinds: ITEM_EVENTS };
+const SIGN_UP = { eventNames: ['df_sign_up'] };
+const PURCHASE = { eventNames: ['df_purchase'] };
+const PAYMENT = { eventNames: ['df_purchase', 'df_refund', 'df_add_payment_info'] };
+const SURVEY = { eventNames: ['설문 응답', 'survey, "second" page', 'df_sign_up'], share: 0.8 };
+const ITEM = { isPerItem: true, eventNames: ITEM_EVENTS };
 const SYSTEM = { isSystem: true };
 
 /** What the columns have, by name. */
-const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column>>> = {
+const COLUMN_RULES: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column>>> = {
   df_unified_id: { draw: (row) => unifiedId(row.user), ...SYSTEM },
   df_api_version: { draw: oneOf(['v1', 'v1', 'v1', 'v1', 'v1', 'v1', 'v2']), ...SYSTEM },
-  df_server_datetime: { draw: stamp('receivedAt'), ...SYSTEM },
-  df_correction_datetime: { draw: stamp('sentAt'), ...SYSTEM },
+  df_server_datetime: { draw: timestamp('receivedAt'), ...SYSTEM },
+  df_correction_datetime: { draw: timestamp('sentAt'), ...SYSTEM },
   // A purchase has one row an item, and the id of each row has the position of its item.
   df_event_detail_log_id: { draw: (row) => (row.rowCount > 1 ? `${logId(row)}:${row.item}` : logId(row)), ...SYSTEM },
   df_event_log_id: { draw: logId, ...SYSTEM },
-  event_name: { draw: (row) => row.kind, ...SYSTEM },
+  event_name: { draw: (row) => row.eventName, ...SYSTEM },
   df_delivery_charge: { draw: oneOf(['0', '2500', '3000', '2999.5']), ...PURCHASE, share: 0.7 },
   df_discount: { draw: amount, ...PAYMENT, share: 0.47 },
-  df_event_datetime: { draw: stamp('occurredAt') },
-  df_keyword: { draw: oneOf(KEYWORDS), kinds: ['df_view_search_result'] },
+  df_event_datetime: { draw: timestamp('occurredAt') },
+  df_keyword: { draw: oneOf(KEYWORDS), eventNames: ['df_view_search_result'] },
   df_order_id: { draw: (row) => `${digitsOf(row)}${String(row.index).padStart(7, '0')}`, ...PAYMENT },
   df_payment_method: {
     draw: oneOf(['card', 'bank_transfer', '네이버페이', 'kakao_pay', 'point']),
@@ -121,12 +121,12 @@ const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column
     share: 0.94,
   },
   df_service_id: { draw: (row) => row.serviceId },
-  df_sharing_channel: { draw: oneOf(CHANNELS), kinds: ['df_share_product'] },
-  df_sign_channel: { draw: oneOf(CHANNELS), kinds: ['df_sign_up', 'df_login'] },
+  df_sharing_channel: { draw: oneOf(CHANNELS), eventNames: ['df_share_product'] },
+  df_sign_channel: { draw: oneOf(CHANNELS), eventNames: ['df_sign_up', 'df_login'] },
   df_source_type: { draw: oneOf(['ANDROID', 'IOS', 'WEB', 'SERVER']), share: 0.98 },
   df_total_purchase_amount: { draw: amount, ...PURCHASE },
-  df_total_refund_amount: { draw: amount, kinds: ['df_refund'] },
-  sum: { draw: between(0, 999_999), kinds: ['df_purchase', 'df_refund', 'df_view_cart'] },
+  df_total_refund_amount: { draw: amount, eventNames: ['df_refund'] },
+  sum: { draw: between(0, 999_999), eventNames: ['df_purchase', 'df_refund', 'df_view_cart'] },
   df_items_df_category1: { draw: oneOf(CATEGORIES), ...ITEM },
   df_items_df_category2: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.62 },
   df_items_df_category3: { draw: oneOf(CATEGORIES), ...ITEM, share: 0.23 },
@@ -140,7 +140,7 @@ const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column
   member_no: { draw: (row) => memberNumber(row.user), share: 0.78 },
   is_member: { draw: oneOf(BOOLEANS), share: 0.86 },
   plan: { draw: oneOf(PLANS), share: 0.35 },
-  age: { draw: between(14, 83), kinds: ['df_sign_up', 'df_login'], share: 0.7 },
+  age: { draw: between(14, 83), eventNames: ['df_sign_up', 'df_login'], share: 0.7 },
   score: { draw: oneOf(['0.1', '12.5', '-3', '99.99', '1.0E10', '0']), share: 0.12 },
   big_id: {
     draw: (_row, random) => `900719925474${String(drawNumber(random, 10_000_000)).padStart(7, '0')}`,
@@ -151,9 +151,9 @@ const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column
   tags: { draw: oneOf(['null', ...LISTS]), share: 0.2 },
   sizes: { draw: oneOf(['null', '[1,2,3]', '[240]', '[]', '[9007199254740993]']), share: 0.08 },
   ratings: { draw: oneOf(['null', '[1.5,2]', '[0.1]', '[]', '[4,4.5,5]']), share: 0.05, dayShare: 0.66 },
-  memo: { draw: oneOf(MEMOS), kinds: ['df_purchase', 'df_refund'], share: 0.62 },
+  memo: { draw: oneOf(MEMOS), eventNames: ['df_purchase', 'df_refund'], share: 0.62 },
   '가입 경로': { draw: oneOf(SIGN_UP_ROUTES), ...SIGN_UP },
-  'utm.source': { draw: oneOf(PLANS), kinds: ['df_start_session'], share: 0.39 },
+  'utm.source': { draw: oneOf(PLANS), eventNames: ['df_start_session'], share: 0.39 },
   'answer "free"': { draw: oneOf(MEMOS), ...SURVEY, dayShare: 0.59 },
   'q1, q2': { draw: oneOf(BOOLEANS), ...SURVEY, dayShare: 0.47 },
   Grade: { draw: oneOf(['A', 'B', 'C']), share: 0.16, dayShare: 0.78 },
@@ -169,7 +169,7 @@ const DEFINITIONS: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Column
 };
 
 /** All columns of exports, in the order of their names. */
-export const COLUMNS: readonly Column[] = Object.entries(DEFINITIONS)
+export const COLUMNS: readonly Column[] = Object.entries(COLUMN_RULES)
   .map(([name, definition]) => {
     const rules = { isSystem: false, isPerItem: false, share: 1, dayShare: 1, ...definition };
     return { name, seed: hashText(name), ...rules };

@@ -51,7 +51,7 @@ export class Dataset {
     for (const day of daysOf(from, to)) {
       for (const event of eventsOf(day, this.#eventsPerDay, this.#serviceId)) {
         if (event.receivedAt > now) return;
-        if (!allows(events, event.kind) || this.#deletedUsers.has(event.user)) continue;
+        if (!allows(events, event.eventName) || this.#deletedUsers.has(event.user)) continue;
         for (let item = 0; item < event.rowCount; item++) yield { ...event, item };
       }
     }
@@ -70,8 +70,8 @@ export class Dataset {
 }
 
 /** The text of a cell; empty if the row has no such value. */
-export function cellText({ seed, kinds, share, dayShare, isPerItem, draw }: Column, row: EventRow): string {
-  if (kinds !== undefined && !kinds.includes(row.kind)) return '';
+export function cellText({ seed, eventNames, share, dayShare, isPerItem, draw }: Column, row: EventRow): string {
+  if (eventNames !== undefined && !eventNames.includes(row.eventName)) return '';
   if (dayShare < 1 && seededRandom(row.dayHash, seed)() >= dayShare) return '';
   const random = seededRandom(isPerItem ? mix(row.hash, row.item + 1) : row.hash, seed);
   return random() < share ? draw(row, random) : '';

@@ -24,8 +24,8 @@ export async function serveDelete(exchange: Exchange): Promise<void> {
   if (exchange.serviceId !== scenario.service_id) return answerCode(exchange, '40101');
   const id = externalIdOf(body);
   if (id === undefined) return answerCode(exchange, '40001');
-  const planned = await service.nextPlannedAnswer('delete', exchange.closed, id);
-  const { status, retry_after_s, code = status === undefined ? '20000' : '50000' } = planned;
+  const plannedAnswer = await service.nextPlannedAnswer('delete', exchange.signal, id);
+  const { status, retry_after_s, code = status === undefined ? '20000' : '50000' } = plannedAnswer;
   if (code === '20000') dataset.deleteUser(id);
   answerCode(exchange, code, status, retryAfter(retry_after_s));
 }

@@ -39,7 +39,7 @@ const EVENT_KINDS: readonly EventKind[] = [
 /** Each kind as many times as it weighs, so that one of them is drawn. */
 const WEIGHTED_KINDS = EVENT_KINDS.flatMap((kind) => Array<EventKind>(kind.weight).fill(kind));
 
-/** The kinds of event with items. */
+/** The names of events with items. */
 export const ITEM_EVENTS = EVENT_KINDS.flatMap(({ name, maxItems }) => (maxItems > 0 ? [name] : []));
 
 /** One row of an event; instants in ms UTC. */
@@ -51,7 +51,7 @@ export interface EventRow {
   readonly index: number;
   /** Differs from that of every other event of the day. */
   readonly hash: number;
-  readonly kind: string;
+  readonly eventName: string;
   readonly user: number;
   readonly serviceId: string;
   /** Number of rows: one for each item, or one for an event without items. */
@@ -81,7 +81,7 @@ export function* eventsOf(day: Day, perDay: number, serviceId: string): Generato
   for (let index = 0; index < count; index++) {
     const hash = mix(dayHash, index);
     const random = seededRandom(hash, 0);
-    const { name: kind, maxItems } = drawFrom(random, WEIGHTED_KINDS);
+    const { name: eventName, maxItems } = drawFrom(random, WEIGHTED_KINDS);
     // Some users have far more events than others.
     const user = Math.floor(random() ** 2 * USERS);
     const receivedAt = startOf(day) - ZONE_HOURS * HOUR_MS + Math.floor(((index + random()) / count) * DAY_MS);
@@ -96,7 +96,7 @@ export function* eventsOf(day: Day, perDay: number, serviceId: string): Generato
       dayHash,
       index,
       hash,
-      kind,
+      eventName,
       user,
       serviceId,
       rowCount,
@@ -108,13 +108,13 @@ export function* eventsOf(day: Day, perDay: number, serviceId: string): Generato
 }
 
 /** Writes an instant (ms, UTC) in the service's zone as `yyyy-MM-dd HH:mm:ss.SSS`. */
-export function fullStamp(ms: number): string {
+export function fullTimestamp(ms: number): string {
   const iso = new Date(ms + ZONE_HOURS * HOUR_MS).toISOString();
   return `${iso.slice(0, 10)} ${iso.slice(11, 23)}`;
 }
 
 /** Writes an instant (ms, UTC) in the service's zone as `yyyy.M.d H:mm`. */
-export function shortStamp(ms: number): string {
+export function shortTimestamp(ms: number): string {
   const at = new Date(ms + ZONE_HOURS * HOUR_MS);
   const minutes = String(at.getUTCMinutes()).padStart(2, '0');
   return `${at.getUTCFullYear()}.${at.getUTCMonth() + 1}.${at.getUTCDate()} ${at.getUTCHours()}:${minutes}`;

@@ -39,7 +39,7 @@ async function serveCsv(
   if (!hasToken || exchange.serviceId !== service.scenario.service_id)
     return answerFailure(exchange, 401, MESSAGES[401]);
   if (!service.tryCountExport()) return refuse(exchange, 429);
-  const { status, retry_after_s } = await service.nextPlannedAnswer(operation, exchange.closed);
+  const { status, retry_after_s } = await service.nextPlannedAnswer(operation, exchange.signal);
   if (status !== undefined) return refuse(exchange, status, retry_after_s);
   let lines: Iterable<string>;
   try {
@@ -50,7 +50,7 @@ async function serveCsv(
   }
   res.writeHead(200, { 'Content-Type': 'text/csv;charset=UTF-8', ...service.limitHeaders() });
   for (const chunk of chunksOf(lines)) {
-    if (!res.write(chunk)) await once(res, 'drain', { signal: exchange.closed });
+    if (!res.write(chunk)) await once(res, 'drain', { signal: exchange.signal });
   }
   res.end();
 }

@@ -1,11 +1,11 @@
 import { DAY_MS } from '../base/clock.ts';
 import type { Random } from '../base/runtime.ts';
-import { drawFrom, drawNumber, hashText, hex8, mix, seededRandom } from './random.ts';
+import { drawFrom, drawNumber, hashText, hexText, mix, seededRandom } from './random.ts';
 
 /** Number of users, each with a profile. */
 export const USERS = 2_000;
 
-export const unifiedId = (user: number): string => `u${hex8(mix(hashText('df_unified_id'), user))}`;
+export const unifiedId = (user: number): string => `u${hexText(mix(hashText('df_unified_id'), user))}`;
 
 /** The number by which the customer knows a user: the external id, with leading zeros. */
 export const memberNumber = (user: number): string => String(user).padStart(8, '0');

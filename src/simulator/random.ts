@@ -31,4 +31,4 @@ export const drawNumber = (random: Random, count: number): number => Math.floor(
 
 export const drawFrom = <T>(random: Random, values: readonly T[]): T => values[drawNumber(random, values.length)];
 
-export const hex8 = (hash: number): string => hash.toString(16).padStart(8, '0');
+export const hexText = (hash: number): string => hash.toString(16).padStart(8, '0');

@@ -47,15 +47,15 @@ export class SimulatedService {
   }
 
   /** Counts a request that the limit lets through. Gives the scenario's answer to it, once that is due. */
-  async nextPlannedAnswer(operation: Operation, closed: AbortSignal, id?: string): Promise<Partial<PlannedAnswer>> {
+  async nextPlannedAnswer(operation: Operation, signal: AbortSignal, id?: string): Promise<Partial<PlannedAnswer>> {
     const requestNumber = ++this.#counts[operation];
-    const planned = this.scenario.answers.find((answer) => {
+    const plannedAnswer = this.scenario.answers.find((answer) => {
       const isNth = answer.nth === undefined || answer.nth.includes(requestNumber);
       const isId = answer.external_id === undefined || answer.external_id === id;
       return answer.operation === operation && isNth && isId;
     });
-    await this.clock.sleep(planned?.latency_ms ?? 0, closed);
-    return planned ?? {};
+    await this.clock.sleep(plannedAnswer?.latency_ms ?? 0, signal);
+    return plannedAnswer ?? {};
   }
 }
 
@@ -68,7 +68,7 @@ export interface Exchange {
   /** Parsed JSON; undefined if the body or its content type is something else. */
   readonly body: unknown;
   /** Aborted when the connection is closed or the answer is over. */
-  readonly closed: AbortSignal;
+  readonly signal: AbortSignal;
 }
 
 export type HeaderFields = Readonly<Record<string, string>>;

@@ -69,7 +69,7 @@ async function serveRequest(service: SimulatedService, req: IncomingMessage, res
     const text = await readBody(req);
     const isJson = /^application\/json\s*(;|$)/i.test(req.headers['content-type'] ?? '');
     const body = isJson ? tryParseJson(text) : undefined;
-    const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), closed: connection.signal };
+    const exchange = { service, req, res, body, serviceId: searchParams.get('service_id'), signal: connection.signal };
     if (serve === undefined) return answerFailure(exchange, 404, 'not_found');
     if (req.method !== 'POST') return answerFailure(exchange, 405, 'method_not_allowed', { Allow: 'POST' });
     await serve(exchange);
