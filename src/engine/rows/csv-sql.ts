@@ -30,14 +30,15 @@ export function typedCellSql(
   if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return {};
   const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
   // The table does not take the column.
-  if (type === null)
-    return { rescue: rescueIf(isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`) };
+  const isFilledSql = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
+  if (type === null) return { rescue: rescueIf(isFilledSql) };
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
     return { value: widen(codec.valueSql(expr)), rescue: rescueIf(`NOT ${fitsSql(codec, expr)}`) };
   }
+  // In a column of texts `null` is one, also beside cells that are read as numbers.
   const hasNullTexts = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
   if (!needsText && !hasNullTexts && canCast(codec, forms)) {
     return { readerType: codec.duckdbType, value: widen(expr) };

@@ -101,9 +101,7 @@ async function countColumns(
     const chunk = tableColumns.slice(i, i + COUNTED_AT_ONCE);
     const counts = chunk.map(({ name }, n) => `count(${identifier(name)}) AS c${n}`);
     const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${events}`);
-    chunk.forEach(({ name }, n) => {
-      filled.set(name, Number(row[`c${n}`]));
-    });
+    for (const [n, { name }] of chunk.entries()) filled.set(name, Number(row[`c${n}`]));
   }
   const rescued = await countRescuedByKey(engine, events);
   return columns.map((column) => ({
