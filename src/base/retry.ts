@@ -35,13 +35,16 @@ export async function retry<T>(
   }
 }
 
-export interface Backoff {
-  /** Attempts in all, the first one included. */
-  readonly attempts: number;
+interface PauseBounds {
   /** Upper bound of the first pause (ms); it doubles with each further pause. */
   readonly firstPauseMs: number;
   /** Upper bound of any pause (ms). */
   readonly maxPauseMs: number;
+}
+
+export interface Backoff extends PauseBounds {
+  /** Attempts in all, the first one included. */
+  readonly attempts: number;
 }
 
 /** Pauses between attempts: exponential with full jitter. */
@@ -50,15 +53,8 @@ export function* jitteredPauses({ attempts, firstPauseMs, maxPauseMs }: Backoff,
     yield Math.round(random() * Math.min(maxPauseMs, firstPauseMs * 2 ** index));
 }
 
-interface DoublingWait {
-  /** All pauses together (ms). */
-  readonly waitMs: number;
-  readonly firstPauseMs: number;
-  readonly maxPauseMs: number;
-}
-
-/** Pauses that double until one is the longest. Pauses are counted, not clocks compared: those may jump. */
-export function* doublingPauses({ waitMs, firstPauseMs, maxPauseMs }: DoublingWait): Generator<number> {
+/** Pauses at their bounds, `waitMs` in all. Pauses are counted, not clocks compared: those may jump. */
+export function* doublingPauses(waitMs: number, { firstPauseMs, maxPauseMs }: PauseBounds): Generator<number> {
   let next = firstPauseMs;
   for (let remaining = waitMs; remaining > 0; ) {
     const pause = Math.min(next, maxPauseMs, remaining);

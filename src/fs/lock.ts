@@ -16,8 +16,8 @@ const HEARTBEAT_MS = 10_000;
 const DEAD_AFTER_MS = 60_000;
 /** A wait that is long enough for the lock of an owner that was killed. */
 export const LOCK_WAIT_MS = DEAD_AFTER_MS + 15_000;
-const FIRST_PAUSE_MS = 20;
-const MAX_PAUSE_MS = 200;
+/** Pauses between two looks at the lock of another owner. */
+export const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
 
 interface Owner {
   /** Differs for any two owners of one path. */
@@ -54,7 +54,7 @@ export interface Lock {
 export async function acquireLock(path: string, options: LockOptions): Promise<Lock> {
   const { waitMs, what, clock } = options;
   const where = { file: path };
-  const pauses = doublingPauses({ waitMs, firstPauseMs: FIRST_PAUSE_MS, maxPauseMs: MAX_PAUSE_MS });
+  const pauses = doublingPauses(waitMs, LOCK_PAUSES);
   const token = await retry({ ...options, pauses }, () => takeLock(path));
   if (token === undefined) {
     const { pid, host } = readOwner(path)?.identity ?? {};

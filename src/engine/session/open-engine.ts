@@ -106,8 +106,7 @@ function createInstance(file: string, memoryLimit: string | undefined): Promise<
 
 const allowedMemory = (): number => Math.min(process.constrainedMemory?.() || totalmem(), totalmem());
 
-const FIRST_RETRY_MS = 50;
-const LONGEST_RETRY_MS = 1_000;
+const RETRY_PAUSES = { firstPauseMs: 50, maxPauseMs: 1_000 };
 
 /** Attaches a file; waits for its lock for a bounded time. Returns a function that ends this process's claim to it. */
 async function attach(
@@ -116,7 +115,7 @@ async function attach(
   access: Access,
   { lockWaitMs: waitMs, clock, signal }: EngineOptions,
 ): Promise<() => void> {
-  for (const pause of doublingPauses({ waitMs, firstPauseMs: FIRST_RETRY_MS, maxPauseMs: LONGEST_RETRY_MS })) {
+  for (const pause of doublingPauses(waitMs, RETRY_PAUSES)) {
     try {
       return await attachOnce(connection, file, access);
     } catch (error) {

@@ -2,7 +2,8 @@ import { describe, expect, it } from 'vitest';
 import type { Clock } from '../../../src/base/clock.ts';
 import { doublingPauses, retry } from '../../../src/base/retry.ts';
 
-const POLICY = { waitMs: 100, firstPauseMs: 10, maxPauseMs: 40 };
+const BOUNDS = { firstPauseMs: 10, maxPauseMs: 40 };
+const pausesOf = (waitMs = 100) => doublingPauses(waitMs, BOUNDS);
 
 /** A clock that is set back by a day with each pause, and the pauses. */
 function jumpingClock() {
@@ -20,24 +21,24 @@ describe('a wait for what others use', () => {
   it('has pauses that double up to a limit and come to the whole wait, however the clock jumps', async () => {
     const { clock, pauses } = jumpingClock();
     let attempts = 0;
-    expect(await retry({ pauses: doublingPauses(POLICY), clock }, () => void attempts++)).toBe(undefined);
+    expect(await retry({ pauses: pausesOf(), clock }, () => void attempts++)).toBe(undefined);
     expect([pauses, attempts]).toEqual([[10, 20, 40, 30], 5]);
   });
 
   it('ends with the first value, and makes no pause where there is one or none is allowed', async () => {
     const { clock, pauses } = jumpingClock();
-    expect(
-      await retry({ pauses: doublingPauses(POLICY), clock }, async () => (pauses.length < 2 ? undefined : 'free')),
-    ).toBe('free');
+    expect(await retry({ pauses: pausesOf(), clock }, async () => (pauses.length < 2 ? undefined : 'free'))).toBe(
+      'free',
+    );
     expect(pauses).toEqual([10, 20]);
-    expect(await retry({ pauses: doublingPauses(POLICY), clock }, () => 'free')).toBe('free');
-    expect(await retry({ pauses: doublingPauses({ ...POLICY, waitMs: 0 }), clock }, () => undefined)).toBe(undefined);
+    expect(await retry({ pauses: pausesOf(), clock }, () => 'free')).toBe('free');
+    expect(await retry({ pauses: pausesOf(0), clock }, () => undefined)).toBe(undefined);
     expect(pauses).toEqual([10, 20]);
   });
 
   it('asks for a pause only when it needs one', async () => {
     const { clock, pauses } = jumpingClock();
-    const endless = doublingPauses({ ...POLICY, waitMs: Number.POSITIVE_INFINITY });
+    const endless = pausesOf(Number.POSITIVE_INFINITY);
     expect(await retry({ pauses: endless, clock }, () => (pauses.length < 2 ? undefined : 'free'))).toBe('free');
   });
 
@@ -45,7 +46,7 @@ describe('a wait for what others use', () => {
     const { clock } = jumpingClock();
     const stop = new AbortController();
     let attempts = 0;
-    const waiting = retry({ pauses: doublingPauses(POLICY), clock, signal: stop.signal }, () => {
+    const waiting = retry({ pauses: pausesOf(), clock, signal: stop.signal }, () => {
       attempts++;
       stop.abort(new Error('stopped'));
       return undefined;

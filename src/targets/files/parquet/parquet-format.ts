@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { doublingPauses, retry } from '../../../base/retry.ts';
 import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
-import { withLockFile } from '../../../fs/lock.ts';
+import { LOCK_PAUSES, withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
@@ -16,9 +16,6 @@ import type { PlaceChange, PlaceVersion, PlannedCommit } from '../place-version.
 import { commitToFolder } from './commit-to-folder.ts';
 import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
 import { type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
-
-/** Pauses between two looks at a lock that a writer holds (ms). */
-const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
 
 export const PARQUET: FilesFormat<FolderVersion> = {
   layout: FOLDER_LAYOUT,
@@ -72,7 +69,7 @@ export const PARQUET: FilesFormat<FolderVersion> = {
 async function awaitWriter({ storage, options }: FilesPlace): Promise<void> {
   const { clock, lockWaitMs: waitMs, signal } = options;
   const isFree = () => !existsSync(join(storage.address, LOCK_FILE)) || undefined;
-  await retry({ pauses: doublingPauses({ waitMs, ...LOCK_PAUSES }), clock, signal }, isFree);
+  await retry({ pauses: doublingPauses(waitMs, LOCK_PAUSES), clock, signal }, isFree);
 }
 
 function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): boolean {
