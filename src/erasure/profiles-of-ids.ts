@@ -29,7 +29,7 @@ const REMEDY =
 
 /**
  * Asks the service for all profiles, and keeps what belongs to the list, in memory alone. Throws UserError where people
- * could be missed: the service is busy, or refuses the token. `whyNoProfiles`: it exports no profiles with external ids.
+ * could be missed: the service is busy, or refuses the token. `whyNoProfiles`: it exports none with external ids.
  */
 export async function profilesOfIds(
   query: ProfileQuery,

@@ -65,13 +65,11 @@ export const NO_REQUESTS: RequestResult = { counts: newCounts(), stoppedBy: unde
  * written.
  */
 export const sendRequests = (listedIds: readonly ListedId[], options: RequestOptions): Promise<RequestResult> =>
-  new Sender(listedIds, options).run();
+  new Sender(options).run(listedIds);
 
 class Sender {
   readonly #counts = newCounts();
   readonly #options: RequestOptions;
-  readonly #idCount: number;
-  readonly #queue: Iterator<ListedId>;
   readonly #limiter: RateLimiter;
   readonly #stop = new AbortController();
   readonly #cutOff = new AbortController();
@@ -81,23 +79,22 @@ class Sender {
   /** Number of ids in a row without an answer, or with a passing failure. */
   #unanswered = 0;
 
-  constructor(listedIds: readonly ListedId[], options: RequestOptions) {
+  constructor(options: RequestOptions) {
     this.#options = options;
-    this.#idCount = listedIds.length;
-    this.#queue = listedIds.values();
     this.#limiter = new RateLimiter(options.clock, options.limits.requestsPerMinute);
     this.#signal = AbortSignal.any([options.signal, this.#stop.signal]);
     // Every worker adds a listener; Node would otherwise warn of a leak.
     setMaxListeners(0, this.#signal, this.#cutOff.signal);
   }
 
-  async run(): Promise<RequestResult> {
+  async run(listedIds: readonly ListedId[]): Promise<RequestResult> {
     const { signal, clock, limits } = this.#options;
+    const queue = listedIds.values();
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#cutOff.abort(signal.reason)));
-    const stopProgress = this.#startProgress();
+    const stopProgress = this.#startProgress(listedIds.length);
     try {
-      while (this.#counts.done + this.#counts.rejected === 0 && (await this.#decideNext()));
-      const workers = Array.from({ length: limits.maxConcurrentRequests }, () => this.#work());
+      while (this.#counts.done + this.#counts.rejected === 0 && (await this.#decideNext(queue)));
+      const workers = Array.from({ length: limits.maxConcurrentRequests }, () => this.#work(queue));
       for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
     } finally {
@@ -106,9 +103,9 @@ class Sender {
     }
   }
 
-  async #work(): Promise<void> {
+  async #work(queue: Iterator<ListedId>): Promise<void> {
     try {
-      while (await this.#decideNext());
+      while (await this.#decideNext(queue));
     } catch (error) {
       this.#stop.abort();
       throw error;
@@ -116,9 +113,9 @@ class Sender {
   }
 
   /** Decides the next id; false if there is none left, or no more may be sent. */
-  async #decideNext(): Promise<boolean> {
+  async #decideNext(queue: Iterator<ListedId>): Promise<boolean> {
     if (this.#signal.aborted) return false;
-    const { value: listedId, done } = this.#queue.next();
+    const { value: listedId, done } = queue.next();
     if (done === true) return false;
     const answer = await this.#requestUntilDecided(listedId);
     this.#options.onDecided(listedId.id, answer === undefined ? 'undecided' : this.#settle(answer));
@@ -205,9 +202,8 @@ class Sender {
   }
 
   /** Logs a line from time to time, so that a long deletion and every wait are visible. Returns how to stop that. */
-  #startProgress(): () => void {
+  #startProgress(total: number): () => void {
     const { clock, logger } = this.#options;
-    const total = this.#idCount;
     const report = () => {
       const { done, rejected } = this.#counts;
       const pausedMs = this.#limiter.pausedMs;

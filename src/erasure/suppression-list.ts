@@ -51,7 +51,7 @@ export class SuppressionList {
     };
   }
 
-  /** The list of a configuration: `suppression_file`, else one in the folder of the ledger; undefined without either. */
+  /** `suppression_file` of a configuration, else the list in the folder of the ledger; undefined without either. */
   static of({ suppressionFile, suppressionKey, ledgerDir }: ListSettings): SuppressionList | undefined {
     if (suppressionFile !== undefined && suppressionKey !== undefined)
       return new SuppressionList(suppressionFile, suppressionKey);
@@ -175,7 +175,7 @@ export class SuppressionList {
   }
 }
 
-/** Says that `who`, a place or the ledger, knows of more people than are on the list; undefined if nobody is missing. */
+/** Says that `who`, a place or the ledger, knew more people than are on the list; undefined if nobody is missing. */
 function olderSentence(who: string, knownLength = 0, length: number | undefined): string | undefined {
   if (knownLength <= (length ?? 0)) return undefined;
   const people = formatCount(knownLength, 'person', 'people');

@@ -35,8 +35,8 @@ export interface LookUp {
 
 /**
  * A column of external or unified ids, as the export names it. Its cells are those of all table columns with its name,
- * and of `_rescued`. If the table lacks it, there are none. The text of a cell is the canonical text of its value. Rows hold
- * plain values, hashes, or both.
+ * and of `_rescued`; none if the table lacks it. The text of a cell is the canonical text of its value. Rows hold plain
+ * values, hashes, or both.
  */
 export class IdColumn {
   /** SQL of the text of each of its cells in a row, NULL if it is absent. */

@@ -8,7 +8,7 @@ import { linesOf } from '../../base/lines.ts';
 import { Secret } from '../../base/secrets.ts';
 import { type KeyedFile, keyForReading } from '../key-file.ts';
 
-// The lines of the ledger: keys as in schemas/ledger-line.json. External ids are keyed hashes, instants ISO 8601 in UTC.
+// The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
 
 /** `prev` of the first line of a ledger. */
 const GENESIS = '0'.repeat(64);

@@ -297,20 +297,12 @@ describe('a proof', () => {
   it('makes a page to sign, which holds no ID and needs no script', async () => {
     const ledger = await request({ 'marked-a': 'done' }, { requestedBy: 'officer <Kim>', reason: 'ticket 7' });
     await ledger.write(purgeOf(ledger, 'marked-a', 3));
-    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1, stays: ['dbt_orders'] });
+    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1, stays: ['dbt'] });
     const proof = await prove(['marked-a']);
     const page = proofPage(proof, { now: Date.UTC(2026, 10, 28), isList: true });
     expect(page).not.toMatch(/marked|<script|https:\/\/(?!host)/);
     expect(page).not.toContain(ledger.key.idHash('marked-a').slice(0, 16));
-    const texts = [
-      'officer &lt;Kim&gt;',
-      'ticket 7',
-      '<td>2</td>',
-      '<td>3, 2026-',
-      'dbt_orders',
-      proof.head,
-      'signature',
-    ];
+    const texts = ['officer &lt;Kim&gt;', 'ticket 7', '<td>2</td>', '<td>3, 2026-', 'dbt', proof.head, 'signature'];
     for (const text of texts) expect(page).toContain(text);
   });
 

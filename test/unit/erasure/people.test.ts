@@ -35,11 +35,12 @@ const purge = async (query: PeopleQuery) => {
   return { rowsRemoved, left: (await place.keys()).map((key) => key.slice(11)).sort() };
 };
 
+afterEach(() => place.close());
+
 describe.each(TARGET_NAMES)('people in %s', (name) => {
   beforeEach(() => {
     place = new Place(name);
   });
-  afterEach(() => place.close());
 
   it('are found by a column, and leave with all their rows of all days', async () => {
     await load([
@@ -87,7 +88,6 @@ describe('people in a place', () => {
   beforeEach(() => {
     place = new Place('duckdb');
   });
-  afterEach(() => place.close());
 
   it('are found in the other ways where the column is missing or never had a value', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);

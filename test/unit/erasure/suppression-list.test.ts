@@ -91,9 +91,7 @@ describe('a suppression list', () => {
     expect(readdirSync(folder)).toEqual([]);
     await listOf(config).add(new Map([['kim', undefined]]), { clock: systemClock });
     expect([load(config).length, drops(load(config), 'kim')]).toEqual([1, true]);
-    for (const name of ['suppressed.jsonl', 'suppressed.key']) {
-      expectMode(join(folder, 'ledger', name), 0o600);
-    }
+    for (const name of ['suppressed.jsonl', 'suppressed.key']) expectMode(join(folder, 'ledger', name), 0o600);
     rmSync(join(folder, 'ledger/suppressed.key'));
     expect(() => load(config)).toThrow(/has lost its key.*forget --suppressed --new-list/);
     expect(SuppressionList.of({ ...config, ledgerDir: undefined })).toBeUndefined();
