@@ -148,11 +148,7 @@ export function logWidened(logger: Logger, columns: readonly PlannedColumn[]): v
     if (changeRecord?.change !== 'widened') continue;
     const { fromType: from, toType: to, shape } = changeRecord;
     const because = shape === null ? '' : `: first such cell has the shape ${shape}`;
-    logger.info('schema.changed', `column ${column} changes from ${from} to ${to}${because}`, {
-      column,
-      from,
-      to,
-      shape,
-    });
+    const message = `column ${column} changes from ${from} to ${to}${because}`;
+    logger.info('schema.changed', message, { column, from, to, shape });
   }
 }

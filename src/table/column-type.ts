@@ -56,10 +56,8 @@ export function typeRulesOf(
 }
 
 /** The type once new cells of these forms have come; null if the table does not have the column. */
-export function typeAfter(
-  { columnBefore, fixedType, isPinned, mayBeAdded, zone }: TypeRules,
-  newForms: CellForms,
-): ColumnType | null {
+export function typeAfter(rules: TypeRules, newForms: CellForms): ColumnType | null {
+  const { columnBefore, fixedType, isPinned, mayBeAdded, zone } = rules;
   const { type, forms: storedForms } = columnBefore;
   const hasNewValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
   if (type === null && !isPinned && !(mayBeAdded && hasNewValue)) return null;
@@ -68,11 +66,8 @@ export function typeAfter(
   return type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone);
 }
 
-function checkConfiguredType(
-  { source, type, forms }: StoredColumn,
-  configuredType: ColumnType,
-  zone: Zone | undefined,
-) {
+function checkConfiguredType(column: StoredColumn, configuredType: ColumnType, zone: Zone | undefined): void {
+  const { source, type, forms } = column;
   if (type === null || canWiden(type, configuredType, forms, zone)) return;
   const isFirstType = FIRST_COLUMNS.some((first) => first.source === source && first.type === type);
   const advice = isFirstType ? 'which is the same in every place' : 'or load into another place';

@@ -60,13 +60,12 @@ export async function checkRows(
       (SELECT count(*) FROM (SELECT _key FROM keyed WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS shared`);
   const [absent, repeated, shared] = [keys.absent, keys.repeated, keys.shared].map(Number);
   if (absent > 0) {
-    differences.push(
-      difference('keys', `${unseparatedCount(absent, 'row has', 'rows have')} no _key in ${table.name}`),
-    );
+    const rowsHave = unseparatedCount(absent, 'row has', 'rows have');
+    differences.push(difference('keys', `${rowsHave} no _key in ${table.name}`));
   }
   if (repeated > 0) {
-    const times = `more than once in ${table.isSnapshot ? table.name : 'a day'}`;
-    differences.push(difference('keys', `${unseparatedCount(repeated, 'key occurs', 'keys occur')} ${times}`));
+    const keysOccur = unseparatedCount(repeated, 'key occurs', 'keys occur');
+    differences.push(difference('keys', `${keysOccur} more than once in ${table.isSnapshot ? table.name : 'a day'}`));
   }
   const warnings =
     shared === 0 ? [] : [`${unseparatedCount(shared, 'key occurs', 'keys occur')} under more than one day.`];
