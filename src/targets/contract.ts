@@ -80,8 +80,8 @@ export interface Sink {
    * written, unless the run writes every day. A day that may share rows with its neighbours comes alone. A batch of a
    * snapshot is one download, which replaces all rows. `table`: absent for events.
    *
-   * Once `commit` returns, no crash undoes it. A kill or a failure before leaves all as it was. In a Parquet folder that
-   * holds for each day. There a row that two days share may be missing until the next sync.
+   * Once `commit` returns, no crash undoes it. A kill or a failure before leaves all as it was. In a Parquet folder
+   * that holds for each day. There a row that two days share may be missing until the next sync.
    */
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table?: Table): Promise<Commit>;
   /** Records a run that ends, also one that failed. */
@@ -117,8 +117,8 @@ export interface Maintenance {
   /** Counts the rows for the page of `report`. */
   report(): Promise<TargetReport>;
   /**
-   * Removes the days before `firstKeptDay`, if `execute` says so; gives what is, or would be, removed. Their receipts stay,
-   * so that cursor and gaps are not touched.
+   * Removes the days before `firstKeptDay`, if `execute` says so; gives what is, or would be, removed. Their receipts
+   * stay, so that cursor and gaps are not touched.
    */
   prune(firstKeptDay: Day, execute: boolean): Promise<PruneResult>;
 }

@@ -1,5 +1,5 @@
-// This folder: the target `arrow`: one stream of all days, of which nothing is stored. DuckDB writes the typed rows of a
-// day into a temporary Parquet file (`day-files.ts`). Its record batches are sent as one stream (`ipc-stream.ts`).
+// This folder: the target `arrow`: one stream of all days, of which nothing is stored. DuckDB writes the typed rows of
+// a day into a temporary Parquet file (`day-files.ts`). Its record batches are sent as one stream (`ipc-stream.ts`).
 
 import { once } from 'node:events';
 import { createWriteStream, statSync } from 'node:fs';
@@ -76,8 +76,8 @@ async function writeArrow(
 }
 
 /**
- * Gives `write` the stream to write to. A file appears under its name once it is complete. A device or a pipe is written
- * directly. Throws the system's error.
+ * Gives `write` the stream to write to. A file appears under its name once it is complete. A device or a pipe is
+ * written directly. Throws the system's error.
  */
 async function withOutput(
   out: string | Writable,

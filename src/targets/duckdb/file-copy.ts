@@ -13,7 +13,7 @@ import { PERMISSION_BITS, setMode } from '../../fs/permissions.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { EVENTS } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
-import { checkExists, foreignTables, tablesOfFile, withLoadedFile } from './file-state.ts';
+import { checkExists, foreignTableNames, tablesOfFile, withLoadedFile } from './file-state.ts';
 
 // A file written anew: a copy of all that it holds, without the bytes of removed rows, replaces it.
 
@@ -25,10 +25,10 @@ const COPY_DATABASE = 'new_database';
  * `events`. Throws UserError.
  */
 export const compactDuckDb = (options: PlaceOptions) =>
-  withCopy(options, async ({ engine, path }) => {
+  withCopy(options, async ({ engine, copyPath }) => {
     const rows = await engine.count(EVENTS.name);
     const bytesBefore = statSync(engine.file).size;
-    await replaceDatabase(engine, path);
+    await replaceDatabase(engine, copyPath);
     return { rows, bytesBefore, bytesAfter: statSync(engine.file).size };
   });
 
@@ -36,19 +36,19 @@ interface CopiedFile {
   /** The file, open for reading alone. */
   readonly engine: Engine;
   readonly state: PlaceState;
-  /** The path of the copy, which is removed unless it is moved. */
-  readonly path: string;
+  /** The copy, which is removed unless it is moved. */
+  readonly copyPath: string;
 }
 
 /** Copies a file, and works on it. A lock beside it keeps other rewrites from replacing it. Throws UserError. */
 export async function withCopy<T>(options: PlaceOptions, work: (copied: CopiedFile) => Promise<T>): Promise<T> {
   const { address: file, lockWaitMs: waitMs, clock, signal } = options;
   checkExists(file);
-  const path = copyPathOf(realOrGivenPath(file));
+  const copyPath = copyPathOf(realOrGivenPath(file));
   const copyAndWork = async (checkHeld: () => void) => {
-    const state = await withLoadedFile(options, 'write', async (writer, loaded) => {
+    const state = await withLoadedFile(options, 'write', async (writer, loadedState) => {
       await writer.emptyWal();
-      return loaded;
+      return loadedState;
     });
     try {
       return await withEngine(file, 'read_to_copy', options, async (engine) => {
@@ -56,20 +56,20 @@ export async function withCopy<T>(options: PlaceOptions, work: (copied: CopiedFi
         if (existsSync(`${engine.file}.wal`)) {
           throw transientError(`Another program has just written to ${file}: run again.`);
         }
-        removeDatabase(path);
+        removeDatabase(copyPath);
         await removeTemporaries(engine.file);
-        await copyDatabase(engine, state, path);
+        await copyDatabase(engine, state, copyPath);
         signal.throwIfAborted();
         checkHeld();
-        return work({ engine, state, path });
+        return work({ engine, state, copyPath });
       });
     } finally {
-      removeDatabase(path);
+      removeDatabase(copyPath);
     }
   };
   try {
     const lock = { what: `the file ${file}`, waitMs, clock, signal };
-    return await withLockFile(`${path}.lock`, lock, copyAndWork);
+    return await withLockFile(`${copyPath}.lock`, lock, copyAndWork);
   } catch (error) {
     throw diskError(error, { path: file, consequence: 'the file was not written anew' });
   }
@@ -106,17 +106,17 @@ function copyOwner(file: string, copy: string): void {
 }
 
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */
-async function copyDatabase(engine: Engine, state: PlaceState, path: string): Promise<void> {
+async function copyDatabase(engine: Engine, state: PlaceState, copyPath: string): Promise<void> {
   const columnCounts = (await tablesOfFile(engine)).map(({ columns }) => columns.length);
-  await engine.run(`ATTACH ${literal(path)} AS ${COPY_DATABASE} (${newFileOptions(Math.max(...columnCounts))})`);
+  await engine.run(`ATTACH ${literal(copyPath)} AS ${COPY_DATABASE} (${newFileOptions(Math.max(...columnCounts))})`);
   try {
-    copyOwner(engine.file, path);
+    copyOwner(engine.file, copyPath);
     await engine.keepOrder();
     await engine.run(`COPY FROM DATABASE ${DATABASE} TO ${COPY_DATABASE}`);
     await checkCopied(engine);
   } catch (error) {
     if (!isTableRefused(error)) throw error;
-    const names = await foreignTables(engine, state);
+    const names = await foreignTableNames(engine, state);
     throw configError(
       `${engine.file} cannot be written anew: DuckDB refuses to copy its tables (${names.join(', ') || 'events'}), perhaps for a ` +
         'foreign key. Move such tables into another file. Nothing was changed.',

@@ -13,7 +13,7 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, PurgeResult } from '../contract.ts';
 import { compactDuckDb, withCopy } from './file-copy.ts';
-import { checkExists, foreignTables, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
+import { checkExists, foreignTableNames, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 
 export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
   find: (query) =>
@@ -27,7 +27,7 @@ export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
     withCopy(options, async ({ engine, state }) => {
       const { people } = await findPeople(placeToSearch(engine, state), query);
       checkNotMounted(engine.file);
-      return { people, foreignNames: await foreignTables(engine, state) };
+      return { people, foreignNames: await foreignTableNames(engine, state) };
     }),
   purge: (query, onFound) => purge(options, query, onFound),
 });

@@ -152,7 +152,7 @@ export async function tablesOfFile(engine: Engine) {
 }
 
 /** The names of the tables of a file that this program did not make. */
-export async function foreignTables(engine: Engine, state: PlaceState): Promise<string[]> {
+export async function foreignTableNames(engine: Engine, state: PlaceState): Promise<string[]> {
   const ownNames = new Set([...TABLES_AND_VIEWS, ...(state.user_profiles === undefined ? [] : [USER_PROFILES.name])]);
   return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !ownNames.has(name));
 }

@@ -30,7 +30,7 @@ const PROGRAM_COLUMN_COMMENTS = {
 const COMMENTED_COLUMNS = 500;
 
 /** The columns that a table has in a file, with their types. */
-export const sqlColumns = (
+export const columnsWithTypes = (
   { programColumns }: Table,
   { columns, timezone }: TableState,
 ): [name: string, type: string][] => [
@@ -44,7 +44,7 @@ const columnTypeSql = ({ type }: TypedColumn, timezone: string | null): string =
 /** Makes a table for these columns. */
 export async function makeTable(engine: Engine, table: Table, state: TableState): Promise<void> {
   const { name, programColumns } = table;
-  const columnsSql = sqlColumns(table, state).map(([column, type]) => `${identifier(column)} ${type}`);
+  const columnsSql = columnsWithTypes(table, state).map(([column, type]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
   for (const column of programColumns)

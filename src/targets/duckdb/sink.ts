@@ -136,8 +136,8 @@ class DuckDbSink implements Sink {
 }
 
 /**
- * Makes the table of a batch, or alters its columns; with it the tables beside it, of a file that is new. Gives the days
- * with a value in a column that this re-types.
+ * Makes the table of a batch, or alters its columns; with it the tables beside it, of a file that is new. Gives the
+ * days with a value in a column that this re-types.
  */
 async function prepareTable(
   engine: Engine,

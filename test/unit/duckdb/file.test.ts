@@ -10,6 +10,7 @@ import { Place } from '../../support/targets/place.ts';
 import { attachElsewhere } from '../../support/targets/query.ts';
 
 const [D1, D2] = ['2026-01-01', '2026-01-02'] as const;
+const MANY = Array.from({ length: 20_000 }, (_, i) => ({ id: `${i}`, a: `${Math.sin(i)}`, b: `${Math.cos(i)}` }));
 
 describe('a DuckDB file', () => {
   let place: Place;
@@ -45,8 +46,7 @@ describe('a DuckDB file', () => {
     const sink = await place.open({ lockWaitMs: 60_000 });
     await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
     expect(attachElsewhere(place.place)).toBe('');
-    const holder = spawn(process.execPath, ['--input-type=module', '-e', HOLD, place.place]);
-    await once(holder.stdout, 'data');
+    const holder = await openElsewhere(place.place);
     const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
     holder.stdin.end();
     await committing;
@@ -57,8 +57,7 @@ describe('a DuckDB file', () => {
   it('that stays open elsewhere ends the wait with a failure that passes (exit 3)', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     const sink = await place.open();
-    const holder = spawn(process.execPath, ['--input-type=module', '-e', HOLD, place.place]);
-    await once(holder.stdout, 'data');
+    const holder = await openElsewhere(place.place);
     const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
     await expect(committing).rejects.toMatchObject({
       kind: 'transient',
@@ -105,8 +104,8 @@ describe('a DuckDB file', () => {
   });
 
   it('that cannot be written is named before anything is downloaded', async () => {
-    const missing = place.open({ address: join(place.dir, 'missing', 'x.duckdb') });
-    await expect(missing).rejects.toMatchObject({ kind: 'config' });
+    const address = join(place.dir, 'missing', 'x.duckdb');
+    await expect(place.open({ address })).rejects.toMatchObject({ kind: 'config' });
     if (process.getuid?.() === 0) return;
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     chmodSync(place.place, 0o400);
@@ -177,8 +176,7 @@ describe('a DuckDB file', () => {
   });
 
   it('gives back the space of removed rows', async () => {
-    const many = Array.from({ length: 20_000 }, (_, i) => ({ id: `${i}`, note: `${Math.sin(i)}` }));
-    await place.load([[place.of(D1, many)], [place.of(D2, [{ id: 'b' }])]]);
+    await place.load([[place.of(D1, MANY)], [place.of(D2, [{ id: 'b' }])]]);
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     const { bytesBefore, bytesAfter, rows } = await place.compact();
     expect([bytesAfter < bytesBefore, rows]).toEqual([true, 2]);
@@ -188,12 +186,7 @@ describe('a DuckDB file', () => {
   });
 
   it('that is damaged in any block is named by verify', async () => {
-    const rows = Array.from({ length: 20_000 }, (_, i) => ({
-      id: `${i}`,
-      note: `${Math.sin(i)}`,
-      more: `${Math.cos(i)}`,
-    }));
-    await place.load([[place.of(D1, rows)]]);
+    await place.load([[place.of(D1, MANY)]]);
     const whole = readFileSync(place.place);
     const block = 262_144;
     const answers: string[] = [];
@@ -218,8 +211,14 @@ describe('a DuckDB file', () => {
   });
 });
 
-const HOLD = `
-  import { DuckDBInstance } from '@duckdb/node-api';
-  const instance = await DuckDBInstance.create(process.argv[1]);
-  console.log('open');
-  process.stdin.resume().on('end', () => { instance.closeSync(); process.exit(); });`;
+/** A process that has the file open until its stdin ends. */
+async function openElsewhere(file: string) {
+  const script = `
+    import { DuckDBInstance } from '@duckdb/node-api';
+    const instance = await DuckDBInstance.create(process.argv[1]);
+    console.log('open');
+    process.stdin.resume().on('end', () => { instance.closeSync(); process.exit(); });`;
+  const holder = spawn(process.execPath, ['--input-type=module', '-e', script, file]);
+  await once(holder.stdout, 'data');
+  return holder;
+}
