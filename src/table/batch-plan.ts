@@ -84,8 +84,8 @@ async function findUnchanged(
   countRows: BatchOptions['countRows'],
 ): Promise<readonly CheckedDay[]> {
   const sameDownloads = downloads.filter(({ receipt: { day, sha256, filters } }) => {
-    const before = receipts.get(day);
-    return before?.sha256 === sha256 && before.filters === filters && before.pruned !== true;
+    const storedReceipt = receipts.get(day);
+    return storedReceipt?.sha256 === sha256 && storedReceipt.filters === filters && storedReceipt.pruned !== true;
   });
   if (sameDownloads.length === 0) return [];
   const rowsByDay = await countRows(sameDownloads.map(({ receipt }) => receipt.day));

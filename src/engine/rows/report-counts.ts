@@ -95,18 +95,18 @@ async function countColumns(
   events: string,
   columns: readonly StoredColumn[],
 ): Promise<ReportedColumn[]> {
-  const filled = new Map<string, number>();
+  const filledRows = new Map<string, number>();
   const tableColumns = typedColumns(columns);
   for (let i = 0; i < tableColumns.length; i += COUNTED_AT_ONCE) {
     const chunk = tableColumns.slice(i, i + COUNTED_AT_ONCE);
     const counts = chunk.map(({ name }, n) => `count(${identifier(name)}) AS c${n}`);
     const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${events}`);
-    for (const [n, { name }] of chunk.entries()) filled.set(name, Number(row[`c${n}`]));
+    for (const [n, { name }] of chunk.entries()) filledRows.set(name, Number(row[`c${n}`]));
   }
-  const rescued = await countRescuedByKey(engine, events);
+  const rescuedCells = await countRescuedByKey(engine, events);
   return columns.map((column) => ({
     ...column,
-    filled: filled.get(column.name) ?? 0,
-    rescued: rescued.get(rescueKey(column)) ?? 0,
+    filled: filledRows.get(column.name) ?? 0,
+    rescued: rescuedCells.get(rescueKey(column)) ?? 0,
   }));
 }

@@ -75,17 +75,17 @@ export const newFileOptions = (columns: number): string =>
  * Makes an empty database under a temporary name, and renames it when it is complete. DuckDB does not accept a file
  * whose maker was killed. If another process is quicker, its file stays.
  */
-export async function makeFile(connection: DuckDBConnection, file: string, columns: number): Promise<void> {
-  const temporary = temporaryPathOf(file);
+export async function makeDatabase(connection: DuckDBConnection, file: string, columns: number): Promise<void> {
+  const temporaryPath = temporaryPathOf(file);
   try {
-    await connection.run(`ATTACH ${literal(temporary)} AS new_file (${newFileOptions(columns)})`);
+    await connection.run(`ATTACH ${literal(temporaryPath)} AS new_file (${newFileOptions(columns)})`);
     await connection.run('DETACH new_file');
-    setMode(temporary, PRIVATE_FILE_MODE);
-    await createFileFrom(file, temporary, { mayRename: true });
+    setMode(temporaryPath, PRIVATE_FILE_MODE);
+    await createFileFrom(file, temporaryPath, { mayRename: true });
   } catch (error) {
     if (codeOf(error) !== undefined) throw error;
-    throw new Error(messageOf(error).replaceAll(temporary, file), { cause: error });
+    throw new Error(messageOf(error).replaceAll(temporaryPath, file), { cause: error });
   } finally {
-    removeDatabase(temporary);
+    removeDatabase(temporaryPath);
   }
 }

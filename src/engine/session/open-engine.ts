@@ -12,7 +12,7 @@ import {
   claimFile,
   copyPathOf,
   fileIdentity,
-  makeFile,
+  makeDatabase,
   removeDatabase,
   spillFolder,
   sweepSpillFolders,
@@ -69,7 +69,7 @@ export async function openEngine(path: string, access: Access, options: EngineOp
   try {
     instance = await createInstance(file, options.memoryLimit);
     connection = await instance.connect();
-    if (access === 'write' && !existsSync(file)) await makeFile(connection, file, options.columnCount ?? 0);
+    if (access === 'write' && !existsSync(file)) await makeDatabase(connection, file, options.columnCount ?? 0);
     releaseClaim = await attach(connection, file, access, options);
     await connection.run(`USE ${DATABASE}`);
     // Views and macros that others left in a file that is read must not reach other files.
