@@ -29,14 +29,15 @@ const PROGRAM_COLUMN_COMMENTS = {
 /** With more columns, comments take seconds: each costs as much as the table is wide. */
 const COMMENTED_COLUMNS = 500;
 
-/** The columns that a table has in a file, with their types. */
-export const columnsWithTypes = (
+/** The types of the columns that a table has in a file, by name and in their order. */
+export const typesInFile = (
   { programColumns }: Table,
   { columns, timezone }: TableState,
-): [name: string, type: string][] => [
-  ...programColumns.map(({ name, type }): [string, string] => [name, name === '_rescued' ? 'JSON' : type]),
-  ...typedColumns(columns).map((column): [string, string] => [column.name, columnTypeSql(column, timezone)]),
-];
+): ReadonlyMap<string, string> =>
+  new Map<string, string>([
+    ...programColumns.map(({ name, type }) => [name, name === '_rescued' ? 'JSON' : type] as const),
+    ...typedColumns(columns).map((column) => [column.name, columnTypeSql(column, timezone)] as const),
+  ]);
 
 const columnTypeSql = ({ type }: TypedColumn, timezone: string | null): string =>
   codecOf(type, zoneOf(timezone)).duckdbType;
@@ -44,7 +45,7 @@ const columnTypeSql = ({ type }: TypedColumn, timezone: string | null): string =
 /** Makes a table for these columns. */
 export async function makeTable(engine: Engine, table: Table, state: TableState): Promise<void> {
   const { name, programColumns } = table;
-  const columnsSql = columnsWithTypes(table, state).map(([column, type]) => `${identifier(column)} ${type}`);
+  const columnsSql = [...typesInFile(table, state)].map(([column, type]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
   for (const column of programColumns)

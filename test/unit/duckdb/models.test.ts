@@ -39,7 +39,7 @@ function readSessions(events: readonly Told[]) {
   const sessions: { person: string; session_id: string; events: string; length: string }[] = [];
   const people = [...new Set(events.map(({ person }) => person ?? ''))].sort();
   for (const person of people) {
-    const own = events
+    const ofPerson = events
       .filter((event) => event.person === person)
       .sort((a, b) => ((a.at ?? '') < (b.at ?? '') ? -1 : 1));
     let open: Told[] = [];
@@ -50,9 +50,9 @@ function readSessions(events: readonly Told[]) {
       sessions.push({ person, session_id: open[0].id, events: String(open.length), length });
       open = [];
     };
-    own.forEach((event, i) => {
+    ofPerson.forEach((event, i) => {
       const before = open.at(-1);
-      const boundary = own.slice(i).find(({ name }) => name === START || name === END);
+      const boundary = ofPerson.slice(i).find(({ name }) => name === START || name === END);
       const isEnclosed = open[0]?.name === START && boundary?.name === END;
       if (event.name === START || before?.name === END) close();
       else if (before !== undefined && !isEnclosed && minutesOf(event) - minutesOf(before) > 30) close();
@@ -84,8 +84,7 @@ const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') =
 
 const of = (id: string, at: string, name = 'x', person = 'p'): Told => ({ id, at, name, person });
 
-async function loadDay(events: readonly Told[], day = '2026-01-05', options: { timezone?: string } = {}) {
-  fixture.timezone = options.timezone;
+async function loadDay(events: readonly Told[], day = '2026-01-05') {
   await fixture.load([[fixture.ofCsv(day, [csvOf(events.map((event) => row(event, day)))])]]);
 }
 
@@ -109,9 +108,9 @@ describe('sessions', () => {
       of('9', '13:20', END),
     ]);
     await models();
-    const found = await sessionsOf();
+    const sessions = await sessionsOf();
     expect(
-      found.map(({ began, length, began_by, ended_by, events }) => [began, length, began_by, ended_by, events]),
+      sessions.map(({ began, length, began_by, ended_by, events }) => [began, length, began_by, ended_by, events]),
     ).toEqual([
       ['09:00', 'at_least', 'first_event', 'gap', '2'],
       ['09:41', 'unknown', 'gap', 'start_event', '1'],
@@ -119,7 +118,7 @@ describe('sessions', () => {
       ['12:00', 'exact', 'start_event', 'end_event', '2'],
       ['13:11', 'at_least', 'end_event', 'end_event', '2'],
     ]);
-    expect(found.map(({ seconds }) => seconds)).toEqual([600, null, 600, 4_200, 540]);
+    expect(sessions.map(({ seconds }) => seconds)).toEqual([600, null, 600, 4_200, 540]);
   });
 
   it('contain every event: one without a user or a time is its own session', async () => {
@@ -139,30 +138,21 @@ describe('sessions', () => {
     const events = randomEvents(40, 60);
     await loadDay(events);
     await models();
-    const found = await fixture.query(
+    const sessions = await fixture.query(
       'SELECT df_unified_id AS person, session_id, events, length FROM analytics.sessions ORDER BY person, session_number',
     );
-    expect(found).toEqual(readSessions(events));
+    expect(sessions).toEqual(readSessions(events));
   });
 });
 
 describe('purchases', () => {
   it('are listed once each, with their items and prices', async () => {
+    const item = (price: string, quantity: string) => ({ df_items_df_price: price, df_items_df_quantity: quantity });
     await loadDay([
-      {
-        ...of('a:0', '10:00', 'df_purchase'),
-        df_total_purchase_amount: '30',
-        df_items_df_price: '10',
-        df_items_df_quantity: '2',
-      },
-      {
-        ...of('a:1', '10:00', 'df_purchase'),
-        df_total_purchase_amount: '30',
-        df_items_df_price: '5',
-        df_items_df_quantity: '2',
-      },
+      { ...of('a:0', '10:00', 'df_purchase'), df_total_purchase_amount: '30', ...item('10', '2') },
+      { ...of('a:1', '10:00', 'df_purchase'), df_total_purchase_amount: '30', ...item('5', '2') },
       { ...of('b', '11:00', 'df_purchase'), df_total_purchase_amount: '7' },
-      { ...of('c:0', '11:00', 'df_add_to_cart'), df_items_df_price: '99', df_items_df_quantity: '1' },
+      { ...of('c:0', '11:00', 'df_add_to_cart'), ...item('99', '1') },
     ]);
     await models();
     const purchases = await fixture.query('SELECT df_event_log_id AS id, amount FROM analytics.purchases ORDER BY id');
@@ -213,8 +203,8 @@ describe('users over time', () => {
   });
 
   it('are counted as retained by the week of their first event', async () => {
-    const found = await fixture.query('SELECT * FROM analytics.retention ORDER BY cohort_week, weeks_later');
-    expect(found).toEqual([
+    const weeks = await fixture.query('SELECT * FROM analytics.retention ORDER BY cohort_week, weeks_later');
+    expect(weeks).toEqual([
       { cohort_week: '2026-01-05', weeks_later: '0', people: '2', cohort_people: '2', share: 1 },
       { cohort_week: '2026-01-05', weeks_later: '4', people: '1', cohort_people: '2', share: 0.5 },
       { cohort_week: '2026-02-02', weeks_later: '0', people: '1', cohort_people: '1', share: 1 },
@@ -241,10 +231,10 @@ describe('users over time', () => {
 
   it('are described by a dictionary of events with their properties', async () => {
     await loadDay([{ ...of('8', '10:00', 'y', 'a'), color: 'red', 'q1, "q2"': '1' }], '2026-02-03');
-    const found = await fixture.query(
+    const names = await fixture.query(
       'SELECT df_event_name AS name, events, people, properties FROM analytics.event_dictionary ORDER BY name',
     );
-    expect(found).toEqual([
+    expect(names).toEqual([
       { name: START, events: '2', people: '2', properties: [] },
       { name: 'x', events: '5', people: '2', properties: [] },
       { name: 'y', events: '1', people: '1', properties: ['color', 'q1, "q2"'] },
@@ -254,7 +244,8 @@ describe('users over time', () => {
 
 describe('the models of a file', () => {
   it('use the days of the configured zone', async () => {
-    await loadDay([of('1', '00:30'), of('2', '23:30')], '2026-01-05', { timezone: 'Asia/Seoul' });
+    fixture.timezone = 'Asia/Seoul';
+    await loadDay([of('1', '00:30'), of('2', '23:30')]);
     await models();
     expect(await fixture.query('SELECT DISTINCT day FROM analytics.sessions')).toEqual([{ day: '2026-01-05' }]);
     expect(await fixture.query('SELECT day FROM analytics.daily_active')).toEqual([{ day: '2026-01-05' }]);
@@ -280,11 +271,11 @@ describe('the models of a file', () => {
     const names = await models();
     expect(names).toEqual(MODELS.map(({ name }) => `analytics.${name}`));
     for (const { name, columns } of MODELS.filter((model) => model.parameters === undefined)) {
-      const found = await fixture.query(
+      const comments = await fixture.query(
         `SELECT column_name AS name, comment FROM duckdb_columns() WHERE schema_name = 'analytics' AND table_name = '${name}'
         ORDER BY column_index`,
       );
-      expect(found.map((column) => [column.name, column.comment])).toEqual(Object.entries(columns));
+      expect(comments.map((column) => [column.name, column.comment])).toEqual(Object.entries(columns));
     }
   });
 
