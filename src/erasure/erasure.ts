@@ -78,7 +78,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
 const MIN_REJECTED = 10;
 
 function requestFailure(
-  { ledger, purge, idsToRequest, requests: { counts, stoppedBy } = NO_REQUESTS }: ErasureOutcome,
+  { ledger, purge, idsToRequest, requests: { counts, stoppedBy } }: Required<ErasureOutcome>,
   { settings, io }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;
