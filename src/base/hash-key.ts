@@ -36,8 +36,8 @@ export class HashKey {
   hashOf(value: string | Uint8Array): string {
     if (typeof value === 'string' || value.length > MAX_CACHED_BYTES) return this.#hash(value);
     const text = Buffer.from(value.buffer, value.byteOffset, value.length).toString('latin1');
-    const cached = this.#cache.get(text);
-    if (cached !== undefined) return cached;
+    const cachedHash = this.#cache.get(text);
+    if (cachedHash !== undefined) return cachedHash;
     if (this.#cache.size === MAX_CACHED) this.#cache.clear();
     const hash = this.#hash(value);
     this.#cache.set(text, hash);

@@ -5,7 +5,7 @@ const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
 /** Yields with each chunk the lines that it completes, without line ends; valid until the next are requested. */
 export async function* linesOf(input: AsyncIterable<Uint8Array | string>): AsyncGenerator<Buffer[]> {
-  const partial: Buffer[] = [];
+  const partialLine: Buffer[] = [];
   let partialBytes = 0;
   for await (const piece of input) {
     const chunk =
@@ -14,16 +14,16 @@ export async function* linesOf(input: AsyncIterable<Uint8Array | string>): Async
     let start = 0;
     for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
       const part = chunk.subarray(start, end);
-      lines.push(partial.length === 0 ? part : Buffer.concat([...partial.splice(0), part]));
+      lines.push(partialLine.length === 0 ? part : Buffer.concat([...partialLine.splice(0), part]));
       partialBytes = 0;
       start = end + 1;
     }
     if (lines.length > 0) yield lines;
     if (start === chunk.length) continue;
-    partial.push(Buffer.from(chunk.subarray(start)));
+    partialLine.push(Buffer.from(chunk.subarray(start)));
     partialBytes += chunk.length - start;
     if (partialBytes > MAX_LINE_BYTES)
       throw configError('A line is longer than 64 MiB, the most that is read: shorten it.');
   }
-  if (partial.length > 0) yield [Buffer.concat(partial)];
+  if (partialLine.length > 0) yield [Buffer.concat(partialLine)];
 }

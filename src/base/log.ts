@@ -23,10 +23,10 @@ export type Logger = Readonly<Record<LogLevel, (event: string, message: string, 
 
 /** A logger that drops what is below `level`. The sink gets texts of one line, printable, with secrets masked. */
 export function createLogger(sink: LogSink, level: LogLevel, mask: (text: string) => string): Logger {
-  const least = LOG_LEVELS.indexOf(level);
+  const leastIndex = LOG_LEVELS.indexOf(level);
   const clean = (text: string) => printable(mask(text));
   const logAt = (name: LogLevel) => (event: string, message: string, fields?: LogFields) => {
-    if (LOG_LEVELS.indexOf(name) < least) return;
+    if (LOG_LEVELS.indexOf(name) < leastIndex) return;
     sink({ level: name, event, message: clean(message), ...(fields && { fields: cleanFields(fields, clean) }) });
   };
   return { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') };

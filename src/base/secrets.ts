@@ -45,9 +45,9 @@ export class Redactor {
   }
 
   readonly mask = (text: string): string => {
-    let masked = text;
+    let maskedText = text;
     // A secret may begin with another: the rest of the longer one must not stay.
-    for (const secret of this.#longestFirst) masked = masked.replaceAll(secret, MASK);
-    return masked;
+    for (const secret of this.#longestFirst) maskedText = maskedText.replaceAll(secret, MASK);
+    return maskedText;
   };
 }

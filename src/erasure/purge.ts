@@ -130,12 +130,12 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
     io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
     places = places.with(i, await purgePlace(place, places.toSpliced(i, 1), plan));
   }
-  const { unremovable, liveFolders } = await sweepRunFolders(io.spoolDir);
+  const { stuckFolders, liveFolders } = await sweepRunFolders(io.spoolDir);
   const inUse = [...places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
   const inUseSentence = `Other runs are under way. Until they end, they hold downloads in ${shortened(inUse)}.`;
   const failures = places.flatMap(({ failure }) => failure ?? []);
-  const remainsSentence = `Downloads of dead runs may name the people, and stay: ${shortened(unremovable)}. Remove them.`;
-  if (unremovable.length > 0) failures.push(transientError(remainsSentence));
+  const remainsSentence = `Downloads of dead runs may name the people, and stay: ${shortened(stuckFolders)}. Remove them.`;
+  if (stuckFolders.length > 0) failures.push(transientError(remainsSentence));
   return { ...plan, places, failures, warnings: [...plan.warnings, ...(inUse.length > 0 ? [inUseSentence] : [])] };
 }
 

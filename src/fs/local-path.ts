@@ -31,8 +31,8 @@ export function checkLocalPath(text: string): void {
   const [address] = ADDRESS.exec(text) ?? [];
   if (address === undefined) return;
   // A password may stand anywhere in an address without a host.
-  const shown = schemeOf(text) === undefined ? `${address}…` : withoutCredentials(text);
-  throw configError(`${shown} is an address: give a path on this machine (a bucket can hold delta).`);
+  const shownAddress = schemeOf(text) === undefined ? `${address}…` : withoutCredentials(text);
+  throw configError(`${shownAddress} is an address: give a path on this machine (a bucket can hold delta).`);
 }
 
 /** The absolute path without links. Of what is not there: the path as it is given, made absolute. */

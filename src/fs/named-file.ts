@@ -47,10 +47,10 @@ export function isDuckDbFile(path: string): boolean {
  */
 export async function writeNamedFile(path: string, text: string, what: string, mode = NEW_FILE_MODE): Promise<void> {
   try {
-    const replaced = replaceablePath(path);
-    if (replaced === undefined) return await writeFile(path, text);
-    const { mode: newMode = mode } = statSync(replaced, { throwIfNoEntry: false }) ?? {};
-    await replaceFile(replaced, text, { mode: newMode & PERMISSION_BITS });
+    const realPath = replaceablePath(path);
+    if (realPath === undefined) return await writeFile(path, text);
+    const { mode: newMode = mode } = statSync(realPath, { throwIfNoEntry: false }) ?? {};
+    await replaceFile(realPath, text, { mode: newMode & PERMISSION_BITS });
   } catch (error) {
     throw diskError(error, { what, path });
   }

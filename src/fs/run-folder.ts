@@ -76,8 +76,8 @@ const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() 
  */
 export async function sweepRunFolders(
   root: string,
-): Promise<{ readonly unremovable: readonly string[]; readonly liveFolders: readonly string[] }> {
-  const unremovable: string[] = [];
+): Promise<{ readonly stuckFolders: readonly string[]; readonly liveFolders: readonly string[] }> {
+  const stuckFolders: string[] = [];
   const liveFolders: string[] = [];
   for (const name of await namesIn(root)) {
     const folder = join(root, name);
@@ -89,10 +89,10 @@ export async function sweepRunFolders(
       if (isInUse) liveFolders.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') unremovable.push(folder);
+      if (codeOf(error) !== 'ENOENT') stuckFolders.push(folder);
     }
   }
-  return { unremovable, liveFolders };
+  return { stuckFolders, liveFolders };
 }
 
 const spoolFolder = (path: string): DiskErrorContext => ({

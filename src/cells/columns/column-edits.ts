@@ -29,11 +29,11 @@ export function editHeader(
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
   const names = headerColumns(header).map(({ name, source }) => nfc(isEdited(nfc(name)) ? name : source));
   // As for all readers of the file, what is kept decides: without `df_event_name`, `event_name` is the event name.
-  const kept = headerColumns(header.filter((_, i) => !drop.has(names[i])));
+  const keptColumns = headerColumns(header.filter((_, i) => !drop.has(names[i])));
   let nextKept = 0;
   const columns = names.map((name): KeptColumn | undefined => {
     if (drop.has(name)) return undefined;
-    const column = kept[nextKept++];
+    const column = keptColumns[nextKept++];
     return hash.has(name) ? { ...column, declared: 'string', isHashed: true } : { ...column, isHashed: false };
   });
   return { columns, editedNames: [...new Set(names.filter(isEdited))] };

@@ -126,8 +126,8 @@ export class RowWriter {
 
   #reserve(bytes: number): void {
     if (this.#written + bytes <= this.#out.length) return;
-    const larger = Buffer.alloc(2 * (this.#written + bytes));
-    larger.set(this.#out.subarray(0, this.#written));
-    this.#out = larger;
+    const largerOut = Buffer.alloc(2 * (this.#written + bytes));
+    largerOut.set(this.#out.subarray(0, this.#written));
+    this.#out = largerOut;
   }
 }

@@ -157,13 +157,13 @@ export class Scanner {
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */
   #checkRequired(names: readonly string[]): void {
     const reader = this.#reader;
-    const missing = missingColumns(names);
-    if (missing.length === REQUIRED_COLUMNS.length)
-      throw new UnusableCsv('not one column that every export has', `a header with ${missing.join(', ')}`);
+    const missingNames = missingColumns(names);
+    if (missingNames.length === REQUIRED_COLUMNS.length)
+      throw new UnusableCsv('not one column that every export has', `a header with ${missingNames.join(', ')}`);
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
     if (reader.row.hasBareCr) throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
-    if (missing.length > 0) {
-      throw reader.malformedRow('missing_columns', missing.join(', '), `${names.length} other columns`);
+    if (missingNames.length > 0) {
+      throw reader.malformedRow('missing_columns', missingNames.join(', '), `${names.length} other columns`);
     }
   }
 

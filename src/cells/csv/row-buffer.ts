@@ -60,8 +60,8 @@ export class RowBuffer {
   /** Takes the indices before `end` at which characters were replaced; each is taken once. */
   takeRepairs(end: number): readonly number[] {
     if (this.#repairs.length === 0) return NO_REPAIRS;
-    const later = this.#repairs.findIndex((offset) => offset >= this.offsetOf(end));
-    const taken = this.#repairs.splice(0, later < 0 ? this.#repairs.length : later);
+    const laterIndex = this.#repairs.findIndex((offset) => offset >= this.offsetOf(end));
+    const taken = this.#repairs.splice(0, laterIndex < 0 ? this.#repairs.length : laterIndex);
     return taken.map((offset) => offset - this.#origin);
   }
 
@@ -72,8 +72,8 @@ export class RowBuffer {
     let to = this.offsetOf(start);
     for (let at = start; at < end; ) {
       // A U+FFFD of the body itself is no repair.
-      const genuine = bytes.indexOf(REPLACEMENT, at);
-      const stop = genuine < 0 || genuine >= end ? end : genuine;
+      const bodyReplacement = bytes.indexOf(REPLACEMENT, at);
+      const stop = bodyReplacement < 0 || bodyReplacement >= end ? end : bodyReplacement;
       const part = Buffer.from(decoder.decode(bytes.subarray(at, stop)));
       for (let i = part.indexOf(REPLACEMENT); i >= 0; i = part.indexOf(REPLACEMENT, i + 1)) this.#repairs.push(to + i);
       parts.push(part, stop < end ? REPLACEMENT : EMPTY);
@@ -86,9 +86,9 @@ export class RowBuffer {
   /** Makes room for [0, size) and the margin. */
   #grow(size: number): void {
     if (size + MARGIN <= this.bytes.length) return;
-    const larger = Buffer.alloc(Math.max(size + MARGIN, 2 * this.bytes.length));
-    larger.set(this.bytes);
-    this.bytes = larger;
+    const largerBytes = Buffer.alloc(Math.max(size + MARGIN, 2 * this.bytes.length));
+    largerBytes.set(this.bytes);
+    this.bytes = largerBytes;
   }
 }
 

@@ -18,23 +18,23 @@ function skipSpace(bytes: Uint8Array, start: number, end: number): number {
 export function listForms(bytes: Uint8Array, start: number, end: number): CellForms {
   let i = skipSpace(bytes, start + 1, end);
   if (i < end && bytes[i] === CLOSE_BRACKET) return i + 1 === end ? LIST_EMPTY : 0;
-  let seen = 0;
+  let forms = 0;
   for (;;) {
     const stop = elementEnd(bytes, i, end);
     const form = stop < 0 ? 0 : elementForm(bytes, i, stop);
     if (form === 0) return 0;
-    seen |= form;
+    forms |= form;
     i = skipSpace(bytes, stop, end);
     if (i >= end) return 0;
     if (bytes[i] === CLOSE_BRACKET) break;
     if (bytes[i] !== COMMA) return 0;
     i = skipSpace(bytes, i + 1, end);
   }
-  return i + 1 === end ? joinedForms(seen) : 0;
+  return i + 1 === end ? joinedForms(forms) : 0;
 }
 
-function joinedForms(seen: CellForms): CellForms {
-  const withValues = seen & ~LIST_EMPTY;
+function joinedForms(forms: CellForms): CellForms {
+  const withValues = forms & ~LIST_EMPTY;
   if (withValues === 0) return LIST_EMPTY;
   return (withValues & LIST_STRING) !== 0 && withValues !== LIST_STRING ? 0 : withValues;
 }

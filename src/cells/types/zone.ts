@@ -63,8 +63,8 @@ export class Zone {
 
   /** The instant of a wall-clock time. */
   toUtc(wall: number): number {
-    const usual = this.#offsetOfDay(wall);
-    if (usual !== undefined) return wall - usual;
+    const offsetOfDay = this.#offsetOfDay(wall);
+    if (offsetOfDay !== undefined) return wall - offsetOfDay;
     // No offset is as long as a day: these are the instants by the offsets before and after the change.
     const before = wall - this.#readOffset(wall - DAY_SECONDS);
     const after = wall - this.#readOffset(wall + DAY_SECONDS);

@@ -113,8 +113,8 @@ async function eraseBytes(place: FilesPlace, version: PlaceVersion): Promise<str
 /** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
 async function sweepRuns({ storage, runFolder }: FilesPlace) {
   if (storage.workFolder === undefined) return { sweepFailures: [], inUse: [] };
-  const { unremovable, liveFolders } = await sweepRunFolders(storage.workFolder);
-  const sweepFailures = unremovable.map(
+  const { stuckFolders, liveFolders } = await sweepRunFolders(storage.workFolder);
+  const sweepFailures = stuckFolders.map(
     (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
   );
   return { sweepFailures, inUse: liveFolders.filter((path) => path !== runFolder.path) };
