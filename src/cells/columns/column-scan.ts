@@ -156,11 +156,11 @@ export class ColumnCollector {
 
   #examine({ bytes, start, end }: CellText, tally: Tally): void {
     const forms = formsOf(bytes, start, end, this.#zone, this.#time);
-    const added = forms & ~tally.forms;
-    if (added !== 0) {
-      tally.forms |= added;
-      tally.firstCells.push({ forms: added, shape: shapeOf(bytes, start, end) });
-      if ((added & STRING) !== 0 && tally.column?.declared === undefined) tally.use = 'unread';
+    const newForms = forms & ~tally.forms;
+    if (newForms !== 0) {
+      tally.forms |= newForms;
+      tally.firstCells.push({ forms: newForms, shape: shapeOf(bytes, start, end) });
+      if ((newForms & STRING) !== 0 && tally.column?.declared === undefined) tally.use = 'unread';
     }
     if ((forms & TIMES) === 0) return;
     const second = this.#wallClock(forms);

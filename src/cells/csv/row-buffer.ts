@@ -32,13 +32,13 @@ export class RowBuffer {
     if (this.start > 0) this.bytes.copyWithin(0, this.start, this.end);
     this.#origin += this.start;
     const from = this.end - this.start;
-    const added = from + this.#openCharacter.length;
-    this.#grow(added + chunk.length);
+    const chunkStart = from + this.#openCharacter.length;
+    this.#grow(chunkStart + chunk.length);
     this.bytes.set(this.#openCharacter, from);
-    this.bytes.set(chunk, added);
-    let end = added + chunk.length;
+    this.bytes.set(chunk, chunkStart);
+    let end = chunkStart + chunk.length;
     if (!isLast) end -= openLength(this.bytes, from, end);
-    this.#openCharacter = Buffer.from(this.bytes.subarray(end, added + chunk.length));
+    this.#openCharacter = Buffer.from(this.bytes.subarray(end, chunkStart + chunk.length));
     if (!isUtf8(this.bytes.subarray(from, end))) {
       const text = this.#repaired(from, end);
       end = from + text.length;

@@ -71,8 +71,8 @@ export function formsOf(
 ): CellForms {
   const c = bytes[start];
   if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
-    const after = bytes[start + YEAR_DIGITS];
-    if (end - start >= DATE_LENGTH && (after === HYPHEN || after === DOT)) {
+    const separator = bytes[start + YEAR_DIGITS];
+    if (end - start >= DATE_LENGTH && (separator === HYPHEN || separator === DOT)) {
       const form = time.read(bytes, start, end);
       if (form !== 0) return zone === undefined ? form : form | zoneForms(form, time, zone);
     }

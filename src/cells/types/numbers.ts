@@ -13,12 +13,12 @@ const INT64_DIGITS = 19;
 /** LONG, LONG_WIDE or DOUBLE, or 0 for any other text: `+5`, `007`, `-0`, `.5`, `1e5`, beyond 64 bits, lost digits. */
 export function numberForm(bytes: Uint8Array, start: number, end: number): CellForms {
   const isNegative = bytes[start] === HYPHEN;
-  const first = isNegative ? start + 1 : start;
-  const i = digitsEnd(bytes, first, end);
-  const digits = i - first;
-  if (digits === 0 || (bytes[first] === ZERO && digits > 1)) return 0;
-  if (i < end) return bytes[i] === DOT ? doubleForm(bytes, first, i, end) : 0;
-  if (bytes[first] === ZERO) return isNegative ? 0 : LONG;
+  const firstDigit = isNegative ? start + 1 : start;
+  const i = digitsEnd(bytes, firstDigit, end);
+  const digits = i - firstDigit;
+  if (digits === 0 || (bytes[firstDigit] === ZERO && digits > 1)) return 0;
+  if (i < end) return bytes[i] === DOT ? doubleForm(bytes, firstDigit, i, end) : 0;
+  if (bytes[firstDigit] === ZERO) return isNegative ? 0 : LONG;
   if (digits <= EXACT_DIGITS) return LONG;
   return digits > INT64_DIGITS ? 0 : wideForm(asciiText(bytes, start, end));
 }
@@ -50,8 +50,8 @@ function doubleForm(bytes: Uint8Array, first: number, dot: number, end: number):
 }
 
 function isExponent(bytes: Uint8Array, start: number, end: number): boolean {
-  const first = bytes[start] === HYPHEN || bytes[start] === PLUS ? start + 1 : start;
-  return first < end && digitsEnd(bytes, first, end) === end;
+  const firstDigit = bytes[start] === HYPHEN || bytes[start] === PLUS ? start + 1 : start;
+  return firstDigit < end && digitsEnd(bytes, firstDigit, end) === end;
 }
 
 /** The significant digits of the shortest text of a positive double; empty for zero. */
