@@ -37,8 +37,8 @@ const DICTIONARY_VALUES = 4_096;
 /** Temporary table: the last day that may share rows with the next one, with the ids of its rows. */
 const SHARED_ROWS = '_dfinery_shared_rows';
 
-/** What all days of a stream have in common. */
-interface StreamContext {
+/** Options of the files of all days of a stream. */
+interface DayFileOptions {
   readonly engine: Engine;
   /** A private folder, in which the files are made. */
   readonly folder: string;
@@ -50,16 +50,16 @@ interface StreamContext {
 /** Writes a file for each day, with the columns of a stream, and removes the files of the export. Throws UserError. */
 export async function* writeDayFiles(
   days: AsyncIterable<CheckedDay> | Iterable<CheckedDay>,
-  context: StreamContext,
+  options: DayFileOptions,
 ): AsyncGenerator<DayFile> {
-  const { engine } = context;
+  const { engine } = options;
   // A stream has the rows in the order of the export. This optimizer may exchange the sides of a join: they lose it.
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
   await engine.run(`CREATE TEMP TABLE ${SHARED_ROWS} (event_date DATE, row_id VARCHAR)`);
   for await (const download of days) {
     let dayFile: DayFile = { download, path: undefined, batchRows: 0, rescuedCells: new Map() };
     try {
-      if (sumRows(download.files) > 0) dayFile = await engine.transaction(() => writeDayFile(download, context));
+      if (sumRows(download.files) > 0) dayFile = await engine.transaction(() => writeDayFile(download, options));
     } catch (error) {
       engine.throwIfAborted();
       throw engineError(error, 'the Arrow stream');
@@ -72,7 +72,7 @@ export async function* writeDayFiles(
 /** Writes the rows of a day but for those that the day before has, too. */
 async function writeDayFile(
   download: CheckedDay,
-  { engine, folder, columns: streamColumns, rules }: StreamContext,
+  { engine, folder, columns: streamColumns, rules }: DayFileOptions,
 ): Promise<DayFile> {
   const { receipt } = download;
   const columns = planColumns(streamColumns, [download], rules);

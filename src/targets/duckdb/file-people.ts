@@ -17,11 +17,10 @@ import { checkExists, foreignTableNames, readLoadedState, withLoadedFile, writeS
 
 export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
   find: (query) =>
-    withLoadedFile(
-      options,
-      'read',
-      async (engine, state) => (await findPeople(placeToSearch(engine, state), query)).people,
-    ),
+    withLoadedFile(options, 'read', async (engine, state) => {
+      const { people } = await findPeople(placeToSearch(engine, state), query);
+      return people;
+    }),
   rows: (query) => rowsOfPeople(options, query),
   previewPurge: (query) =>
     withCopy(options, async ({ engine, state }) => {
