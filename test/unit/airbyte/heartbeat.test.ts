@@ -81,4 +81,13 @@ describe('the sign of life of a stream', () => {
     await beat;
     expect(states().map((state) => Object.values(state)[0])).toEqual(['2026-01-01', '2026-01-02', '2026-01-02']);
   });
+
+  it('repeats no state once the stream has ended', async () => {
+    const { output, take, states } = slowStream();
+    await output.writeState({ from_date: '2026-01-01' }, 0);
+    const written = [output.beat(undefined), output.writeStatus('COMPLETE')];
+    take();
+    await Promise.all(written);
+    expect(states()).toHaveLength(1);
+  });
 });

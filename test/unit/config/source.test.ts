@@ -111,10 +111,12 @@ describe('the source configuration', () => {
   });
 
   it('takes a secret that the configuration lacks from the environment, and never prints it', () => {
-    const { export_token: _, ...rest } = MINIMAL;
-    const { config } = parseSourceConfig(rest, { DFINERY_EXPORT_TOKEN: 'canary-env' });
+    const lacking = { ...MINIMAL, export_token: '' };
+    const { config } = parseSourceConfig(lacking, { DFINERY_EXPORT_TOKEN: 'canary-env' });
     expect(config.exportToken.reveal()).toBe('canary-env');
     expect(`${inspect(config)}${JSON.stringify(config)}${config.exportToken}`).not.toContain('canary');
+    const unreadable = () => parseSourceConfig(lacking, { DFINERY_EXPORT_TOKEN_FILE: '/none' });
+    expect(refusalOf(unreadable)).toContain('DFINERY_EXPORT_TOKEN_FILE');
   });
 
   it('takes a hash_key without a list, and never prints it', () => {

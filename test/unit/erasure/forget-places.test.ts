@@ -204,6 +204,9 @@ describe('a plan', () => {
       expect((await planOf(...words)).hash, words.join(' ')).not.toBe(hash);
       expect((await planOf(...words, '--execute', '--confirm', hash)).exit).toBe(2);
     }
+    configure({ max_deletions_per_sync: 9 });
+    expect((await planOf(...base, '--execute', '--confirm', hash)).exit).toBe(2);
+    configure();
     expect(requestedIds()).toEqual([]);
     await planOf(...base, '--execute', '--confirm', hash);
     expect((await planOf(...base)).hash).toBe(hash);

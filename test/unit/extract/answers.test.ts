@@ -88,15 +88,25 @@ describe('a day without rows', () => {
     expect(fixture.events('day.empty_answer')).toHaveLength(empty === 'header' ? 0 : 1);
   });
 
-  it.each(['204', 'zero_bytes'] as const)(
-    'proves nothing where every day is answered with %s: exit 3',
-    async (empty) => {
-      const error = await failure({ rows: [], days: { empty } });
-      expect(error.exitCode).toBe(3);
-      expect(fixture.requests.length).toBeLessThanOrEqual(12);
-      expect(fixture.target.state).toBeUndefined();
-    },
-  );
+  it.each([
+    ['204', { days: { empty: '204' } }],
+    ['zero bytes', { days: { empty: 'zero_bytes' } }],
+    [
+      '404 or zero bytes',
+      {
+        days: { empty: '404' },
+        fault: onDay(
+          '2026-01-17',
+          body(() => ''),
+        ),
+      },
+    ],
+  ] as const)('proves nothing where every day is answered with %s: exit 3', async (_, service) => {
+    const error = await failure({ rows: [], ...service });
+    expect(error.exitCode).toBe(3);
+    expect(fixture.requests.length).toBeLessThanOrEqual(12);
+    expect(fixture.target.state).toBeUndefined();
+  });
 
   it('ends a first run whose newest seven days are answered with 404, without another export', async () => {
     const error = await failure({ rows: [], days: { empty: '404' } }, { ...SETTINGS, startDate: '2025-12-25' });
@@ -109,6 +119,12 @@ describe('a day without rows', () => {
     const fault = onDay('2026-01-17', (nth) => (nth === 1 ? body(() => '') : undefined));
     await run({ fault });
     expect(fixture.target.days.get('2026-01-17')).toHaveLength(4);
+  });
+
+  it('is not known to be one if the two answers are of different kinds', async () => {
+    const fault = onDay('2026-01-17', (nth) => (nth === 1 ? body(() => '') : refusal(404)));
+    expect(await failure({ fault })).toMatchObject({ exitCode: 3, message: expect.stringMatching(/and then.*404/) });
+    expect(fixture.target.days.has('2026-01-17')).toBe(false);
   });
 
   it('is empty however many come before the first day with rows', async () => {

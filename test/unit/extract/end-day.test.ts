@@ -68,6 +68,12 @@ describe('whether an export includes its to_date', () => {
     expect(fixture.ids('2026-01-16', '2026-01-20').filter((id) => !ids.includes(id))).toEqual([]);
   });
 
+  it('stays open where the column by which the service may select is dropped', async () => {
+    fixture = await Fixture.start(NOW, { rows });
+    await fixture.run({ ...SETTINGS, columnsDrop: ['df_event_datetime'] });
+    expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
+  });
+
   it('is found out by a later run if the first could not', async () => {
     await firstRun({ rows: onlyOf('2026-01-19', '-2') });
     fixture.clock.time += 24 * HOUR;

@@ -19,13 +19,13 @@ const start = async (settings: ServiceSettings = {}): Promise<Fixture> => {
   return fixture;
 };
 
-/** Answers of one day that are held back until they are released. */
-function holding(day: Day) {
+/** Answers of some days that are held back until they are released. */
+function holding(...days: readonly Day[]) {
   let release = () => {};
   const released = new Promise<undefined>((resolve) => {
     release = () => resolve(undefined);
   });
-  const fault: FaultRule = ({ from }) => (from === day ? released : undefined);
+  const fault: FaultRule = ({ from }) => (days.includes(from) ? released : undefined);
   return { fault, release };
 }
 /** Lets whatever is ready happen. */
@@ -86,8 +86,13 @@ describe('batches', () => {
 });
 
 describe('a run', () => {
-  it('exports at most max_concurrent_exports days at once', async () => {
-    await (await start()).run(SETTINGS);
+  it('exports max_concurrent_exports days at once, and never more', async () => {
+    const two = holding('2026-01-11', '2026-01-12');
+    const fault: FaultRule = (request, nth) => {
+      if (request.from === '2026-01-13') two.release();
+      return two.fault(request, nth);
+    };
+    await (await start({ fault })).run(SETTINGS);
     // The service refuses a fourth.
     expect(fixture.requests.every(({ status }) => status === 200)).toBe(true);
   });

@@ -252,6 +252,7 @@ describe('failures of a bucket', () => {
   it('that pass are retried, and a lost answer is not a lost object', async () => {
     s3.outcomeOf = ({ attempt }) => (attempt === 1 ? 'cut' : 'normal');
     await using((storage) => storage.write('x', 'one'));
+    expect(readFileSync(await using((storage) => storage.localFile('x', join(dir, 'copy'))), 'utf8')).toBe('one');
     s3.outcomeOf = ({ what, attempt }) => (what === 'PutObject' && attempt === 1 ? 'answer lost' : 'normal');
     await using((storage) => storage.write('y', 'two'));
     expect(await using((storage) => storage.create('z', 'three'))).toBe(true);
