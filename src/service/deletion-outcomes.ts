@@ -11,7 +11,7 @@ export type DeletionKind = 'done' | 'rejected' | 'retry' | 'wait' | 'stop' | 'un
 /** The traits by which an answer is classified; none of them is free text of the service. */
 export interface DeletionTraits {
   readonly status: number;
-  /** `code` of a JSON envelope; undefined for another body. */
+  /** The code of the service; `odd_code` for one of another form, which may hold anything; undefined without one. */
   readonly code: string | undefined;
   /** True if all four fields say success. */
   readonly isFullSuccess: boolean;
@@ -118,9 +118,12 @@ export const DELETION_OUTCOMES: readonly OutcomeRow<DeletionTraits, DeletionKind
   },
 ];
 
-const CODE = /^\d{3,8}$/;
+const CODE = /^\d{5}$/;
 
-/** Reads the envelope of an answer; another body has no code. */
+/**
+ * Reads the envelope of an answer. A code of another form counts only beside a `status` of the service: a gateway under
+ * a wrong address has codes, too.
+ */
 export function deletionTraits(
   httpStatus: number,
   text: string,
@@ -128,9 +131,10 @@ export function deletionTraits(
 ): DeletionTraits {
   const { status: success, code, message, data } = parseJsonObject(text);
   const codeText = typeof code === 'number' ? String(code) : code;
+  const oddCode = typeof codeText === 'string' && typeof success === 'boolean' ? 'odd_code' : undefined;
   return {
     status: httpStatus,
-    code: typeof codeText === 'string' ? (CODE.test(codeText) ? codeText : 'odd_code') : undefined,
+    code: typeof codeText === 'string' && CODE.test(codeText) ? codeText : oddCode,
     isFullSuccess: success === true && code === '20000' && message === 'OK' && data === true,
     claimsSuccess: success === true,
     deletedNothing: data === false,

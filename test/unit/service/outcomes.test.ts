@@ -130,6 +130,8 @@ describe('the answer to a deletion', () => {
     [400, '<html>', 'undecided'],
     [401, '', 'stop'],
     [404, '<html>', 'stop'],
+    [404, { code: 'NOT_FOUND', message: 'no route' }, 'stop'],
+    [404, { status: 404, code: 404 }, 'stop'],
     [405, '', 'stop'],
     [408, '', 'retry'],
     [502, '<html>', 'retry'],
