@@ -6,12 +6,9 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { SuppressionList } from '../../../src/erasure/suppression-list.ts';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
-import { type FaultRule, onDay, refusal } from '../../support/service/faults.ts';
+import { onDay, refusal } from '../../support/service/faults.ts';
 
 let fixture: CliFixture;
-const start = async (fault: FaultRule = () => undefined) => {
-  fixture = await CliFixture.start({ fault });
-};
 afterEach(() => fixture.close());
 
 const KEY = 'a suppression key of 32 characters';
@@ -23,7 +20,7 @@ async function sync(env: Readonly<Record<string, string>>) {
 }
 
 it('the summary of an unfinished Arrow file counts no rows', async () => {
-  await start(onDay(daysBack(7), refusal(401)));
+  fixture = await CliFixture.start({ fault: onDay(daysBack(7), refusal(401)) });
   const { code, out, summary } = await sync({});
   expect(code).toBe(2);
   expect(existsSync(out)).toBe(false);
@@ -32,7 +29,7 @@ it('the summary of an unfinished Arrow file counts no rows', async () => {
 });
 
 it('the summary of an Arrow stream counts the suppressed rows', async () => {
-  await start();
+  fixture = await CliFixture.start();
   const whole = await sync({});
   expect([whole.code, whole.summary.suppressed_rows]).toEqual([0, 0]);
   const ids = tableFromIPC(readFileSync(whole.out)).getChild('df_unified_id')?.toArray() ?? [];

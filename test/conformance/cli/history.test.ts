@@ -28,14 +28,13 @@ describe('the runs of a target', () => {
 
   it.each(['parquet', 'delta'])('are kept beside the files of %s: the last one', async (target) => {
     const dir = join(fixture.dir, 'lake');
-    const sync = (more: Record<string, unknown> = {}) =>
-      fixture.run(['sync', target, dir, '--config', fixture.config(more)]);
-    expect((await sync()).code).toBe(0);
+    const path = join(dir, target === 'delta' ? '_dfinery/last-run.json' : '_dfinery.json');
+    const sync = (more: Record<string, unknown> = {}) => fixture.run(fixture.syncInto(target, dir, more));
     const lastRun = () => {
-      const path = join(dir, target === 'delta' ? '_dfinery/last-run.json' : '_dfinery.json');
-      const stored = JSON.parse(readFileSync(path, 'utf8'));
-      return target === 'delta' ? stored : stored.last_run;
+      const state = JSON.parse(readFileSync(path, 'utf8'));
+      return target === 'delta' ? state : state.last_run;
     };
+    expect((await sync()).code).toBe(0);
     expect(lastRun()).toMatchObject({ exitCode: 0, days: 6, cause: null });
     expect((await sync({ export_token: 'wrong', end_date: daysBack(1) })).code).toBe(2);
     expect(lastRun()).toMatchObject({ exitCode: 2, cause: expect.stringMatching(/token/i) });

@@ -10,13 +10,11 @@ const DAYS = { from: '2026-01-15', to: '2026-01-20' };
 const cut = onNth([1, 4], { kind: 'cut', at: 'row_end', after_rows: 7 });
 
 describe('a body whose generator was interrupted', () => {
-  const forms = [
+  it.each([
     ['compressed', { gzip: true }],
     ['of a declared length', { framing: 'length' }],
     ['chunked', {}],
-  ] as const;
-
-  it.each(forms)('is rejected: %s, the last row without its line end', async (_title, format) => {
+  ] as const)('is rejected: %s, the last row without its line end', async (_title, format) => {
     fixture = await SourceFixture.start({ format, fault: cut });
     const catalog = await fixture.catalog({}, ['events']);
     fixture.sim.setScenario({ fault: cut });

@@ -273,13 +273,9 @@ export class Fixture {
 
   /** As `run`; returns what it failed with. */
   async failure(settings: Partial<ExportSettings> = {}, more: Partial<PlanInput> = {}): Promise<UserError> {
-    try {
-      await this.run(settings, more);
-    } catch (error) {
-      if (error instanceof UserError) return error;
-      throw error;
-    }
-    throw new Error('the run did not fail');
+    const error: unknown = await this.run(settings, more).catch((thrown: unknown) => thrown);
+    if (error instanceof UserError) return error;
+    throw error === this ? new Error('the run did not fail') : error;
   }
 
   events(name: string): LogEvent[] {

@@ -5,12 +5,12 @@ import { contextOf, NO_TERMINAL } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { endRun } from '../../../src/cli/run/run.ts';
 
+const SYSTEM = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal: new AbortController().signal };
+
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
   const full = new Error('the disk is full');
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
-  const signal = new AbortController().signal;
-  const system = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal };
-  const context = contextOf(system, () => {}, 'info');
+  const context = contextOf(SYSTEM, () => {}, 'info');
   expect(await endRun(sink, { began: 0, summary: EMPTY_SUMMARY }, context)).toMatchObject({ error: full });
   const error = configError('The token is wrong.');
   expect(await endRun(sink, { began: 0, summary: EMPTY_SUMMARY, error }, context)).toMatchObject({ error });
@@ -18,9 +18,7 @@ it('a record that cannot be written fails a run that was good, and never hides w
 
 it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
   const logLines: string[] = [];
-  const signal = new AbortController().signal;
-  const system = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal };
-  const context = contextOf(system, ({ message }) => logLines.push(message), 'info');
+  const context = contextOf(SYSTEM, ({ message }) => logLines.push(message), 'info');
   const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
   const { summary, error } = await endRun(sink, { began: 0, summary: EMPTY_SUMMARY }, context);
   expect([summary, error]).toEqual([EMPTY_SUMMARY, undefined]);
