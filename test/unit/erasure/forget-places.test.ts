@@ -165,7 +165,7 @@ describe('an erasure', () => {
 });
 
 it.each(PLACES)(
-  'a suppression list with which %s was purged must be given to each sync and plan, whole',
+  'a suppression list with which %s was purged must be given to each sync, load and plan, whole',
   async (place) => {
     const sync = () => runAt('sync', place, '--full-refresh');
     await load(ROWS, place);
@@ -178,6 +178,7 @@ it.each(PLACES)(
       configure({}, { suppression_file });
       const said = expect.stringContaining('knew 2 people on the suppression list');
       expect(await sync()).toMatchObject({ code: 2, said });
+      expect(await runAt('load', place, at('day.csv'), '--day', '2026-01-01')).toMatchObject({ code: 2, said });
       expect(await run('forget', '--id', 'm3', ...only(place))).toMatchObject({ code: 2, said });
     }
     expect(holding('marked-u-m1')).toEqual([]);
