@@ -7,6 +7,7 @@ import { compareUtf8 } from '../../base/text.ts';
 import { columnKey } from '../../cells/csv/header.ts';
 import type { ColumnType } from '../../cells/types/column-types.ts';
 import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
+import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type Receipt, type SpoolFile } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
@@ -116,10 +117,11 @@ function unionOfQueries(queries: readonly TypedRows[]): TypedRows {
 function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
   const readings = columns.flatMap((column): (ColumnType | boolean)[] => {
     const { type } = column;
+    if (type !== null && type !== 'string') return [];
     const { forms, isNullText } = formsOfFiles(column, [file]);
-    // Such cells go to `_rescued`; a file without any goes with every other.
-    if (type === null) return [isNullText || forms === 0];
-    return type === 'string' ? [cellTypeOf(type, forms, zone)] : [];
+    // The cell `null` is a text in some days only. A file without it goes with those.
+    const mayTakeNull = isNullText || (forms & NULL_TEXT) === 0;
+    return type === null ? [mayTakeNull] : [cellTypeOf(type, forms, zone), mayTakeNull];
   });
   return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }

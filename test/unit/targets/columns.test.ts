@@ -34,6 +34,16 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     expect(await cells('_key, a, b, c, d, e, f, g, _rescued')).toEqual(together);
   });
 
+  it.each(['together', 'alone'])('hold null as a text from their first day of text on: days %s', async (way) => {
+    const days = [['null,1', ',null'], ['abc,x'], ['null,5', ',null']].map((rows, d) => {
+      const events = rows.map((row, i) => ({ id: `${i}`, f: row.split(',')[0], g: row.split(',')[1] }));
+      return place.of(DAYS[d], events);
+    });
+    await place.load(way === 'together' ? [days] : days.map((day) => [day]));
+    const values = (await cells('f, g')).flatMap(({ f, g }) => [f, g]);
+    expect(values).toEqual([null, '1', null, null, 'abc', 'x', 'null', '5', null, 'null']);
+  });
+
   it.each([undefined, 'Asia/Seoul'])('have each type, and may become text (zone %s)', async (timezone) => {
     const columns = COLUMN_TYPES.map((type, i) => ({
       name: `c${i}`,
