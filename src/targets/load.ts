@@ -137,10 +137,11 @@ export class Load {
       await sink.write(extraction.days(), (download, sent) => {
         this.#result = addCommit(this.#result, [download], sent);
       });
-      logRescued(this.#deps.logger, this.#result.total.rescuedCells);
     } catch (error) {
       if (sink.isAllOrNothing) this.#result = NOTHING_LOADED;
       throw error;
+    } finally {
+      logRescued(this.#deps.logger, this.#result.total.rescuedCells);
     }
   }
 }

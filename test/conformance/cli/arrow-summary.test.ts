@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { tableFromIPC } from 'apache-arrow';
 import { afterEach, expect, it } from 'vitest';
@@ -26,6 +26,14 @@ it('the summary of an unfinished Arrow file counts no rows', async () => {
   expect(existsSync(out)).toBe(false);
   expect(summary).toMatchObject({ exit: 2, rows: 0, days: 0, next_from_date: null });
   expect(summary.bytes).toBeGreaterThan(0);
+});
+
+it('a stream with a given schema that fails warns of the cells of its days that did not fit', async () => {
+  fixture = await CliFixture.start({ fault: onDay(daysBack(5), refusal(401)) });
+  const schema = join(fixture.dir, 'schema.json');
+  writeFileSync(schema, JSON.stringify({ columns: [{ source: 'level', type: 'long' }] }));
+  const { code, stderr } = await fixture.start(fixture.syncInto('arrow', '-', {}, ['--schema', schema])).ended;
+  expect([code, stderr]).toEqual([2, expect.stringMatching(/column level: \d+ cells? not of its type/)]);
 });
 
 it('the summary of an Arrow stream counts the suppressed rows', async () => {
