@@ -7,6 +7,7 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { WriteStream } from 'node:tty';
+import { abortable } from '../../base/abort.ts';
 import { DAY_MS } from '../../base/clock.ts';
 import { codeOf, configError, UserError } from '../../base/errors.ts';
 import { unseparatedCount } from '../../base/quantities.ts';
@@ -55,7 +56,7 @@ async function writeArrow(
 ): Promise<void> {
   const folder = await RunFolder.open(options.spoolDir, options.clock);
   try {
-    await withOutput(out, options.clock.now(), async (stream) => {
+    await withOutput(out, options, async (stream) => {
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
       try {
@@ -81,17 +82,19 @@ async function writeArrow(
  */
 async function withOutput(
   out: string | Writable,
-  now: number,
+  { clock, signal }: OpenOptions,
   write: (stream: Writable) => Promise<void>,
 ): Promise<void> {
   if (typeof out !== 'string') return write(out);
   const file = replaceablePath(out);
-  const path = file === undefined ? out : await unfinishedPathOf(file, now);
+  const path = file === undefined ? out : await unfinishedPathOf(file, clock.now());
   const stream = createWriteStream(path, file === undefined ? {} : { flags: 'wx', mode: PRIVATE_FILE_MODE });
   const closed = once(stream, 'close');
   closed.catch(() => undefined);
   try {
-    await once(stream, 'open');
+    const opened = once(stream, 'open');
+    // A pipe opens once somebody reads it.
+    await (file === undefined ? abortable(opened, signal) : opened);
     await write(stream);
     // The reader of a pipe has left.
     if (stream.destroyed) return;

@@ -1,5 +1,7 @@
-import { readdirSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
 import { constants } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
 import { onNth, STALL } from '../../support/service/faults.ts';
@@ -89,5 +91,17 @@ describe.concurrent('a stopped run', () => {
       const ended = await waiting.ended;
       expect([ended.signal, ended.stderr]).toEqual(['SIGTERM', expect.stringContaining('stopped by SIGTERM')]);
       await holdsWholeDays(fixture, 2);
+    }));
+
+  it('stops waiting for the reader of a pipe at once, and leaves no folder', () =>
+    withFixture({}, async (fixture) => {
+      const pipe = join(fixture.dir, 'pipe');
+      spawnSync('mkfifo', [pipe]);
+      const waiting = fixture.start(fixture.syncInto('arrow', pipe, {}));
+      await until(() => existsSync(fixture.spool) && fixture.spooled().length > 0);
+      waiting.process.kill('SIGTERM');
+      const ended = await waiting.ended;
+      expect([ended.signal, ended.stderr]).toEqual(['SIGTERM', expect.stringContaining('stopped by SIGTERM')]);
+      expect(fixture.spooled()).toEqual([]);
     }));
 });
