@@ -20,10 +20,10 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import { logWidened, planColumns } from '../../table/column-plan.ts';
+import { logWidened, type PlannedColumn, planColumns } from '../../table/column-plan.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
 import type { ColumnRules } from '../../table/new-columns.ts';
-import { FIRST_COLUMNS, type StoredColumn, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import { FIRST_COLUMNS, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
 import { type DayFile, writeDayFiles } from './day-files.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
@@ -132,11 +132,10 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
     return { days, columns, rules: dayRules };
   }
   const waitingDays: CheckedDay[] = [];
-  let columns: readonly StoredColumn[] | undefined;
+  let columns: readonly PlannedColumn[] | undefined;
   for await (const day of days) {
-    const plannedColumns = planColumns(columns, [day], rules);
-    logWidened(options.logger, plannedColumns);
-    columns = plannedColumns;
+    columns = planColumns(columns, [day], rules);
+    logWidened(options.logger, columns);
     const files: SpoolFile[] = [];
     for (const [i, file] of day.files.entries()) {
       const path = join(folder, `${waitingDays.length}-${i}.csv`);
