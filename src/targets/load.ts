@@ -89,8 +89,8 @@ export class Load {
     const { isSnapshotDue, loadSnapshot } = await import('../extract/profile-snapshot.ts');
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
     if (!isSnapshotDue(storedReceipt, settings, clock.now())) {
-      // The profiles, which are not asked for, may have these columns.
-      service.learnColumns(service.unseenColumns);
+      // The profiles, not asked for now, may have these columns: no warning.
+      service.unseenColumns.clear();
       return;
     }
     const store = async (snapshot: CheckedDay, commitInfo: CommitInfo) => {
