@@ -69,18 +69,18 @@ export class Load {
       if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
       return this.#sendDays(extraction, sink);
     }
-    try {
-      if (userProfiles) await this.loadProfiles(plan.settings, sink);
-    } catch (profilesError) {
-      signal.throwIfAborted();
-      if (!(profilesError instanceof UserError)) throw profilesError;
-      await this.#loadDays(extraction, sink).catch((error: unknown) => {
-        logger.error('profiles.failed', profilesError.message);
+    const profilesError =
+      userProfiles &&
+      (await this.loadProfiles(plan.settings, sink).catch((error: unknown) => {
+        signal.throwIfAborted();
+        if (error instanceof UserError) return error;
         throw error;
-      });
-      throw profilesError;
-    }
-    await this.#loadDays(extraction, sink);
+      }));
+    await this.#loadDays(extraction, sink).catch((error: unknown) => {
+      if (profilesError) logger.error('profiles.failed', profilesError.message);
+      throw error;
+    });
+    if (profilesError) throw profilesError;
   }
 
   /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */
