@@ -18,7 +18,7 @@ import { afterAnswer, UNKNOWN_QUOTA } from './export/quota-rules.ts';
 export interface CheckVerdict {
   /** `usable`: no answer indicates a wrong configuration. `config`: the user must act. `later`: neither is known. */
   readonly kind: 'usable' | 'config' | 'later';
-  /** The code of the answer, as in logs; `ok` for an export, `slow` for none in time. */
+  /** The code of the answer, as in logs; `ok` for an export, `slow` if the time was over first. */
   readonly code: string;
   /** A sentence: what was found, and what to do. */
   readonly message: string;
@@ -69,12 +69,12 @@ export async function checkService(
     if (error instanceof InterruptedExport) return verdict(error.refusal);
     if (error instanceof UserError) {
       const { kind, message } = error;
-      return { kind: kind === 'config' ? 'config' : 'later', code: kind, message, quotaReport: NO_QUOTA_REPORT };
+      return { kind: kind === 'config' ? 'config' : 'later', code: kind, message, quotaReport };
     }
     if (!(error instanceof TimeLimitReached)) throw error;
     const time = formatDuration(CHECK_TIMEOUT_MS);
-    const message = `${host} takes connections, but gave no answer within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
-    return { kind: 'usable', code: 'slow', message, quotaReport: NO_QUOTA_REPORT };
+    const message = `${host} takes connections, but sent no export within ${time}: an export may need longer than this check waits. Only a sync can show that.`;
+    return { kind: 'usable', code: 'slow', message, quotaReport };
   } finally {
     await client.close();
   }

@@ -138,13 +138,17 @@ describe('the verdict on one minimal export', () => {
     expect(await probeAt('http://127.0.0.1:1')).toMatchObject({ kind: 'later', code: 'refused' });
   });
 
-  it('is usable within five seconds for a host that does not answer', async () => {
-    server = await serve(() => [{ hold: true }]);
+  it.each([
+    [1, undefined],
+    [2, 7],
+  ])('is usable within five seconds for a host that does not answer request %i', async (silent, remaining) => {
+    const quota = { 'X-Rate-Limit-Remaining': 7 };
+    server = await serve((_, count) => (count === silent ? [{ hold: true }] : whole(404, 'no', quota)));
     const clock = new ManualClock();
     const probing = probeAt(server.url, { clock });
-    await until(() => server.requests.length === 1);
+    await until(() => server.requests.length === silent);
     clock.pass(4_999);
-    expect(await probing).toMatchObject({ kind: 'usable', code: 'slow' });
+    expect(await probing).toMatchObject({ kind: 'usable', code: 'slow', quotaReport: { remaining } });
   });
 
   it('is for later where no connection comes about, TLS included', async () => {
