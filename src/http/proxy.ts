@@ -91,7 +91,7 @@ export class ProxyAgent extends Agent {
 }
 
 /** Less than clients wait for a connection: the failure names the proxy. */
-const PROXY_TIMEOUT_MS = 9_000;
+const PROXY_TIMEOUT_MS = 3_000;
 
 function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
   const send = proxy.protocol === 'https:' ? httpsRequest : httpRequest;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
+import type { Env } from '../../../src/base/env.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { type CheckVerdict, checkService } from '../../../src/service/check.ts';
 import { ManualClock, NOW } from '../../support/clock.ts';
@@ -32,12 +33,13 @@ interface Given {
   readonly exportToken?: Secret;
   readonly serviceId?: string;
   readonly clock?: Clock;
+  readonly env?: Env;
 }
 
-const probeAt = (baseUrl: string, { clock, ...more }: Given = {}, signal = SIGNAL) =>
+const probeAt = (baseUrl: string, { clock, env = {}, ...more }: Given = {}, signal = SIGNAL) =>
   checkService(
     { baseUrl, serviceId: SERVICE_ID, exportToken: new Secret(CANARY), ...more },
-    { clock: clock ?? { ...systemClock, now: () => NOW }, logger: recorder().logger, env: {}, signal },
+    { clock: clock ?? { ...systemClock, now: () => NOW }, logger: recorder().logger, env, signal },
   );
 
 async function probe(script: Script, options = {}) {
@@ -151,15 +153,18 @@ describe('the verdict on one minimal export', () => {
     expect(await probing).toMatchObject({ kind: 'usable', code: 'slow', quotaReport: { remaining } });
   });
 
-  it('is for later where no connection comes about, TLS included', async () => {
+  it('is for later where no connection comes about, TLS included, and names a silent proxy', async () => {
     const silent = createServer();
     await once(silent.listen(0, '127.0.0.1'), 'listening');
     const clock = new ManualClock();
-    const probing = probeAt(`https://127.0.0.1:${(silent.address() as AddressInfo).port}`, { clock });
+    const address = `127.0.0.1:${(silent.address() as AddressInfo).port}`;
+    const probing = probeAt(`https://${address}`, { clock });
     const [socket] = (await once(silent, 'connection')) as [Socket];
     clock.pass(3_999);
     expect(await probing).toMatchObject({ kind: 'later', code: 'connect_timeout' });
     socket.destroy();
+    const verdict = await probeAt('https://api.example', { env: { HTTPS_PROXY: address } });
+    expect(verdict).toMatchObject({ kind: 'later', code: 'proxy', message: expect.stringContaining(address) });
     silent.close();
   });
 
