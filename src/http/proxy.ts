@@ -8,21 +8,21 @@ import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 
 /**
- * The proxy for an address by HTTPS_PROXY and NO_PROXY, in lower or upper case. Undefined for none, and for loopback:
- * a proxy elsewhere would reach its own. Throws a configuration failure for a proxy that cannot be used.
+ * The proxy for an `https` address by HTTPS_PROXY and NO_PROXY, in lower or upper case. Undefined for none, and for
+ * loopback: a proxy elsewhere would reach its own. Throws a configuration failure for a proxy that cannot be used.
  */
-export function proxyFor(baseUrl: string, env: Env): URL | undefined {
-  const url = new URL(baseUrl);
-  if (url.protocol !== 'https:' || isLoopback(url.hostname)) return undefined;
+export function proxyFor(address: string, env: Env): URL | undefined {
+  const url = new URL(address);
+  if (isLoopback(url.hostname)) return undefined;
   const variable = (name: string) => env[name.toLowerCase()] || env[name] || '';
   const proxy = variable('HTTPS_PROXY').trim();
   if (proxy === '' || isExempt(url, variable('NO_PROXY'))) return undefined;
   const text = /^[a-z][a-z0-9+.-]*:\/\//i.test(proxy) ? proxy : `http://${proxy}`;
   try {
-    const address = new URL(text);
+    const proxyUrl = new URL(text);
     // Throws for a password that cannot be read.
-    credentialsOf(address);
-    if (/^https?:\/\/[^/]/i.test(text)) return address;
+    credentialsOf(proxyUrl);
+    if (/^https?:\/\/[^/]/i.test(text)) return proxyUrl;
   } catch {}
   throw configError(
     'HTTPS_PROXY is not the address of a proxy: wanted http://host:port, with %25 for a % in a password.',
