@@ -14,15 +14,14 @@ export class HttpAnswer {
   /** By names in lower case. */
   readonly headers: IncomingHttpHeaders;
   readonly #stream: IncomingMessage;
-  /** The first error of the connection. */
-  #failure: Error | undefined;
+  #connectionError: Error | undefined;
 
   constructor(request: ClientRequest, stream: IncomingMessage) {
     this.status = stream.statusCode ?? 0;
     this.headers = stream.headers;
     this.#stream = stream;
     request.on('error', (error) => {
-      this.#failure ??= error;
+      this.#connectionError ??= error;
     });
     // The reader of the body receives this error.
     stream.on('error', () => {});
@@ -55,8 +54,9 @@ export class HttpAnswer {
       }
     } catch (error) {
       // A whole answer on a sound connection has no error of its own: this one is its reader's.
-      const isReadersError = this.#failure === undefined && stream.complete;
+      const isReadersError = this.#connectionError === undefined && stream.complete;
       if (waitLimit?.signal.aborted || isReadersError) throw error;
+      // `#checkEnd` throws the connection's own error, or says what is missing.
       isCut = true;
     } finally {
       await chunks.return?.();
@@ -75,14 +75,14 @@ export class HttpAnswer {
   async #checkEnd(received: number, isCut: boolean): Promise<void> {
     const { 'content-length': length, 'transfer-encoding': encoding } = this.headers;
     if (length === undefined) {
-      const isReset = encoding === undefined && this.#failure !== undefined;
-      if (isCut || isReset) throw this.#failure ?? new ConnectionClosed('the connection was closed early');
+      const isReset = encoding === undefined && this.#connectionError !== undefined;
+      if (isCut || isReset) throw this.#connectionError ?? new ConnectionClosed('the connection was closed early');
       return;
     }
     const declared = Number(length);
-    for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#failure === undefined; turn++)
+    for (let turn = 0; turn < TURNS_TO_END && received === declared && this.#connectionError === undefined; turn++)
       await nextTurn();
-    const error = this.#failure;
+    const error = this.#connectionError;
     if (error !== undefined && isCut) throw error;
     // Node's parser fails where bytes follow behind a declared length.
     const sent = codeOf(error)?.startsWith('HPE_') ? 'more' : received;
