@@ -78,7 +78,7 @@ class Download<Output extends CheckedOutput> {
   #refusalAfterAllAttempts(): ExportRefusal {
     const lastRefusal = this.#refusals[this.#refusals.length - 1];
     const times = `the export of ${this.#request.label} failed ${BACKOFF.attempts} times`;
-    return finalRefusal(lastRefusal, `${times}, at last because ${withCode(lastRefusal)}; nothing of it was stored`);
+    return forNextRun(lastRefusal, `${times}, at last because ${withCode(lastRefusal)}; nothing of it was stored`);
   }
 
   /** The result, or undefined if it is to be attempted again. */
@@ -92,7 +92,7 @@ class Download<Output extends CheckedOutput> {
         this.#warnOfInvalidUtf8(answer);
         return answer;
       case 'wait':
-        return finalRefusal(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
+        return forNextRun(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
       case 'retry':
       case 'retry_or_split': {
         const refusal = this.#refusalIfFinal(answer);
@@ -111,7 +111,7 @@ class Download<Output extends CheckedOutput> {
     const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && this.#refusals.some(isSame)) {
       const broken = `the export of ${this.#request.label} is broken, and would be again`;
-      return finalRefusal(refusal, `${broken}: ${clause}. Nothing of it was stored`);
+      return forNextRun(refusal, `${broken}: ${clause}. Nothing of it was stored`);
     }
     const maybeTooLarge = [...this.#refusals, refusal].filter((attempt) => attempt.kind === 'retry_or_split').length;
     return kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER ? refusal : undefined;
@@ -173,7 +173,7 @@ class Download<Output extends CheckedOutput> {
 const withCode = ({ clause, code }: ExportRefusal): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
 
 /** A refusal after which only the next run may succeed. */
-const finalRefusal = (refusal: ExportRefusal, clause: string): ExportRefusal => ({ ...refusal, kind: 'retry', clause });
+const forNextRun = (refusal: ExportRefusal, clause: string): ExportRefusal => ({ ...refusal, kind: 'retry', clause });
 
 /** The refusal that an export stands for, of which no body could be checked to its end. Throws any other error. */
 function refusalOf(error: unknown): ExportRefusal {
