@@ -16,10 +16,10 @@ interface SpoolOutput extends Required<CheckedOutput> {
 export type CheckedFile = CheckedBody<SpoolOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
-export type ExportResult = DownloadResult<SpoolOutput>;
+export type SpooledDownload = DownloadResult<SpoolOutput>;
 
 /** Exports the day at hand, or with these changes to its request, until the answer is final. */
-export type ExportDay = (changes?: Partial<EventRequest>) => Promise<ExportResult>;
+export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledDownload>;
 
 /** Begins a file in the folder of a run. */
 export async function newSpoolFile(folder: RunFolder): Promise<SpoolOutput> {

@@ -13,7 +13,7 @@ import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { type CheckedFile, type ExportDay, type ExportResult, newSpoolFile, removeFiles } from '../spool.ts';
+import { type CheckedFile, newSpoolFile, removeFiles, type SendExport, type SpooledDownload } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
@@ -75,7 +75,7 @@ export class DayDownload {
   }
 
   /** Exports the day until the answer is final. Throws a failure of the quota, of the clocks or of the disk. */
-  readonly #export: ExportDay = async (changes) => {
+  readonly #export: SendExport = async (changes) => {
     const { service, spool, settings } = this.#deps;
     const request = { ...filtersOf(settings), from: this.#day, to: this.#toDate, ...changes };
     const answer = await downloadChecked({
@@ -92,7 +92,7 @@ export class DayDownload {
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
-  async #proveEndDay(): Promise<ExportResult> {
+  async #proveEndDay(): Promise<SpooledDownload> {
     const { service, logger, settings } = this.#deps;
     const day = this.#day;
     const { answer, includesEnd } = await proveEndDay(day, this.#export, settings.columnsDrop);
@@ -116,7 +116,7 @@ export class DayDownload {
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
    */
-  async #resultOf(answer: ExportResult): Promise<DayResult> {
+  async #resultOf(answer: SpooledDownload): Promise<DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return this.#downloaded([answer]);
     if (!this.#isOver) return this.#failed(downloadError(day, answer));

@@ -2,7 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import { rowCount } from '../checked-day.ts';
-import { discardFiles, type ExportDay, type ExportResult } from '../spool.ts';
+import { discardFiles, type SendExport, type SpooledDownload } from '../spool.ts';
 
 const HOUR_S = 3600;
 const EVENT_DATETIME = 'df_event_datetime';
@@ -18,21 +18,21 @@ const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DA
  */
 export async function proveEndDay(
   day: Day,
-  exportDay: ExportDay,
+  sendExport: SendExport,
   columnsDrop: readonly string[],
-): Promise<{ readonly answer: ExportResult; readonly includesEnd: boolean | undefined }> {
+): Promise<{ readonly answer: SpooledDownload; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
-  const answerOfDay = await exportDay({ to: day });
+  const answerOfDay = await sendExport({ to: day });
   if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
   // The service may select by this column, the only one of them that can be dropped.
   const canProve = !columnsDrop.includes(EVENT_DATETIME);
   if (answerOfDay.kind === 'checked' && canProve && spansAnHour(answerOfDay.scan.columns)) {
     return { answer: answerOfDay, includesEnd: true };
   }
-  const answerWithNext = await exportDay({ to: next });
+  const answerWithNext = await sendExport({ to: next });
   let isExcluded = false;
   if (hasNoRows(answerOfDay) && answerWithNext.kind === 'checked' && rowCount([answerWithNext]) > 0) {
-    const nextAlone = await exportDay({ from: next, to: next });
+    const nextAlone = await sendExport({ from: next, to: next });
     isExcluded = hasNoRows(nextAlone);
     await discardFiles(nextAlone);
   }
@@ -41,11 +41,11 @@ export async function proveEndDay(
 }
 
 /** True for a failure that another `to_date` would not change. */
-const isFailure = ({ kind }: ExportResult): boolean =>
+const isFailure = ({ kind }: SpooledDownload): boolean =>
   !['checked', 'empty', 'invalid', 'retry_or_split'].includes(kind);
 
 /** True for an answer without any row; false for another failure. */
-const hasNoRows = (answer: ExportResult): boolean =>
+const hasNoRows = (answer: SpooledDownload): boolean =>
   answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.kind === 'empty';
 
 /**

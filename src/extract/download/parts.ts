@@ -2,7 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, ExportRefusal } from '../../service/export/export-service.ts';
 import { isFilter } from '../export-settings.ts';
-import { type CheckedFile, discardFiles, type ExportDay } from '../spool.ts';
+import { type CheckedFile, discardFiles, type SendExport } from '../spool.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -33,7 +33,7 @@ export async function exportParts(
   day: Day,
   { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
-  exportDay: ExportDay,
+  sendExport: SendExport,
 ): Promise<readonly CheckedFile[] | UserError> {
   const userCondition = isFilter(events, eventsCondition) ? eventsCondition : 'all';
   const excludedByUser = userCondition === 'exclude' ? events : [];
@@ -46,7 +46,7 @@ export async function exportParts(
     return tooLargeError(day, which, part);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
-    const part = await exportDay({ events: [name], eventsCondition: 'include' });
+    const part = await sendExport({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event.
     if (part.kind === 'invalid') {
       refusal = part;
@@ -61,7 +61,7 @@ export async function exportParts(
     return refusal !== undefined && included.length === 0 ? fail(`named ${events.join(', ')}`, refusal) : files;
   }
   const excluded = [...new Set([...excludedByUser, ...included])];
-  const others = await exportDay({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
+  const others = await sendExport({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
   if (others.kind === 'checked') return [...files, others];
   return others.kind === 'empty' ? files : fail(`other than the ${excluded.length} known`, others);
 }
