@@ -48,7 +48,7 @@ export async function checkService(
       ({ quotaReport } = answer);
       return answer.kind === 'data' ? refusalInBody(answer.bytes, host) : answer;
     });
-  const verdict = (refusal: ExportRefusal | undefined) =>
+  const conclude = (refusal: ExportRefusal | undefined) =>
     verdictOn(refusal, { host, serviceId: service.serviceId, quotaReport, now: clock.now() });
   logger.info('check.cost', COST);
   try {
@@ -59,14 +59,14 @@ export async function checkService(
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
       const refusal = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      if (!mayBeDueToEvent(refusal)) return verdict(refusal);
+      if (!mayBeDueToEvent(refusal)) return conclude(refusal);
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
-      return verdict(await ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal));
+      return conclude(await ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal));
     });
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof InterruptedExport) return verdict(error.refusal);
+    if (error instanceof InterruptedExport) return conclude(error.refusal);
     if (error instanceof UserError) {
       const { kind, message } = error;
       return { kind: kind === 'config' ? 'config' : 'later', code: kind, message, quotaReport };
@@ -104,7 +104,7 @@ async function refusalInBody(bytes: ExportBody['bytes'], host: string): Promise<
   }
 }
 
-interface AskedService {
+interface VerdictContext {
   readonly host: string;
   readonly serviceId: string;
   readonly quotaReport: QuotaReport;
@@ -115,7 +115,7 @@ interface AskedService {
 /** What a refusal says, or an export of events. */
 function verdictOn(
   refusal: ExportRefusal | undefined,
-  { host, serviceId, quotaReport, now }: AskedService,
+  { host, serviceId, quotaReport, now }: VerdictContext,
 ): CheckVerdict {
   const verdict = (verdictKind: CheckVerdict['kind'], message: string) => {
     return { kind: verdictKind, code: refusal?.code ?? 'ok', message, quotaReport };
