@@ -62,7 +62,7 @@ export async function* rewriteOutdated(
     const { table, day, columns } = file;
     const isReplaced = changes.some((change) => change.table === table && change.day === day);
     if (isReplaced || table !== EVENTS.name || hasCurrentColumns(layout, columns, tableColumns)) continue;
-    yield { table, day, file: await rewriteFile(place, file, state.events) };
+    yield { table, day, file: await place.engine.transaction(() => rewriteFile(place, file, state.events)) };
   }
 }
 

@@ -39,6 +39,14 @@ describe('a Parquet folder', () => {
   const stateFile = () => join(place.place, '_dfinery.json');
   const lockFile = () => join(place.place, '_dfinery/lock');
   const state = () => JSON.parse(readFileSync(stateFile(), 'utf8'));
+  /** Lets memory not suffice for some statements. */
+  const shortenMemory = (isTooLarge: (sql: string, engine: Engine) => boolean) => {
+    const real = Engine.prototype.rows;
+    return vi.spyOn(Engine.prototype, 'rows').mockImplementation(async function (this: Engine, sql, values) {
+      if (isTooLarge(sql, this)) throw new Error('Out of Memory Error: none is left');
+      return real.call(this, sql, values);
+    });
+  };
 
   it('has one file a day and one state, and nothing else that a reader sees', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
@@ -51,9 +59,13 @@ describe('a Parquet folder', () => {
     expect(filesBelow(place.place).every((path) => (statSync(path).mode & 0o777) === 0o600)).toBe(true);
   });
 
-  it('has the same columns, in order and type, in all files', async () => {
+  it('has the same columns, in order and type, in all files, also if memory suffices for one thread alone', async () => {
     await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
+    const rows = shortenMemory(
+      (sql, engine) => sql.startsWith('COPY') && sql.includes(fileOf(D1)) && !engine.isLowOnMemory,
+    );
     await place.load([[place.of(D2, [{ id: 'b', a: 'x', n: '1.5' }])]]);
+    rows.mockRestore();
     const schema = (day: string) => query(':memory:', `DESCRIBE SELECT * FROM '${fileOf(day)}'`);
     expect(await schema(D1)).toEqual(await schema(D2));
     expect(await place.read('SELECT n, a FROM events ORDER BY _key')).toEqual([
@@ -161,11 +173,7 @@ describe('a Parquet folder', () => {
 
     it('is not called damaged if memory does not suffice to read a file', async () => {
       await harm('an older copy');
-      const real = Engine.prototype.rows;
-      const rows = vi.spyOn(Engine.prototype, 'rows').mockImplementation(async function (this: Engine, sql, values) {
-        if (sql.includes('parquet_kv_metadata')) throw new Error('Out of Memory Error: none is left');
-        return real.call(this, sql, values);
-      });
+      const rows = shortenMemory((sql) => sql.includes('parquet_kv_metadata'));
       await expect(place.verify()).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('memory') });
       rows.mockRestore();
     });
