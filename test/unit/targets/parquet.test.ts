@@ -19,7 +19,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
 import { literal } from '../../../src/base/sql.ts';
 import { Engine } from '../../../src/engine/session/engine.ts';
-import { ownerText } from '../../support/processes/lock-owner.ts';
+import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';
@@ -214,13 +214,24 @@ describe('a Parquet folder', () => {
       expect((await place.purge(['nobody'])).unreached).toEqual([]);
     });
 
-    it('is verified by hash, whatever the time of a file', async () => {
+    it('is verified by hash, whatever the time of a file, beside the lock of a killed run', async () => {
       const { atimeMs, mtimeMs } = statSync(fileOf(D1));
       const bytes = readFileSync(fileOf(D1));
       bytes[bytes.length >> 1] ^= 1;
       writeFileSync(fileOf(D1), bytes);
       utimesSync(fileOf(D1), atimeMs / 1_000, mtimeMs / 1_000);
-      expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining(D1) }]);
+      const sleep = vi.fn(place.clock.sleep);
+      const maintenance = await place.target.maintenance(
+        place.options({ lockWaitMs: 1, clock: { ...place.clock, sleep } }),
+      );
+      const isNamed = { differences: [{ message: expect.stringContaining(D1) }] };
+      writeFileSync(lockFile(), ownerText({ pid: DEAD_PID }));
+      expect(await maintenance.verify()).toMatchObject(isNamed);
+      // A user who may read the days alone cannot look at the lock.
+      rmSync(lockFile());
+      mkdirSync(lockFile());
+      expect(await maintenance.verify()).toMatchObject(isNamed);
+      expect(sleep).not.toHaveBeenCalled();
     });
   });
 

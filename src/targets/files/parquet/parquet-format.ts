@@ -2,12 +2,11 @@
 // `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so no journal is
 // needed. `read-folder.ts` finds what a kill left half-way, and `commit-to-folder.ts` mends it.
 
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { doublingPauses, retry } from '../../../base/retry.ts';
 import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
-import { LOCK_PAUSES, withLockFile } from '../../../fs/lock.ts';
+import { LOCK_PAUSES, ownerState, withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
@@ -32,7 +31,7 @@ export const PARQUET: FilesFormat<FolderVersion> = {
 
   async read(place, before) {
     const { storage, mode, options } = place;
-    // What was read was changed meanwhile.
+    // What was read may have been changed meanwhile.
     if (before !== undefined) await awaitWriter(place);
     const version = await readFolder(place);
     if (mode === 'load' && options.loadsProfiles === true && !hasProfiles(version)) {
@@ -68,7 +67,14 @@ export const PARQUET: FilesFormat<FolderVersion> = {
 /** Waits, within bounds, for a writer that is at work. */
 async function awaitWriter({ storage, options }: FilesPlace): Promise<void> {
   const { clock, lockWaitMs: waitMs, signal } = options;
-  const isFree = () => !existsSync(join(storage.address, LOCK_FILE)) || undefined;
+  const isFree = () => {
+    try {
+      return ownerState(join(storage.address, LOCK_FILE)) !== 'alive' || undefined;
+    } catch {
+      // Who may only read the days cannot look at the lock.
+      return true;
+    }
+  };
   await retry({ pauses: doublingPauses(waitMs, LOCK_PAUSES), clock, signal }, isFree);
 }
 
