@@ -112,19 +112,20 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await agrees();
   });
 
-  it('keeps its last run, but not a first run that stored nothing', async () => {
+  it('keeps its last run, also after profiles alone, but not a first run that stored nothing', async () => {
     const run = { began: '2026-02-01T00:00:00.000Z', ended: '2026-02-01T00:01:00.000Z', exitCode: 3, cause: 'why' };
     const lastRun = { ...run, version: '1', rows: 0, days: 0, exports: 1, bytes: 5 };
-    const recordRun = async () => {
-      const sink = await place.open();
-      await sink.recordRun(lastRun);
+    const recordRun = async (rows: number) => {
+      const sink = await place.open({ loadsProfiles: true });
+      await sink.recordRun({ ...lastRun, rows });
       await sink.close();
+      return place.state();
     };
-    await recordRun();
-    expect([await place.state(), filesBelow(place.place)]).toEqual([undefined, []]);
+    expect([await recordRun(0), filesBelow(place.place)]).toEqual([undefined, []]);
+    await place.loadProfiles(place.snapshot('df_unified_id\nu1\n'));
+    expect(await recordRun(1)).toMatchObject({ lastRun: { ...lastRun, rows: 1 } });
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
-    await recordRun();
-    expect(await place.state()).toMatchObject({ lastRun });
+    expect(await recordRun(2)).toMatchObject({ lastRun: { ...lastRun, rows: 2 } });
   });
 
   it('lets those read who may read its folder, and nobody look into the folder of runs', async () => {

@@ -51,7 +51,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     if (events.state === undefined && mode === 'load') await checkConditionalWrites(storage);
     const profiles = profilesBefore && (await readProfiles(place, profilesBefore));
     if (events === eventsBefore && profiles === profilesBefore) return before;
-    const lastRunText = mode === 'read' && events.state !== undefined ? await storage.read(LAST_RUN) : undefined;
+    const lastRunText = mode === 'read' ? await storage.read(LAST_RUN) : undefined;
     const lastRun = tryParseJson(lastRunText?.toString('utf8') ?? '') as RunRecord | undefined;
     return versionOf({ events, user_profiles: profiles }, lastRun);
   },
@@ -71,8 +71,8 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     return { version: versionOf(await commitToTables(place, version.tables, changes)), report };
   },
 
-  async recordRun({ storage }, { tables }, run) {
-    if (tables.events.state !== undefined) await storage.write(LAST_RUN, JSON.stringify(run));
+  async recordRun({ storage }, { isLoaded }, run) {
+    if (isLoaded) await storage.write(LAST_RUN, JSON.stringify(run));
   },
 
   async erase(place, version) {
