@@ -105,6 +105,8 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
       await downloads.close();
     }
   } catch (error) {
+    // All streams have ended, and what failed is the removal of their files.
+    if (runningStreams().length === 0) throw error;
     for (const { output } of runningStreams()) await output.fail(error);
   }
 }
