@@ -53,7 +53,8 @@ export function readConfiguration(
   context: Pick<Context, 'env' | 'redactor'>,
 ) {
   const { folder, shownFile, env, values: inFile } = readFileOrObject(pathOrObject, context.env);
-  const { erasure: erasureInFile = {}, ...keysInFile } = inFile;
+  const { erasure: erasureValue, ...keysInFile } = inFile;
+  const erasureInFile: unknown = erasureValue ?? {};
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
   refuseUnknownVariables(env, VARIABLES);
   const { values: inEnvironment, variableNames, problems } = readVariables(VARIABLES, env);
@@ -71,7 +72,7 @@ export function readConfiguration(
     if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${shownFile}`);
     return variableNames.has(key) ? path : pathInFolder(path, folder);
   });
-  const values = { places: placesToPurge(writtenValues), ...writtenValues };
+  const values = { ...writtenValues, places: writtenValues.places ?? defaultPlaces(writtenValues) };
   const source = parseForCommand(SOURCE_PART, values, variableNames);
   const local = parseForCommand(LOCAL_PART, values, variableNames);
   const erasure = parseForCommand(ERASURE_PART, values, variableNames);
@@ -130,5 +131,5 @@ const pathInFolder = (path: unknown, folder: string): unknown =>
     : path;
 
 /** The place of the configuration, which an erasure purges if its target keeps what it loads. */
-const placesToPurge = ({ target, place }: JsonObject) =>
+const defaultPlaces = ({ target, place }: JsonObject) =>
   place !== undefined && STATEFUL_TARGETS.some(({ name }) => name === target) ? [{ target, place }] : undefined;

@@ -68,6 +68,8 @@ describe('the configuration of the command line', () => {
     const place = join(folder, 'some/e.duckdb');
     expect(config({ place: 'e.duckdb' })).toEqual({ place, places: [{ target: 'duckdb', place }] });
     expect(config({ place: 'e.duckdb' }, { DFINERY_PLACE: 'e.duckdb' }).place).toBe('e.duckdb');
+    for (const erasure of [null, { places: null }])
+      expect(config({ place: 'e.duckdb', erasure })).toEqual(config({ place: 'e.duckdb' }));
     expect(config({ place: 'e.duckdb', erasure: { places: [] } }).places).toEqual([]);
     expect(config({ target: 'arrow', place: '-' })).toEqual({ place: '-', places: [] });
     expect(config({ target: 'delta', place: 's3://bucket/x' }).place).toBe('s3://bucket/x');
