@@ -75,18 +75,19 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const problems = [wordProblem, unknownOptionError(options, table)];
   if (command === undefined && words.length > 0)
     problems.push(unknownNameError('command', words[0], Object.keys(COMMANDS)));
-  const keys = argumentKeys(table, words);
+  const argumentWords = wordsByArgument(table, words);
   const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
     try {
-      values[key] = readOption(option, optionName(key, option), words[keys.indexOf(key)] ?? options[key]);
+      values[key] = readOption(option, optionName(key, option), argumentWords.get(key) ?? options[key]);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       problems.push(error);
     }
   }
   // It may be an id or a secret, so that no log may show it.
-  if (command !== undefined && words.length > keys.length) problems.push(configError('there is a word too many.'));
+  if (command !== undefined && words.length > argumentWords.size)
+    problems.push(configError('there is a word too many.'));
   const firstProblem = problems.find((problem) => problem !== undefined);
   const helpHint = `See dfinery-elt ${name === undefined ? '' : `${name} `}--help.`;
   const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);
@@ -106,11 +107,12 @@ async function splitWords(argv: readonly string[], table: OptionTable) {
   }
 }
 
-/** The arguments that these words fill. Those that the configuration may name are left out all together. */
-function argumentKeys(table: OptionTable, words: readonly string[]): string[] {
+/** The arguments with their words, if any. Those that the configuration may name are left out all together. */
+function wordsByArgument(table: OptionTable, words: readonly string[]): Map<string, string | undefined> {
   const keys = Object.keys(table).filter((key) => table[key].isArgument);
   const neededKeys = keys.filter((key) => !table[key].isFromConfig);
-  return words.length <= neededKeys.length ? neededKeys : keys;
+  const takenKeys = words.length <= neededKeys.length ? neededKeys : keys;
+  return new Map(takenKeys.map((key, i) => [key, words[i]]));
 }
 
 function missingWordError(writtenName: string, table: OptionTable): UserError {
