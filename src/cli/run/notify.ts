@@ -1,6 +1,7 @@
 import { type Day, dayAt, formatDays } from '../../base/days.ts';
 import { Stopped } from '../../base/process.ts';
 import { formatCount, formatDuration } from '../../base/quantities.ts';
+import type { Secret } from '../../base/secrets.ts';
 import { printable } from '../../base/text.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import { networkProblem } from '../../http/failures.ts';
@@ -43,7 +44,8 @@ const firstNames = (names: readonly string[]): string =>
 /** Sends the notification of a run, if there is a reason. Never throws: a failure to send is a warning. */
 export async function notify(
   summary: Summary,
-  { place, config: { notifyUrl, historyDays } }: Pick<SyncRun, 'place' | 'config'>,
+  { place, config: { historyDays } }: Pick<SyncRun, 'place' | 'config'>,
+  notifyUrl: Secret | undefined,
   context: Pick<Context, 'clock' | 'env' | 'logger' | 'signal'>,
 ): Promise<void> {
   const { clock, logger, signal } = context;

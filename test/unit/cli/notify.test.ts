@@ -43,6 +43,7 @@ async function reported(
   await notify(
     { ...EMPTY_SUMMARY, ...more },
     { place: { target: duckdb, address: 'x', ...placeSettings(config, context) }, config },
+    config.notifyUrl,
     { ...context, logger },
   );
   const posts: { text: string; reasons: string[] }[] = requests.map(({ body }) => JSON.parse(body));
