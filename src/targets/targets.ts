@@ -76,3 +76,7 @@ export const isStdout = ({ target, address }: Pick<Place, 'target' | 'address'>)
 /** The targets, in the order of help. */
 export const STATEFUL_TARGETS: readonly StatefulTarget[] = [duckdb, parquet, delta];
 export const TARGETS: readonly Target[] = [...STATEFUL_TARGETS, arrow];
+
+/** True for a place of a target that stores its loads. */
+export const isStateful = (place: Place): place is Place<StatefulTarget> =>
+  STATEFUL_TARGETS.some((target) => target === place.target);
