@@ -10,9 +10,6 @@ import { parseDuration } from '../base/quantities.ts';
 import type { ValuesOf } from './parse.ts';
 import { type Problem, problemOf } from './problems.ts';
 
-/** The folder of downloads where none is configured; a connector has no such key. */
-export const defaultSpoolDir = (): string => tmpdir();
-
 export const LOCAL_PART = {
   schema: localSchema,
   validate: validateLocal,
@@ -20,7 +17,7 @@ export const LOCAL_PART = {
     ...values,
     lockWaitMs: durationOf(lockWait),
     retentionMs: durationOf(retention),
-    spoolDir: spoolDir ?? defaultSpoolDir(),
+    spoolDir: spoolDir ?? tmpdir(),
   }),
   ruleProblems({ target, place }: Pick<ValuesOf<typeof localSchema>, 'target' | 'place'>): Problem[] {
     if ((target === undefined) === (place === undefined)) return [];

@@ -1,6 +1,6 @@
+import { tmpdir } from 'node:os';
 import type { Runtime } from '../base/runtime.ts';
 import type { ScannerOptions, Suppression } from '../cells/columns/scanner.ts';
-import { defaultSpoolDir } from '../config/local.ts';
 import type { SourceConfig } from '../config/source.ts';
 import type { ExportService } from '../service/export/export-service.ts';
 import { scannerOptionsOf } from './export-settings.ts';
@@ -20,7 +20,8 @@ export function extractDeps(
   runtime: Runtime,
   suppression?: Suppression,
 ): ExtractDeps {
-  const { spoolDir = defaultSpoolDir(), maxConcurrentExports } = config;
+  // A connector has no key for it.
+  const { spoolDir = tmpdir(), maxConcurrentExports } = config;
   return {
     ...runtime,
     service: new ObservedService(service, config, runtime),
