@@ -101,7 +101,7 @@ function parse<S extends ConfigSchema, C extends object>(
   object: object,
   { mayMissKeys = false, variableNames }: { mayMissKeys?: boolean; variableNames?: ReadonlyMap<string, string> } = {},
 ) {
-  const isRefused = ({ isMissing }: Problem) => !(mayMissKeys && isMissing === true);
+  const isRefused = ({ isMissing }: Problem) => !isMissing || !mayMissKeys;
   const values = usableValues(object, schema);
   // The validation also fills in the defaults.
   const problems = schemaProblems(validate, values);

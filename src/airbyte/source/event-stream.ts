@@ -48,15 +48,15 @@ export class EventStream {
 
   /** Accepts the result of a day; true if its records are to be written. It may end the stream with a failure. */
   async accept(result: DayResult): Promise<boolean> {
-    const download = await this.output.attempt(() => {
-      if (result.kind === 'downloaded' && this.plan.keepsDuplicates) this.#requireEndDay();
+    const dayToWrite = await this.output.attempt(() => {
+      if (result.kind === 'downloaded' && this.plan.keepsDuplicates) this.#requireKnownEnd();
       const checkedDay = this.#outcome.add(result);
       // Lost days come first. The stream fails at the day behind them, so that the failure names all of them.
       const { failure } = this.#outcome;
       if (result.kind !== 'gone' && failure !== undefined) throw failure;
       return checkedDay;
     });
-    return download !== undefined;
+    return dayToWrite !== undefined;
   }
 
   /**
@@ -85,7 +85,7 @@ export class EventStream {
   }
 
   /** Two exports that share rows send them twice, and only a merge by key makes them one again. */
-  #requireEndDay(): void {
+  #requireKnownEnd(): void {
     if (this.#service.includesEnd !== undefined) return;
     throw configError(
       `Whether an export includes its to_date is not known, and the destination of ${this.plan.name} keeps every record: rows ` +

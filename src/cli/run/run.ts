@@ -20,7 +20,7 @@ import { summaryOf } from './summary.ts';
 export interface SyncRun {
   readonly place: Place;
   readonly config: CommandConfig;
-  /** The days given on the command line, which take precedence over the configuration. */
+  /** The days that the caller asks for, which take precedence over the configuration. */
   readonly daySelection: Pick<PlanInput, 'from' | 'to' | 'fullRefresh'>;
   readonly maxWaitMs?: number | undefined;
   /** File with a pinned schema. */
