@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { onAbort } from '../../base/abort.ts';
 import type { Clock } from '../../base/clock.ts';
 import { configError, EXIT, UserError } from '../../base/errors.ts';
 import { isObject } from '../../base/json.ts';
@@ -103,7 +104,7 @@ function readAndMaskConfig(path: string, redactor: Redactor): unknown {
 /** Ends as the work does. After an abort the work has a moment to close what it opened; then it is given up. */
 async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<void>): Promise<void> {
   const givenUp = new Promise<never>((_, reject) => {
-    signal.addEventListener('abort', () => void clock.sleep(CLOSING_MS).then(() => reject(signal.reason)));
+    onAbort(signal, () => void clock.sleep(CLOSING_MS).then(() => reject(signal.reason)));
   });
   await Promise.race([work, givenUp]);
 }
