@@ -13,7 +13,7 @@ import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
-import { checkExists, readLoadedState, readState, tablesOfFile, withLoadedFile, writeState } from './file-state.ts';
+import { checkExists, readFileState, readLoadedState, tablesOfFile, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { rowsOfDaysSql, typesInFile } from './row-tables.ts';
 
@@ -21,7 +21,7 @@ export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
   async readState() {
     // Before the first run there is no file, and this does not create one.
     if (!existsSync(options.address)) return undefined;
-    return withEngine(options.address, 'read', options, async (engine) => (await readState(engine)).state);
+    return withEngine(options.address, 'read', options, async (engine) => (await readFileState(engine)).state);
   },
   async verify() {
     checkExists(options.address);

@@ -54,7 +54,7 @@ export function checkExists(file: string): void {
 
 /** The state of a file. Throws UserError if it was never loaded. */
 export async function readLoadedState(engine: Engine): Promise<PlaceState> {
-  const { state } = await readState(engine);
+  const { state } = await readFileState(engine);
   if (state === undefined) throw noTableError(engine.file);
   return state;
 }
@@ -67,7 +67,7 @@ export interface FileState {
 }
 
 /** Throws UserError for a file of another program. */
-export async function readState(engine: Engine): Promise<FileState> {
+export async function readFileState(engine: Engine): Promise<FileState> {
   const tables = await tableNames(engine);
   if (!(await isLoaded(engine, tables))) return { state: undefined, removedDays: [] };
   const row = await engine.row(

@@ -26,7 +26,7 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
-import { type FileState, makeTables, readState, refuseForeignProfiles, writeState } from './file-state.ts';
+import { type FileState, makeTables, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
 import { alterTable, isAltered, makeTable, rowsOfDaysSql, storeRows } from './row-tables.ts';
@@ -36,7 +36,9 @@ export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(undefined, options);
-  const { state, removedDays } = await withEngine(file, 'read', options, (engine) => readStateToLoad(engine, options));
+  const { state, removedDays } = await withEngine(file, 'read', options, (engine) =>
+    readLoadableFileState(engine, options),
+  );
   warnOfRemovedDays(options.logger, removedDays);
   return new DuckDbSink(state, options);
 }
@@ -53,12 +55,11 @@ function checkCanWrite(file: string): void {
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readStateToLoad(engine: Engine, options: OpenOptions): Promise<FileState> {
+async function readLoadableFileState(engine: Engine, options: OpenOptions): Promise<FileState> {
   const { timezone } = options.rules;
-  const fileState = await readState(engine);
-  const { state } = fileState;
+  const { state, removedDays } = await readFileState(engine);
   if (options.loadsProfiles) await refuseForeignProfiles(engine, state);
-  if (state === undefined || state.events.timezone === timezone) return fileState;
+  if (state === undefined || state.events.timezone === timezone) return { state, removedDays };
   throw otherTimezoneError(engine.file, timezone, state.events.timezone);
 }
 
@@ -79,7 +80,7 @@ class DuckDbSink implements Sink {
     const { size } = scannedColumns(batch.flatMap(({ files }) => files));
     const columnCount = Math.max(rules.pinnedTypes?.size ?? 0, size);
     return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
-      const { state: stateBefore } = await readStateToLoad(engine, this.#options);
+      const { state: stateBefore } = await readLoadableFileState(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);
       this.state = stateBefore;
       const tableBefore = stateBefore?.[table.name] ?? newTableState(table, rules.timezone);
@@ -127,7 +128,7 @@ class DuckDbSink implements Sink {
     if (!existsSync(address)) return;
     // A run that a signal has ended is recorded, too.
     await withEngine(address, 'write', { ...this.#options, signal: undefined }, async (engine) => {
-      if ((await readState(engine)).state === undefined) return;
+      if ((await readFileState(engine)).state === undefined) return;
       await engine.transaction(() => addRecords(engine, RUNS_TABLE, [run]));
     });
   }
