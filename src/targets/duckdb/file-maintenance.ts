@@ -69,13 +69,13 @@ async function verifyTables(engine: Engine, state: PlaceState): Promise<VerifyRe
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
-    const columns = await columnDifferences(engine, table, tableState);
-    if (table.programColumns.every(({ name }) => !columns.has(name))) {
-      const rows = await checkRows(engine, table, table.name, tableState);
-      differences.push(...rows.differences);
-      warnings.push(...rows.warnings);
+    const differentColumns = await columnDifferences(engine, table, tableState);
+    if (table.programColumns.every(({ name }) => !differentColumns.has(name))) {
+      const rowsResult = await checkRows(engine, table, table.name, tableState);
+      differences.push(...rowsResult.differences);
+      warnings.push(...rowsResult.warnings);
     }
-    differences.push(...columns.values());
+    differences.push(...differentColumns.values());
   }
   return { differences, warnings };
 }
