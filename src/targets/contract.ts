@@ -67,7 +67,7 @@ export interface OpenOptions extends PlaceOptions {
   readonly stdout: Writable;
 }
 
-/** A place that is open for loading. It is locked only while something is committed. */
+/** A place that is open for loading. It is locked only while something is written. */
 export interface Sink {
   /**
    * What the place holds beside its rows, as read when it was opened or last committed. Undefined before the first

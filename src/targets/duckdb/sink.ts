@@ -1,8 +1,8 @@
 // This folder: the target `duckdb`: one file with the tables `events` and `user_profiles`, tables beside them, and
 // views. `sink.ts` loads it: it opens the file, and stores each batch in one transaction. `row-tables.ts` has the
-// tables of rows, `file-state.ts` and `record-tables.ts` those of the state. `file-maintenance.ts` verifies, reports
-// and prunes, `file-people.ts` finds and purges people, `file-copy.ts` writes the file anew, `models/` makes
-// analytical views.
+// tables of rows, `file-state.ts` and `record-tables.ts` those of the state, `event-views.ts` the views of events.
+// `file-maintenance.ts` verifies, reports and prunes, `file-people.ts` finds and purges people, `file-copy.ts` writes
+// the file anew, `models/` makes analytical views.
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -63,7 +63,7 @@ async function readLoadableFileState(engine: Engine, options: OpenOptions): Prom
   throw otherTimezoneError(engine.file, timezone, state.events.timezone);
 }
 
-/** A DuckDB file that is loaded. It is open, and so locked, only while a batch is committed. */
+/** A DuckDB file that is loaded. It is open, and so locked, only while something is written. */
 class DuckDbSink implements Sink {
   state: PlaceState | undefined;
   readonly #stateAtOpen: PlaceState | undefined;
