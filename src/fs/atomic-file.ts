@@ -95,5 +95,6 @@ async function syncFile(path: string): Promise<void> {
 
 const NO_LINKS_CODES: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
-/** True for the error of a file system without hard links for a second name. */
-export const isLinkUnsupported = (error: unknown): boolean => hasCode(error, NO_LINKS_CODES);
+/** True for the error of `link` in a file system without hard links for a second name. */
+export const isLinkUnsupported = (error: unknown): boolean =>
+  hasCode(error, NO_LINKS_CODES) && (error as NodeJS.ErrnoException).syscall === 'link';

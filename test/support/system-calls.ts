@@ -27,4 +27,5 @@ export async function withCall<T>(
 }
 
 /** An error as the system's. */
-export const systemError = (code: string): Error => Object.assign(new Error(`${code}: it said`), { code });
+export const systemError = (code: string, syscall?: string): Error =>
+  Object.assign(new Error(`${code}: it said`), { code, syscall });

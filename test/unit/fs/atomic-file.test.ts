@@ -111,7 +111,7 @@ describe('creating a file', () => {
 
   it('works without hard links too, where that is allowed', async () => {
     const noLinks = () => {
-      throw systemError('EPERM');
+      throw systemError('EPERM', 'link');
     };
     const create = (content: string, mayRename: boolean) =>
       withCall(fs.promises, 'link', noLinks, () => createFile(path, content, { mayRename }));

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync, mkdtempSync, promises, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import fs, { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { s3ClientOf } from '../../../src/storage/s3-client.ts';
 import { listAll, type Storage, type StoredObject } from '../../../src/storage/storage.ts';
 import { startProxy } from '../../support/service/proxy.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
-import { withCall } from '../../support/system-calls.ts';
+import { systemError, withCall } from '../../support/system-calls.ts';
 import { FakeS3, type S3Request } from '../../support/targets/fake-s3.ts';
 
 let dir: string;
@@ -99,11 +99,19 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('%s', (name) => {
   });
 });
 
-it('a path that cannot be read is told from one that cannot be written', async () => {
+it('a path that cannot be read is told from one that cannot be written or linked', async () => {
   const storage = await STORES['a folder']();
   await storage.write('a/x', '');
   await expect(storage.read('a')).rejects.toMatchObject(failure(2, 'cannot be used (EISDIR)'));
   await expect(storage.write('a', '')).rejects.toMatchObject(failure(2, 'cannot be written'));
+  const refuse = (syscall: string) => () => {
+    throw systemError('EPERM', syscall);
+  };
+  const whileRefused = (system: object, syscall: string, work: () => Promise<unknown>) =>
+    expect(withCall(system, syscall, refuse(syscall), work)).rejects;
+  const create = () => storage.create('a/y', '');
+  await whileRefused(fs.promises, 'writeFile', create).toMatchObject(failure(2, 'cannot be written'));
+  await whileRefused(fs.promises, 'link', create).toMatchObject(failure(2, 'without hard links'));
 });
 
 describe('a list of a folder', () => {
@@ -115,7 +123,7 @@ describe('a list of a folder', () => {
       if (String(folder).endsWith('gone')) rmSync(String(folder), { recursive: true });
       return real(folder, ...more);
     };
-    expect(await withCall(promises, 'readdir', vanish, list)).toEqual(['a/stays/1']);
+    expect(await withCall(fs.promises, 'readdir', vanish, list)).toEqual(['a/stays/1']);
   });
 });
 
