@@ -24,19 +24,19 @@ export class DiskStorage implements Storage {
   }
 
   async read(path: string): Promise<Buffer | undefined> {
-    return this.#withDiskErrors(() => readFile(this.#fullPath(path)).catch(undefinedIfAbsent), { isRead: true });
+    return this.#reading(() => readFile(this.#fullPath(path)).catch(undefinedIfAbsent));
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
-    const paths = await this.#withDiskErrors(() => this.#filesBelow(folder), { isRead: true });
+    const paths = await this.#reading(() => this.#filesBelow(folder));
     for (const path of paths.filter((path) => compareUtf8(path, after) > 0).sort(compareUtf8)) {
-      const stat = await this.#withDiskErrors(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
+      const stat = await this.#reading(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
       if (stat !== undefined) yield { path, modified: stat.mtimeMs };
     }
   }
 
   create(path: string, text: string): Promise<boolean> {
-    return this.#withDiskErrors(async () => {
+    return this.#writing(async () => {
       try {
         const { file, mode } = await this.#prepareFile(path);
         return await createFile(file, text, { mode });
@@ -51,14 +51,14 @@ export class DiskStorage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#withDiskErrors(async () => {
+    return this.#writing(async () => {
       const { file, mode } = await this.#prepareFile(path);
       return replaceFile(file, text, { mode });
     });
   }
 
   putFile(local: string, path: string): Promise<void> {
-    return this.#withDiskErrors(async () => {
+    return this.#writing(async () => {
       const { file, mode } = await this.#prepareFile(path);
       setMode(local, mode);
       await replaceFileFrom(file, local);
@@ -70,7 +70,7 @@ export class DiskStorage implements Storage {
   }
 
   remove(paths: readonly string[]): Promise<void> {
-    return this.#withDiskErrors(async () => {
+    return this.#writing(async () => {
       const folders = new Set<string>();
       for (const path of paths) {
         const file = this.#fullPath(path);
@@ -120,8 +120,12 @@ export class DiskStorage implements Storage {
     return { file, mode: PRIVATE_FILE_MODE | readBits };
   }
 
-  #withDiskErrors<T>(work: () => Promise<T>, { isRead = false } = {}): Promise<T> {
-    return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT, isRead }, work());
+  #reading<T>(work: () => Promise<T>): Promise<T> {
+    return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT, isRead: true }, work());
+  }
+
+  #writing<T>(work: () => Promise<T>): Promise<T> {
+    return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT }, work());
   }
 }
 

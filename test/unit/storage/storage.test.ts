@@ -110,6 +110,7 @@ it('a path that cannot be read is told from one that cannot be written or linked
   const whileRefused = (system: object, syscall: string, work: () => Promise<unknown>) =>
     expect(withCall(system, syscall, refuse(syscall), work)).rejects;
   const create = () => storage.create('a/y', '');
+  await whileRefused(fs, 'lstatSync', () => pathsIn(storage, 'a')).toMatchObject(failure(2, 'cannot be used'));
   await whileRefused(fs.promises, 'writeFile', create).toMatchObject(failure(2, 'cannot be written'));
   await whileRefused(fs.promises, 'link', create).toMatchObject(failure(2, 'without hard links'));
 });
