@@ -120,15 +120,15 @@ export const widenedType = (from: ColumnType, forms: CellForms, zone: Zone | und
 
 /** True if all values of a column of type `from` with these cells can become values of type `to`. */
 export function canWiden(from: ColumnType, to: ColumnType, forms: CellForms, zone: Zone | undefined): boolean {
-  return from === to || (isWider(to, from) && holds(to, forms, zone));
+  return from === to || (canBecome(from, to) && holds(to, forms, zone));
 }
 
-const isWider = (to: ColumnType, from: ColumnType): boolean => WIDER_TYPES[from].some((type) => type === to);
+const canBecome = (from: ColumnType, to: ColumnType): boolean => WIDER_TYPES[from].some((type) => type === to);
 
 /** SQL that converts a value to a wider type, as `ALTER … SET DATA TYPE … USING` needs it. */
 export function widenSql(expr: string, from: ColumnType, to: ColumnType, zone: Zone | undefined): string {
   if (from === to) return expr;
-  if (!isWider(to, from)) throw systemError(`A column of type ${from} cannot become ${to}.`);
+  if (!canBecome(from, to)) throw systemError(`A column of type ${from} cannot become ${to}.`);
   if (to === 'string') return codecOf(from, zone).textSql(expr);
   const value = castSql(expr, CODECS[to].duckdbType);
   return to === 'datetime' && zone !== undefined ? instantSql(value, zone) : value;
