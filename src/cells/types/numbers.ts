@@ -100,7 +100,7 @@ function doubleSql(expr: string): string {
   const text = varcharSql(value);
   const isShort = `length(${expr}) <= ${EXACT_LENGTH} AND NOT contains(${expr}, 'E')`;
   const roundTrips = `isfinite(${value}) AND ${digitsSql(expr)} = ${digitsSql(text)}`;
-  const dotted = `CASE WHEN ${isShort} OR ${text} = ${expr} THEN ${value} WHEN ${roundTrips} THEN ${value} END`;
+  const dotted = `CASE WHEN ${isShort} OR ${text} = ${expr} OR ${roundTrips} THEN ${value} END`;
   const long = `TRY_CAST(${expr} AS BIGINT)`;
   const isExact = `CAST(CAST(${long} AS DOUBLE) AS HUGEINT) = CAST(${long} AS HUGEINT)`;
   const integer = `CASE WHEN length(${expr}) < ${EXACT_LENGTH} OR ${isExact} THEN CAST(${long} AS DOUBLE) END`;
