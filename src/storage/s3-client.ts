@@ -22,7 +22,7 @@ export interface BucketFolder {
 
 export interface BucketAccess extends BucketFolder {
   readonly client: S3;
-  /** The second argument of every request. */
+  /** The second argument of a request that ends when the run is stopped. */
   readonly sendOptions: { readonly abortSignal: AbortSignal };
 }
 
