@@ -159,9 +159,9 @@ export class Scanner {
     const reader = this.#reader;
     const missingNames = missingColumns(names);
     if (missingNames.length === REQUIRED_COLUMNS.length)
-      throw new UnusableCsv('not one column that every export has', `a header with ${missingNames.join(', ')}`);
+      throw new UnusableCsv(`a header with ${missingNames.join(', ')}`, 'not one column that every export has');
     // Lines that end in CR alone look like one long header, and must not be taken for an empty day.
-    if (reader.row.hasBareCr) throw new UnusableCsv('a CR in its header', 'lines that end in LF or CRLF');
+    if (reader.row.hasBareCr) throw new UnusableCsv('lines that end in LF or CRLF', 'a CR in its header');
     if (missingNames.length > 0) {
       throw reader.malformedRow('missing_columns', missingNames.join(', '), `${names.length} other columns`);
     }

@@ -56,8 +56,8 @@ export class UnusableCsv extends UserError {
   /** What is wrong with the body: `text in another encoding, wanted UTF-8`. */
   readonly mismatch: string;
 
-  /** `found` and `expected` are parts of the sentence: "The export has …, wanted …". */
-  constructor(found: string, expected: string) {
+  /** Both are parts of the sentence: "The export has …, wanted …". */
+  constructor(expected: string, found: string) {
     const mismatch = `${found}, wanted ${expected}`;
     super('config', `The export has ${mismatch}: nothing of it was used, and it would be the same again.`, {
       detail: `unusable csv: ${found}`,
@@ -66,4 +66,4 @@ export class UnusableCsv extends UserError {
   }
 }
 
-export const otherEncodingError = (): UnusableCsv => new UnusableCsv('text in another encoding', 'UTF-8');
+export const otherEncodingError = (): UnusableCsv => new UnusableCsv('UTF-8', 'text in another encoding');
