@@ -13,6 +13,7 @@ export const DOT = 46;
 export const ZERO = 48;
 export const NINE = 57;
 export const COLON = 58;
+export const LESS_THAN = 60;
 export const UPPER_E = 69;
 export const UPPER_T = 84;
 export const UPPER_Z = 90;

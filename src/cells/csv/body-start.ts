@@ -1,4 +1,4 @@
-import { COMMA, isSpace, LF, OPEN_BRACE, standsAt } from '../../base/ascii.ts';
+import { COMMA, isSpace, LESS_THAN, LF, OPEN_BRACE, OPEN_BRACKET, standsAt } from '../../base/ascii.ts';
 import { UNIFIED_ID } from './header.ts';
 
 /** A byte order mark. */
@@ -15,8 +15,8 @@ export const JSON_OBJECT: OtherFormat = { kind: 'json', found: 'text that starts
 /** Other formats by their first byte. */
 const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [OPEN_BRACE, JSON_OBJECT],
-  [0x5b, { kind: 'json', found: 'text that starts with [, as a JSON message does' }],
-  [0x3c, { kind: 'html', found: 'text that starts with <, as an HTML page does' }],
+  [OPEN_BRACKET, { kind: 'json', found: 'text that starts with [, as a JSON message does' }],
+  [LESS_THAN, { kind: 'html', found: 'text that starts with <, as an HTML page does' }],
   [0x00, { kind: 'other', found: 'binary data' }],
   [0x1f, { kind: 'other', found: 'binary data, perhaps still compressed' }],
 ]);
@@ -44,7 +44,7 @@ export function bodyStart(bytes: Uint8Array, isAll: boolean): BodyStart | undefi
 
 /** A column that every header has. */
 const REQUIRED_NAME = Buffer.from(UNIFIED_ID);
-/** Length of an incomplete header from which it is no longer searched at each chunk (bytes). */
+/** Up to this length (bytes) an incomplete header is searched at each chunk. Past it, another format is refused. */
 export const MAX_SEARCHED_BYTES = 1024 * 1024;
 
 /**
