@@ -62,8 +62,8 @@ export type IdColumn = typeof DETAIL_LOG_ID | typeof UNIFIED_ID;
  */
 type CellUse = 'examined' | 'unread' | 'row_id' | 'event_name';
 
-/** The columns that every export has, in lower case, but for the event name, which may have another name. */
-const REQUIRED_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
+/** Names in lower case that tell a second header: the required columns but the event name, which may have another. */
+const HEADER_MARKS: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
 const LOWER_D = 0x64;
 
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
@@ -74,8 +74,8 @@ const MAX_SCANNED_NAMES = 1_000;
 interface Tally {
   /** Undefined for a dropped column. */
   readonly column: KeptColumn | undefined;
-  /** True for a column of `REQUIRED_NAMES`. */
-  readonly isRequired: boolean;
+  /** True for a column with a name of `HEADER_MARKS`. */
+  readonly mayShowHeader: boolean;
   use: CellUse;
   filledCells: number;
   forms: CellForms;
@@ -101,10 +101,10 @@ export class ColumnCollector {
   /** `names`: the header. */
   constructor(names: readonly string[], columns: EditedColumns, idColumn: IdColumn, zone: Zone | undefined) {
     this.#tallies = columns.map((column, i): Tally => {
-      const isRequired = REQUIRED_NAMES.has(names[i].toLowerCase());
+      const mayShowHeader = HEADER_MARKS.has(names[i].toLowerCase());
       const use = useOf(column, idColumn);
       const times = { firstTime: Infinity, lastTime: -Infinity };
-      return { column, isRequired, use, filledCells: 0, forms: 0, ...times, firstCells: [] };
+      return { column, mayShowHeader, use, filledCells: 0, forms: 0, ...times, firstCells: [] };
     });
     this.#zone = zone;
   }
@@ -115,7 +115,7 @@ export class ColumnCollector {
     const { filledCells, columnNumbers } = row;
     for (let k = 0; k < filledCells; k++) {
       const tally = tallies[columnNumbers[k]];
-      if (tally.isRequired && holdsRequiredName(row, k)) return false;
+      if (tally.mayShowHeader && holdsHeaderMark(row, k)) return false;
       tally.filledCells++;
       if (tally.use !== 'unread') this.#readCell(row, k, tally);
     }
@@ -186,8 +186,8 @@ function useOf(column: KeptColumn | undefined, idColumn: IdColumn): CellUse {
   return declared === 'string' ? 'unread' : 'examined';
 }
 
-function holdsRequiredName({ bytes, starts, ends }: CsvRow, k: number): boolean {
+function holdsHeaderMark({ bytes, starts, ends }: CsvRow, k: number): boolean {
   // All these names begin with `d`: few cells need a string.
   if ((bytes[starts[k]] | LOWER_BIT) !== LOWER_D) return false;
-  return REQUIRED_NAMES.has(bytes.toString('latin1', starts[k], ends[k]).toLowerCase());
+  return HEADER_MARKS.has(bytes.toString('latin1', starts[k], ends[k]).toLowerCase());
 }
