@@ -59,10 +59,11 @@ export class SuppressionList {
   }
 
   /**
-   * Reads the filter for downloads. If the configuration hashes `df_unified_id`, a person may be on the list by the id
-   * or its hash. Throws UserError for a person who is known by the hash under another key.
+   * Reads the filter for downloads, and how many people are on the list. If the configuration hashes `df_unified_id`, a
+   * person may be on it by the id or its hash. Throws UserError for one who is known by the hash under another key.
    */
-  readFilter({ columnsHash, hashKey: secret }: Pick<SourceConfig, 'columnsHash' | 'hashKey'>): Suppression {
+  readFilter(config: Pick<SourceConfig, 'columnsHash' | 'hashKey'>): Suppression & { readonly length: number } {
+    const { columnsHash, hashKey: secret } = config;
     const { key, hmacs, keyChecks } = this.#readForLoad();
     const hashKey = columnsHash.includes(UNIFIED_ID) && secret !== undefined ? new HashKey(secret) : undefined;
     if ([...keyChecks].some((check) => check !== hashKey?.checkValue)) {

@@ -18,7 +18,7 @@ export interface ScannerOptions {
   /** True to refuse a header without the columns that every export of events has. */
   readonly needsEventColumns: boolean;
   /** Leaves the rows of these people out of everything: counts, types, written bytes. */
-  readonly suppression?: Pick<Suppression, 'has'> | undefined;
+  readonly suppression?: Suppression | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
   /** Default: df_event_detail_log_id. */
@@ -29,8 +29,6 @@ export interface ScannerOptions {
 
 /** The people who stay forgotten. */
 export interface Suppression {
-  /** Number of people on the list. */
-  readonly length: number;
   /** True for a `df_unified_id` of the list, before it is hashed; `id` holds until the next call. */
   has(id: Buffer): boolean;
 }
@@ -168,7 +166,7 @@ export class Scanner {
   }
 
   /** True for rows of people on the list. Throws MalformedCsv without their column: nobody would be left out. */
-  #suppressionTest(suppression: Pick<Suppression, 'has'>, names: readonly string[]): ScanStages['isSuppressed'] {
+  #suppressionTest(suppression: Suppression, names: readonly string[]): ScanStages['isSuppressed'] {
     const personColumn = names.indexOf(UNIFIED_ID);
     if (personColumn < 0)
       throw this.#reader.malformedRow('missing_columns', UNIFIED_ID, `${names.length} other columns`);
