@@ -1,4 +1,4 @@
-import fs, { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import fs, { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { type Answer, code, json, SUCCESS } from '../../support/erasure/deletions.ts';
 import { DUCKDB, event, LAKE, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
@@ -129,25 +129,43 @@ describe('an erasure', () => {
     expect(done.error).not.toContain('have left the places');
   });
 
+  /** Plans and executes; another run replaces the place between the plan and the purge. */
+  async function eraseAfterPlan(words: readonly string[], replace: () => void) {
+    const { hash } = await planOf(...words);
+    let isReplaced = false;
+    const open = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      if (!isReplaced && String(all[0]).endsWith('ledger.jsonl')) {
+        isReplaced = true;
+        replace();
+      }
+      return real(...all);
+    };
+    return await withCall(fs.promises, 'open', open, () => planOf(...words, '--execute', '--confirm', hash));
+  }
+
   it('removes nothing from a place under whose lock the guards no longer hold for all places together', async () => {
     const crowd = Array.from({ length: 12 }, (_, i) => event(`m1-${i}`, 1, { member: 'm1' }));
     await load(crowd.slice(0, 6), DUCKDB);
     await load(crowd.slice(6), LAKE);
     for (const name of ['lake', 'events.duckdb']) copy(name, `crowd/${name}`);
     await load(ROWS, DUCKDB, LAKE);
-    const words = ['--id', 'm1', ...only(DUCKDB, LAKE)];
-    const { hash } = await planOf(...words);
-    // Other runs load rows between the plan and the purge.
-    const open = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
-      if (String(all[0]).endsWith('ledger.jsonl') && existsSync(at('crowd'))) {
-        for (const name of ['lake', 'events.duckdb']) copy(`crowd/${name}`, name);
-        rmSync(at('crowd'), { recursive: true });
-      }
-      return real(...all);
-    };
-    const done = await withCall(fs.promises, 'open', open, () => planOf(...words, '--execute', '--confirm', hash));
+    const done = await eraseAfterPlan(['--id', 'm1', ...only(DUCKDB, LAKE)], () => {
+      for (const name of ['lake', 'events.duckdb']) copy(`crowd/${name}`, name);
+    });
     expect(done, done.said).toMatchObject({ exit: 5, places: [{ rows_removed: 6 }, { rows_removed: null }] });
     expect(requestedIds()).toEqual([]);
+  });
+
+  it('removes nothing from a place that was purged with more people on the list after the plan', async () => {
+    await load(ROWS, DUCKDB);
+    copy('events.duckdb', 'loaded.duckdb');
+    await erase('--file', writeList('ids.txt', 'm1\nm2\n'), ...only(DUCKDB));
+    copy('events.duckdb', 'purged.duckdb');
+    copy('loaded.duckdb', 'events.duckdb');
+    writeList('suppressed.jsonl', '');
+    const done = await eraseAfterPlan(['--id', 'm3', ...only(DUCKDB)], () => copy('purged.duckdb', 'events.duckdb'));
+    expect(done, done.said).toMatchObject({ exit: 2, places: [{ rows_removed: null }] });
+    expect(done.error).toContain('knew 2 people on the suppression list, and the list has 1');
   });
 
   it('needs a list that keeps people away, and says what is not remembered', async () => {
@@ -205,8 +223,10 @@ describe('a plan', () => {
       expect((await planOf(...words)).hash, words.join(' ')).not.toBe(hash);
       expect((await planOf(...words, '--execute', '--confirm', hash)).exit).toBe(2);
     }
-    configure({ max_deletions_per_sync: 9 });
-    expect((await planOf(...base, '--execute', '--confirm', hash)).exit).toBe(2);
+    for (const setting of [{ max_deletions_per_sync: 9 }, { profiles: true }]) {
+      configure(setting);
+      expect((await planOf(...base, '--execute', '--confirm', hash)).exit, JSON.stringify(setting)).toBe(2);
+    }
     configure();
     expect(requestedIds()).toEqual([]);
     await planOf(...base, '--execute', '--confirm', hash);

@@ -111,6 +111,18 @@ describe('the guards of people', () => {
     expect((await erase('--id', 'placeholder', '--max-people', '12', ...IN())).exit).toBe(0);
   });
 
+  it.each([
+    [1, 10, 0],
+    [1, 11, 5],
+    [4, 12, 0],
+    [4, 13, 5],
+  ])('of %i IDs with %i people end with %i: three people an ID are usual, ten at least', async (ids, people, exit) => {
+    useProfiles(csvOf(...Array.from({ length: people }, (_, i) => [`A${i % ids}`, u(`p${i}`)] as const)));
+    await load([row('p1')], DUCKDB);
+    const list = writeList('ids.txt', Array.from({ length: ids }, (_, i) => `A${i}\n`).join(''));
+    expect((await planOf('--file', list, ...IN())).exit).toBe(exit);
+  });
+
   it('stop for a person whom rows name and whose profile has another ID: it changed hands', async () => {
     useProfiles(csvOf(['B', u('a')]), { by_column: 'member' });
     await load([row('a', 1, { member: 'A' })], DUCKDB);

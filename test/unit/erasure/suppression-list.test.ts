@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -7,6 +7,7 @@ import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { SuppressionList } from '../../../src/erasure/suppression-list.ts';
 import { expectMode } from '../../support/modes.ts';
+import { withCall } from '../../support/system-calls.ts';
 
 let folder: string;
 let file: string;
@@ -43,6 +44,16 @@ describe('a suppression list', () => {
     const people = Array.from({ length: 8 }, (_, i) => `p${i % 6}`);
     await Promise.all(people.map((one) => add(one)));
     expect(load().length).toBe(6);
+  });
+
+  it('gets nobody from a purge whose lock another purge has taken over', async () => {
+    await add('a');
+    const open = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      if (all[0] === file) writeFileSync(`${file}.lock`, '{"token":"of another purge"}');
+      return real(...all);
+    };
+    await expect(withCall(fs.promises, 'open', open, () => add('b'))).rejects.toThrow('has taken over');
+    expect(['a', 'b'].map((id) => drops(load(), id))).toEqual([true, false]);
   });
 
   it('loses nobody when a crash has cut its last line, or an editor its last line end', async () => {
