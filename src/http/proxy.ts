@@ -71,10 +71,13 @@ type SocketCallback = (error: Error | null, socket?: Duplex) => void;
  */
 export class ProxyAgent extends Agent {
   readonly #env: Env;
+  readonly #proxyTimeoutMs: number;
 
-  constructor(env: Env, options: AgentOptions) {
+  /** `proxyTimeoutMs`: less than the client waits for a connection, so that the failure names the proxy. */
+  constructor(env: Env, options: AgentOptions, proxyTimeoutMs = 9_000) {
     super(options);
     this.#env = env;
+    this.#proxyTimeoutMs = proxyTimeoutMs;
   }
 
   /** Throws a configuration failure for a proxy that cannot be used: then the request is not sent. */
@@ -83,17 +86,14 @@ export class ProxyAgent extends Agent {
     const authority = `${isIP(host) === 6 ? `[${host}]` : host}:${options.port ?? 443}`;
     const proxy = proxyFor(`https://${authority}`, this.#env);
     if (proxy === undefined) return super.createConnection(options, callback) as Duplex;
-    tunnelTo(proxy, authority)
+    tunnelTo(proxy, authority, this.#proxyTimeoutMs)
       .then((tunnel) => tlsConnect({ ...options, socket: tunnel }))
       .then((socket) => callback(null, socket), callback);
     return undefined;
   }
 }
 
-/** Less than clients wait for a connection: the failure names the proxy. */
-const PROXY_TIMEOUT_MS = 3_000;
-
-function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
+function tunnelTo(proxy: URL, authority: string, timeout: number): Promise<Duplex> {
   const send = proxy.protocol === 'https:' ? httpsRequest : httpRequest;
   return new Promise((resolve, reject) => {
     const request = send({
@@ -104,7 +104,7 @@ function tunnelTo(proxy: URL, authority: string): Promise<Duplex> {
       headers: { Host: authority, ...credentialsOf(proxy) },
       agent: false,
       rejectUnauthorized: true,
-      timeout: PROXY_TIMEOUT_MS,
+      timeout,
     });
     request.once('error', (error) => reject(new ProxyError(proxy, undefined, error)));
     request.once('timeout', () => request.destroy(Object.assign(new Error('silent'), { code: 'ETIMEDOUT' })));

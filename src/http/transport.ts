@@ -43,14 +43,19 @@ export class Transport {
   readonly #agent: HttpAgent;
 
   constructor(options: TransportOptions) {
-    const { baseUrl, env, keptConnections } = options;
+    const { baseUrl, env, keptConnections, connectTimeoutMs } = options;
     this.#options = options;
     this.#base = new URL(baseUrl);
     const keepAlive = keptConnections > 0;
     const maxSockets = keepAlive ? keptConnections : Number.POSITIVE_INFINITY;
     // NODE_TLS_REJECT_UNAUTHORIZED has no effect here; NODE_EXTRA_CA_CERTS names further authorities.
     const agentOptions = { keepAlive, maxSockets, rejectUnauthorized: true, highWaterMark: READ_AHEAD_BYTES };
-    this.#agent = this.#base.protocol === 'https:' ? new ProxyAgent(env, agentOptions) : new HttpAgent(agentOptions);
+    // The failure of a silent proxy must come first, since it names it.
+    const proxyTimeoutMs = connectTimeoutMs && connectTimeoutMs * 0.8;
+    this.#agent =
+      this.#base.protocol === 'https:'
+        ? new ProxyAgent(env, agentOptions, proxyTimeoutMs)
+        : new HttpAgent(agentOptions);
   }
 
   get host(): string {
