@@ -74,13 +74,12 @@ export async function planPurge(
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
   const places: PlacePlan[] = [];
   for (const [i, place] of settings.places.entries()) {
-    const { name } = place;
-    io.logger.info('purge.plan', `Looking into ${name} (${i + 1} of ${settings.places.length}) …`);
+    io.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
     const preview = await (await place.target.people(place)).previewPurge(query);
     const placeService = preview.people.state.events.exportState?.service;
     if (placeService !== undefined && placeService !== serviceFingerprint(service)) {
       throw configError(
-        `${name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
+        `${place.name} holds the data of another service: the same ID may be another person there. Nothing was done.`,
       );
     }
     places.push({ ...place, ...preview });
@@ -102,7 +101,8 @@ export async function planPurge(
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
   }
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
-  if (isEmpty) warnings.push(`No place holds ${isSuppressedOnly ? 'anybody of the list' : 'any of these IDs'}.`);
+  const soughtPeople = isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs';
+  if (isEmpty) warnings.push(`No place holds ${soughtPeople}.`);
   if (listedIds.some(({ id }) => !listedPeople.unifiedIdsById.has(id))) {
     warnings.push(
       'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',

@@ -175,6 +175,7 @@ describe('a suppression list in the folder of the ledger', () => {
     copy('backup.duckdb', 'events.duckdb');
     const all = await erase('--suppressed', ...IN());
     expect([all.exit, all.places[0].rows_removed, all.places[0].people], all.said).toEqual([0, 3, 0]);
+    expect((await planOf('--suppressed', ...IN())).warnings.join()).toMatch(/holds anybody of the suppression list/);
     expect(erasure.profileExports()).toBe(4);
     rmSync(at('backup.duckdb'));
     expect([holding(u('a')), holding(u('b'))]).toEqual([[], []]);
