@@ -130,8 +130,8 @@ class Sender {
     const attempt = async ({ number, pause }: Attempt): Promise<DeletionAnswer | undefined> => {
       let answer = await this.#request(listedId);
       // A wait for the limit of requests is no attempt.
-      while (answer?.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
-      const isRepeatable = answer?.kind === 'retry' || (answer?.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
+      while (answer.kind === 'wait' && ++waits < MAX_WAITS) answer = await this.#request(listedId);
+      const isRepeatable = answer.kind === 'retry' || (answer.kind === 'undecided' && number < UNCLEAR_ATTEMPTS);
       return isRepeatable && pause !== undefined ? undefined : answer;
     };
     try {
@@ -143,8 +143,8 @@ class Sender {
     }
   }
 
-  /** Sends one request, with a ledger line before and after it; undefined if the run was stopped before its answer. */
-  async #request({ id: externalId, requestedAt }: ListedId): Promise<DeletionAnswer | undefined> {
+  /** Sends one request, with a ledger line before and after it. Throws the signal's reason if the run is stopped. */
+  async #request({ id: externalId, requestedAt }: ListedId): Promise<DeletionAnswer> {
     const { ledger } = this.#options;
     const id = ledger.key.idHash(externalId);
     await this.#limiter.waitForTurn(this.#signal);
@@ -152,7 +152,7 @@ class Sender {
     const answer = await this.#send(externalId);
     if (answer === undefined) {
       await ledger.write({ kind: 'after', id, outcome: 'undecided', code: 'stopped', status: null });
-      return undefined;
+      throw this.#signal.reason;
     }
     this.#limiter.noteLimits(answer);
     const { kind: outcome, code, status = null } = answer;
