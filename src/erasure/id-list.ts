@@ -41,8 +41,8 @@ export interface ListCounts {
   readonly ids: number;
 }
 
-/** What fits into memory. */
-const MAX_IDS = 7_000_000;
+/** A place gets all ids, each with its unified id, in one string: about 120 characters an id, of 2^29 at most. */
+const MAX_IDS = 4_000_000;
 const CONTROL = /\p{Cc}/u;
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const UNSEEN_EDGE = /^[\p{White_Space}\p{Cf}]|[\p{White_Space}\p{Cf}]$/u;

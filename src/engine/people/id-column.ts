@@ -75,6 +75,7 @@ export class IdColumn {
 
   /** Looks for texts: as they are, by value in the column's type, and by hash. */
   async lookUp(texts: readonly TextOfId[]): Promise<LookUp> {
+    if (this.cells.length === 0) return { condition: 'false', idsOf: () => [] };
     const { matchingKey: hashKey, hasPlainRows } = this.keys;
     const plainForms = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
     const forms = hashKey === undefined ? plainForms : [...plainForms, ...plainForms.map(hmacSql)];
