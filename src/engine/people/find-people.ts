@@ -25,7 +25,7 @@ interface SearchedTable extends TableRows {
   /** It has no cells if the table is not searched for external ids. */
   readonly externalColumn: IdColumn;
   /** The external ids of the query, looked up in it. */
-  readonly externalIds: LookUp;
+  readonly externalLookUp: LookUp;
   readonly unifiedColumn: IdColumn;
 }
 
@@ -55,17 +55,17 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const conditions = { events: 'false', user_profiles: 'false' };
   const leavingRows: LeavingRows[] = [];
   for (const table of tables) {
-    const { externalIds, unifiedColumn } = table;
+    const { externalLookUp, unifiedColumn } = table;
     const suppressedTexts = await unifiedColumn.suppressedTexts(suppressedPeople);
-    const unifiedIds = await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts]);
-    const condition = anyOfSql([externalIds.condition, unifiedIds.condition]);
+    const unifiedLookUp = await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts]);
+    const condition = anyOfSql([externalLookUp.condition, unifiedLookUp.condition]);
     conditions[table.name] = condition;
     for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, condition)) {
       leavingRows.push({
-        ids: new Set([...externalIds.idsOf(externalTexts), ...unifiedIds.idsOf(unifiedTexts)]),
+        ids: new Set([...externalLookUp.idsOf(externalTexts), ...unifiedLookUp.idsOf(unifiedTexts)]),
         people: unifiedTexts.map((text) => personOf(text, hashKey)),
-        keyChecks: unifiedTexts.map((text) => [text, unifiedColumn.keys.keyCheckOf(text)]),
-        hasOtherId: externalTexts.some((text) => externalIds.idsOf([text]).length === 0),
+        keyCheckPairs: unifiedTexts.map((text) => [text, unifiedColumn.keys.keyCheckOf(text)]),
+        hasOtherId: externalTexts.some((text) => externalLookUp.idsOf([text]).length === 0),
         rowCount,
       });
     }
@@ -102,8 +102,8 @@ async function searchedTables(place: SearchedPlace, query: PeopleQuery): Promise
     const externalColumn = new IdColumn(table, 'external', externalColumns[name], hashKey);
     const unifiedColumn = new IdColumn(table, 'unified', UNIFIED_ID, hashKey);
     if (unifiedColumn.cells.length === 0) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
-    const externalIds = await externalColumn.lookUp(ids.map((id) => ({ id, text: id })));
-    tables.push({ ...table, externalColumn, externalIds, unifiedColumn });
+    const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, text: id })));
+    tables.push({ ...table, externalColumn, externalLookUp, unifiedColumn });
   }
   return tables;
 }
@@ -112,7 +112,7 @@ async function searchedTables(place: SearchedPlace, query: PeopleQuery): Promise
 async function unifiedIdsOfRows(tables: readonly SearchedTable[]) {
   const pairs: [id: string, unifiedIds: readonly string[]][] = [];
   for (const table of tables) {
-    const { condition, idsOf } = table.externalIds;
+    const { condition, idsOf } = table.externalLookUp;
     for (const { externalTexts, unifiedTexts } of await groupRows(table, condition)) {
       for (const id of idsOf(externalTexts)) pairs.push([id, unifiedTexts]);
     }
@@ -142,7 +142,7 @@ interface LeavingRows {
   readonly ids: ReadonlySet<string>;
   /** By `personOf`. */
   readonly people: readonly string[];
-  readonly keyChecks: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
+  readonly keyCheckPairs: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
   readonly hasOtherId: boolean;
   readonly rowCount: number;
 }
@@ -159,7 +159,7 @@ function countPeople(leavingRows: readonly LeavingRows[]) {
   }
   const otherPeople = [...peopleOf(suppressedRows)].filter((person) => !people.has(person));
   return {
-    keyCheckByUnifiedId: new Map(listedRows.flatMap(({ keyChecks }) => keyChecks)),
+    keyCheckByUnifiedId: new Map(listedRows.flatMap(({ keyCheckPairs }) => keyCheckPairs)),
     personCount: people.size,
     rowCountById,
     rowCount: countRows(listedRows),
