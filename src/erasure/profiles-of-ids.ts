@@ -98,8 +98,9 @@ class ProfileReader implements ProfilesOfIds {
   #readRows(): void {
     while (this.#reader.next()) {
       const cells = this.#reader.row.texts();
-      if (this.#reader.rowNumber > 1) this.#add(cells[this.#unifiedColumn] ?? '', cells[this.#externalColumn] ?? '');
-      else [this.#unifiedColumn, this.#externalColumn] = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
+      if (this.#reader.rowNumber === 1)
+        [this.#unifiedColumn, this.#externalColumn] = [cells.indexOf(UNIFIED_ID), cells.indexOf(EXTERNAL_ID)];
+      else this.#add(cells[this.#unifiedColumn] ?? '', cells[this.#externalColumn] ?? '');
     }
   }
 
