@@ -121,19 +121,18 @@ export class LedgerHistory {
     }
   }
 
-  #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, line: number): void {
+  #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
     const purgeKey = `${run} ${place}`;
     this.#historiesByPurge.set(purgeKey, (this.#historiesByPurge.get(purgeKey) ?? new Set()).add(history));
     const { countedRows } = history;
-    const index = countedRows.findIndex((counted) => counted.place === place && counted.removed_at === null);
-    if (index !== -1) {
-      const unfinished = countedRows[index];
+    const unfinished = countedRows.find((counted) => counted.place === place && counted.removed_at === null);
+    if (unfinished !== undefined) {
       // Another run failed or was killed. What it counted includes these rows, and perhaps more that it removed.
       if (unfinished.run !== run && unfinished.rows > rows) return;
       // The same run counts anew, after it lost a race. Or another run counts all of those rows, and more.
-      countedRows.splice(index, 1);
+      countedRows.splice(countedRows.indexOf(unfinished), 1);
     }
-    countedRows.push({ run, at, place, rows, removed_at: null, line });
+    countedRows.push({ run, at, place, rows, removed_at: null, line: number });
   }
 
   /** What an earlier run counted there is gone, too: that run may have been killed before it could say so. */
