@@ -80,7 +80,7 @@ export class LedgerKey {
     this.#lines = derived(secret, 'chain');
   }
 
-  /** Tells whether two ledgers share a key, without saying anything of it. */
+  /** Tells a wrong key from a changed line, without saying anything of the key. */
   get checkValue(): string {
     return this.#lines.checkValue;
   }
@@ -172,26 +172,26 @@ type OnLine = (line: SignedLine, number: number) => void;
  */
 export async function readChain({ path, key }: OpenedLedger, from: ChainEnd, onLine: OnLine) {
   let end = from;
-  const stopped = (why?: string, tornBytes = 0) => ({
+  const resultOf = (problem?: string, tornBytes = 0) => ({
     end,
     tornBytes,
-    problem: why && `${basename(path)}, line ${end.lineCount + 1} ${why}.`,
+    problem: problem && `${basename(path)}, line ${end.lineCount + 1} ${problem}.`,
   });
   const fileSize = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
-  if (fileSize < end.size) return stopped('and lines before it are missing');
-  if (fileSize === end.size) return stopped();
+  if (fileSize < end.size) return resultOf('and lines before it are missing');
+  if (fileSize === end.size) return resultOf();
   for await (const pieces of linesOf(createReadStream(path, { start: end.size, end: fileSize - 1 }))) {
     for (const bytes of pieces) {
       const size = end.size + bytes.length + 1;
-      if (size > fileSize) return stopped(undefined, bytes.length);
+      if (size > fileSize) return resultOf(undefined, bytes.length);
       const line = verifiedLine(bytes, key);
-      if (typeof line === 'string') return stopped(line);
-      if (line.prev !== end.head) return stopped('does not follow the line before it');
+      if (typeof line === 'string') return resultOf(line);
+      if (line.prev !== end.head) return resultOf('does not follow the line before it');
       end = { lineCount: end.lineCount + 1, size, head: line.mac };
       onLine(line, end.lineCount);
     }
   }
-  return stopped();
+  return resultOf();
 }
 
 /**
