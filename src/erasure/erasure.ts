@@ -57,8 +57,8 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   const purged = purge && (await purgePlaces(purge));
   io.signal.throwIfAborted();
 
-  // 4. Request: ask the service for everybody whom it has not deleted yet. After that it knows the profile no more, and
-  // nothing would find rows that stayed in a place.
+  // 4. Request: ask the service for everybody not deleted yet. Then it knows no profile of them, by which rows that
+  // stayed could be found. A place with `unreached` counts as purged: only bytes and damaged files stay there.
   const isPurged = purged?.places.every(({ removal }) => removal !== undefined) ?? true;
   const noteDecision = (id: string, decision: Decision) => onDecided?.(id, decision, ledger.history.hasConfirmed);
   let requests = NO_REQUESTS;

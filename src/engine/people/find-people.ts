@@ -37,7 +37,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const { ids, byColumn, hashKey, suppressedPeople } = query;
   const tables = await searchedTables(place, query);
 
-  // 1. The unified ids of the ids: those of the rows that hold an id, and those that other ways found.
+  // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
   const unifiedIdsInRows = await unifiedIdsOfRows(tables);
   const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
 

@@ -27,7 +27,7 @@ export interface PeopleQuery {
   readonly byColumn?: string | undefined;
   /** True to look the ids up in the table `user_profiles`, too, as exact text. */
   readonly searchesProfiles?: boolean | undefined;
-  /** The unified ids of the ids as they were found outside of the place. */
+  /** The unified ids of the ids, as all ways found them. */
   readonly knownUnifiedIds?: UnifiedIdsById | undefined;
   /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
