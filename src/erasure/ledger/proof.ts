@@ -66,6 +66,7 @@ function summaryOf({ runs, purges }: LedgerHistory, histories: readonly IdHistor
       const removalsThere = removals.filter((removal) => removal.place === place);
       return {
         place,
+        /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
         rows: removalsThere.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
         unfinished: removalsThere.some(({ removed_at }) => removed_at === null),
         stays: purges.get(place)?.stays ?? [],
