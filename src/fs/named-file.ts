@@ -1,7 +1,7 @@
 // Files that a user has named: how JSON is read, which files may be replaced, and how a small one is written.
 
 import { isUtf8 } from 'node:buffer';
-import { closeSync, lstatSync, openSync, readFileSync, readSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, lstatSync, openSync, readFileSync, readSync, realpathSync, statSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { configError, messageOf } from '../base/errors.ts';
 import { replaceFile } from './atomic-file.ts';
@@ -40,6 +40,19 @@ export function isDuckDbFile(path: string): boolean {
     closeSync(file);
   }
 }
+
+/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
+export function checkNotMounted(path: string): void {
+  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
+  const mountPoints = mounts.split('\n').map((line) => unescaped(line.split(' ')[4] ?? ''));
+  if (!mountPoints.includes(realpathSync(path))) return;
+  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
+  throw configError(message, { where: { file: path } });
+}
+
+/** A mount point without the octal escapes of its spaces. */
+const unescaped = (point: string): string =>
+  point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
 
 /**
  * Writes a small file that a user has named; without `mode` others may read a new one. A reader sees the old text or

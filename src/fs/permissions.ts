@@ -1,10 +1,10 @@
 // Who may read and change files: owners, modes, the umask, and whether this user can write a file.
 
 import { randomUUID } from 'node:crypto';
-import { chmodSync, existsSync, lstatSync, readFileSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, lstatSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, open, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { configError, hasCode } from '../base/errors.ts';
+import { hasCode } from '../base/errors.ts';
 
 export const PRIVATE_FOLDER_MODE = 0o700;
 export const PRIVATE_FILE_MODE = 0o600;
@@ -82,19 +82,6 @@ export async function checkWritable(path: string): Promise<void> {
   await rmdir(await mkdtemp(join(folder, '.dfinery-try-')));
   if (existsSync(path)) await (await open(path, 'a')).close();
 }
-
-/** Throws a configuration failure for a file that is a mount itself, as in a container: it cannot be replaced. */
-export function checkNotMounted(path: string): void {
-  const mounts = existsSync('/proc/self/mountinfo') ? readFileSync('/proc/self/mountinfo', 'utf8') : '';
-  const mountPoints = mounts.split('\n').map((line) => unescaped(line.split(' ')[4] ?? ''));
-  if (!mountPoints.includes(realpathSync(path))) return;
-  const message = `${path} is a mount of its own, which cannot be replaced: mount its folder instead. Nothing was done.`;
-  throw configError(message, { where: { file: path } });
-}
-
-/** A mount point without the octal escapes of its spaces. */
-const unescaped = (point: string): string =>
-  point.replace(/\\(\d{3})/g, (_, octal) => String.fromCharCode(Number.parseInt(octal, 8)));
 
 let umaskHolders = 0;
 let umaskBefore: number | undefined;
