@@ -4,31 +4,31 @@ import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { configError, type UserError } from '../base/errors.ts';
 
-const SCHEME = /^([A-Za-z][A-Za-z0-9+.-]*):\/\//;
-
 /** The scheme of an address, such as `s3` of `s3://…`; undefined for a path. */
-export const schemeOf = (text: string): string | undefined => SCHEME.exec(text)?.[1]?.toLowerCase();
+export const schemeOf = (text: string): string | undefined =>
+  /^([A-Za-z][A-Za-z0-9+.-]*):\/\//.exec(text)?.[1]?.toLowerCase();
 
 /** An address without its user name and password, which may hold `/`. */
 export const withoutCredentials = (address: string): string => address.replace(/^([^:]*:\/\/).*@/, '$1');
 
-/** An address of the web may have an @ in its path. */
-const WITH_CREDENTIALS = /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i;
-
-/** True for an address with a user name or a key in it, which messages and notifications would repeat. */
-export const hasCredentials = (word: unknown): boolean => typeof word === 'string' && WITH_CREDENTIALS.test(word);
+/**
+ * True for an address with a user name or a key in it, which messages and notifications would repeat. An address of
+ * the web may have an @ in its path.
+ */
+export const hasCredentials = (word: unknown): boolean =>
+  typeof word === 'string' && /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i.test(word);
 
 export const credentialsError = (what: string): UserError =>
   configError(`${what} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);
 
 /** The beginning of an address of another program, such as `postgres:`, `md:`, `s3:` or `:memory:`. */
-const ADDRESS = /^(?:[A-Za-z][A-Za-z0-9+.-]+|:memory):/;
+const ADDRESS_START = /^(?:[A-Za-z][A-Za-z0-9+.-]+|:memory):/;
 
-export const isAddress = (text: string): boolean => ADDRESS.test(text);
+export const isAddress = (text: string): boolean => ADDRESS_START.test(text);
 
 /** Throws a configuration failure for an address, which would be taken for a file with a name such as `s3:`. */
 export function checkLocalPath(text: string): void {
-  const [address] = ADDRESS.exec(text) ?? [];
+  const [address] = ADDRESS_START.exec(text) ?? [];
   if (address === undefined) return;
   // A password may stand anywhere in an address without a host.
   const shownAddress = schemeOf(text) === undefined ? `${address}…` : withoutCredentials(text);
