@@ -38,8 +38,8 @@ export class DiskStorage implements Storage {
   create(path: string, text: string): Promise<boolean> {
     return this.#writing(async () => {
       try {
-        const { file, mode } = await this.#prepareFile(path);
-        return await createFile(file, text, { mode });
+        const { fullPath, mode } = await this.#prepareFile(path);
+        return await createFile(fullPath, text, { mode });
       } catch (error) {
         if (!isLinkUnsupported(error)) throw error;
         throw configError(
@@ -52,16 +52,16 @@ export class DiskStorage implements Storage {
 
   write(path: string, text: string): Promise<void> {
     return this.#writing(async () => {
-      const { file, mode } = await this.#prepareFile(path);
-      return replaceFile(file, text, { mode });
+      const { fullPath, mode } = await this.#prepareFile(path);
+      return replaceFile(fullPath, text, { mode });
     });
   }
 
-  putFile(local: string, path: string): Promise<void> {
+  putFile(file: string, path: string): Promise<void> {
     return this.#writing(async () => {
-      const { file, mode } = await this.#prepareFile(path);
-      setMode(local, mode);
-      await replaceFileFrom(file, local);
+      const { fullPath, mode } = await this.#prepareFile(path);
+      setMode(file, mode);
+      await replaceFileFrom(fullPath, file);
     });
   }
 
@@ -109,15 +109,15 @@ export class DiskStorage implements Storage {
   }
 
   /** Makes the folders of a path. Gives the full path, and the mode of a new file there. */
-  async #prepareFile(path: string): Promise<{ readonly file: string; readonly mode: number }> {
-    const file = this.#fullPath(path);
+  async #prepareFile(path: string): Promise<{ readonly fullPath: string; readonly mode: number }> {
+    const fullPath = this.#fullPath(path);
     await makeFolders(this.address);
     // Whoever may read the folder of the place may read its files, except those in `_dfinery`.
     const readBits = path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.address).mode & OTHERS_MAY_READ;
     // Who may read a folder may also enter it.
     const searchBits = readBits >> 2;
-    await makeFolders(dirname(file), PRIVATE_FOLDER_MODE | readBits | searchBits);
-    return { file, mode: PRIVATE_FILE_MODE | readBits };
+    await makeFolders(dirname(fullPath), PRIVATE_FOLDER_MODE | readBits | searchBits);
+    return { fullPath, mode: PRIVATE_FILE_MODE | readBits };
   }
 
   #reading<T>(work: () => Promise<T>): Promise<T> {
