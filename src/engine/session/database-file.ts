@@ -2,9 +2,10 @@ import { randomBytes } from 'node:crypto';
 import { readdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import type { DuckDBConnection } from '@duckdb/node-api';
+import { HOUR_MS } from '../../base/clock.ts';
 import { codeOf, messageOf, transientError } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
-import { createFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
+import { createFileFrom, removeTemporaries, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { PRIVATE_FILE_MODE, setMode } from '../../fs/permissions.ts';
 
 /** The path of the copy that replaces a file once it is complete. */
@@ -47,8 +48,12 @@ const SPILL_SUFFIX = '.tmp-';
 /** Where an engine spills what does not fit into memory. Each has a folder, since all name their files alike. */
 export const spillFolder = (file: string): string => `${file}${SPILL_SUFFIX}${randomBytes(6).toString('hex')}`;
 
-/** Removes what dead runs spilled. While a file is open for writing it has no readers. */
-export function sweepSpillFolders(file: string): void {
+/** Removes what killed runs left beside a file that this process has open for writing: it has no readers. */
+export async function removeLeftovers(file: string, now: number): Promise<void> {
+  // A rewrite holds the lock of the file until its end.
+  removeDatabase(copyPathOf(file));
+  // To make a file takes moments: an older temporary one is that of a killed run. This user may not remove all.
+  await removeTemporaries(file, now - HOUR_MS).catch(() => undefined);
   const prefix = `${basename(file)}${SPILL_SUFFIX}`;
   const folders = readdirSync(dirname(file)).filter(
     (name) => name.startsWith(prefix) && /^[0-9a-f]{12}$/.test(name.slice(prefix.length)),

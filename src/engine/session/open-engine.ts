@@ -1,22 +1,12 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { HOUR_MS } from '../../base/clock.ts';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
 import { doublingPauses } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
-import { removeTemporaries } from '../../fs/atomic-file.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/permissions.ts';
-import {
-  claimFile,
-  copyPathOf,
-  fileIdentity,
-  makeDatabase,
-  removeDatabase,
-  spillFolder,
-  sweepSpillFolders,
-} from './database-file.ts';
+import { claimFile, fileIdentity, makeDatabase, removeLeftovers, spillFolder } from './database-file.ts';
 import { type Access, DATABASE, Engine, type EngineOptions } from './engine.ts';
 import { engineError, isFileInUse } from './engine-errors.ts';
 
@@ -76,11 +66,7 @@ export async function openEngine(path: string, access: Access, options: EngineOp
     if (access === 'read') await connection.run('SET enable_external_access = false');
     if (access === 'write') {
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
-      // A rewrite holds this lock until its end: only a killed one has left its copy.
-      removeDatabase(copyPathOf(file));
-      // To make a file takes moments: an older temporary one is that of a killed run. This user may not remove all.
-      await removeTemporaries(file, options.clock.now() - HOUR_MS).catch(() => undefined);
-      sweepSpillFolders(file);
+      await removeLeftovers(file, options.clock.now());
     }
     return new Engine(file, options, connection, end);
   } catch (error) {
