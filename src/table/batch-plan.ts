@@ -1,4 +1,4 @@
-// This folder: what a place holds beside its rows, and what a batch makes of it. It knows no DuckDB and no disk.
+// This folder: what a place holds beside its rows, and what a batch makes of it. It runs no DuckDB and reads no disk.
 //
 // For each batch a sink calls `planBatch` of this file. It stores the rows, and calls `finishBatch` of `commit.ts`.
 // A snapshot of profiles is a batch of one download, which replaces its table. `column-plan.ts` plans the columns of the
@@ -53,7 +53,7 @@ export async function planBatch(
   const columns =
     downloads.length === 0
       ? columnsBefore.map(unchangedColumn)
-      : planColumns(receipts.size === 0 ? undefined : columnsBefore, downloads, rules, table);
+      : planColumns(columnsBefore, downloads, rules, table, receipts.size === 0);
   return { table, tableBefore, commitInfo, downloads, unchangedDownloads, columns };
 }
 

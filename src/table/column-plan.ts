@@ -8,7 +8,7 @@ import type { CheckedDay } from '../extract/checked-day.ts';
 import { type TypeRules, typeAfter, typeRulesOf } from './column-type.ts';
 import { type ColumnRules, newColumns, type ScannedColumn, scannedColumns } from './new-columns.ts';
 import type { ColumnChange } from './place-state.ts';
-import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
+import { type StoredColumn, type Table, typedColumns } from './tables.ts';
 
 /** A column of the table after a batch. */
 export interface PlannedColumn extends StoredColumn {
@@ -47,20 +47,16 @@ interface ScannedDay {
   readonly columns: ReadonlyMap<string, ScannedColumn>;
 }
 
-/**
- * Plans all columns of a table after these days, by position. `columnsBefore`: those of the table; undefined if nothing
- * was committed to it.
- */
+/** Plans all columns of a table after these days, by position. */
 export function planColumns(
-  columnsBefore: readonly StoredColumn[] | undefined,
+  storedColumns: readonly StoredColumn[],
   downloads: readonly CheckedDay[],
   rules: ColumnRules,
-  table: Table = EVENTS,
+  table: Table,
+  isFirstCommit: boolean,
 ): PlannedColumn[] {
-  const storedColumns = columnsBefore ?? table.firstColumns;
   const batchColumns = scannedColumns(downloads.flatMap(({ files }) => files));
   const days = downloads.map(({ receipt: { day }, files }) => ({ day, columns: scannedColumns(files) }));
-  const isFirstCommit = columnsBefore === undefined;
   const tableRules = rulesOfTable(table, rules, isFirstCommit);
   const tableColumns = [...storedColumns, ...newColumns(storedColumns, batchColumns, tableRules)];
   return tableColumns.map((column) => {

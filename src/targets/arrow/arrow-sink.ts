@@ -20,10 +20,10 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import { logWidened, type PlannedColumn, planColumns } from '../../table/column-plan.ts';
+import { logWidened, planColumns } from '../../table/column-plan.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
 import type { ColumnRules } from '../../table/new-columns.ts';
-import { FIRST_COLUMNS, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import { EVENTS, FIRST_COLUMNS, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
 import { type DayFile, writeDayFiles } from './day-files.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
@@ -125,17 +125,18 @@ async function unfinishedPathOf(file: string, now: number): Promise<string> {
 async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
   const { rules } = options;
   if (rules.pinnedTypes !== undefined) {
-    const columns = planColumns(undefined, [], rules);
+    const columns = planColumns(FIRST_COLUMNS, [], rules, EVENTS, true);
     // What the stream lacks goes to `_rescued`, also if `column_types` names it.
     const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
     const dayRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes };
     return { days, columns, rules: dayRules };
   }
   const waitingDays: CheckedDay[] = [];
-  let columns: readonly PlannedColumn[] | undefined;
+  let columns = FIRST_COLUMNS;
   for await (const day of days) {
-    columns = planColumns(columns, [day], rules);
-    logWidened(options.logger, columns);
+    const plannedColumns = planColumns(columns, [day], rules, EVENTS, waitingDays.length === 0);
+    logWidened(options.logger, plannedColumns);
+    columns = plannedColumns;
     const files: SpoolFile[] = [];
     for (const [i, file] of day.files.entries()) {
       const path = join(folder, `${waitingDays.length}-${i}.csv`);
@@ -144,7 +145,7 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
     }
     waitingDays.push({ ...day, files });
   }
-  return { days: waitingDays, columns: columns ?? FIRST_COLUMNS, rules };
+  return { days: waitingDays, columns, rules };
 }
 
 /** Sends all days. If one fails, the reader has taken those before it. */

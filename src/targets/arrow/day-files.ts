@@ -75,7 +75,7 @@ async function writeDayFile(
   { engine, folder, columns: streamColumns, rules }: DayFileOptions,
 ): Promise<DayFile> {
   const { receipt } = download;
-  const columns = planColumns(streamColumns, [download], rules);
+  const columns = planColumns(streamColumns, [download], rules, EVENTS, false);
   const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
   const write = (query: string, path: string) =>
     engine.run(
