@@ -44,11 +44,11 @@ export function typeRulesOf(
   const isFrozen = schemaMode === 'freeze';
   const isCustom = group === 'custom' || group === 'custom_item';
   // Stored values must fit into the type that the service declares.
-  const mayBeDeclared = !isCustom && declared !== undefined && (type === null || canWiden(type, declared, forms, zone));
-  const cellsDecide = isCustom && !isFrozen;
+  const isDeclared = !isCustom && declared !== undefined && (type === null || canWiden(type, declared, forms, zone));
+  const keptType = isDeclared ? declared : type;
   return {
     columnBefore: column,
-    fixedType: configuredType ?? (cellsDecide ? null : mayBeDeclared ? declared : type),
+    fixedType: configuredType ?? (isCustom && !isFrozen ? null : keptType),
     isPinned: pinnedType !== undefined,
     mayBeAdded: !isFrozen || configuredType !== undefined,
     zone,
