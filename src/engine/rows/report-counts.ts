@@ -104,9 +104,9 @@ async function countColumns(
     for (const [n, { name }] of chunk.entries()) filledRows.set(name, Number(row[`c${n}`]));
   }
   const rescuedCells = await countRescuedByKey(engine, events);
-  return columns.map((column) => ({
-    ...column,
-    filled: filledRows.get(column.name) ?? 0,
-    rescued: rescuedCells.get(rescueKey(column)) ?? 0,
-  }));
+  return columns.map((column) => {
+    const { name, source, group, type } = column;
+    const filled = filledRows.get(name) ?? 0;
+    return { name, source, group, type, filled, rescued: rescuedCells.get(rescueKey(column)) ?? 0 };
+  });
 }
