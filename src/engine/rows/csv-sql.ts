@@ -29,9 +29,11 @@ export function typedCellSql(
   const { type } = column;
   if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return {};
   const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
-  // The table does not take the column.
-  const isFilledSql = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
-  if (type === null) return { rescue: rescueIf(isFilledSql) };
+  if (type === null) {
+    // The table does not take the column.
+    const isFilledSql = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
+    return { rescue: rescueIf(isFilledSql) };
+  }
   const cellType = cellTypeOf(type, forms, zone);
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);

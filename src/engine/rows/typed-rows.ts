@@ -158,7 +158,7 @@ function filesQuery(files: readonly FileOfDay[], { table, columns }: RowsBatch, 
   };
 }
 
-/** The forms of the cells of a column in all these files. */
+/** The forms of the cells of a column in the days of these files. */
 function formsOfFiles({ formsByDay }: PlannedColumn, files: readonly FileOfDay[]): ColumnForms {
   const cellForms = files
     .flatMap(({ receipt: { day } }) => formsByDay.get(day) ?? [])
