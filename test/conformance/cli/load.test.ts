@@ -59,6 +59,8 @@ async function fileOf(day: Day, change: (csv: string) => string | Buffer = (csv)
   return path;
 }
 
+/** The rows of the first lost day with the times of another. */
+const ofDay = (day: Day) => (csv: string) => csv.replaceAll(LOST[0], day);
 const utf16 = (csv: string) => Buffer.from(`\ufeff${csv}`, 'utf16le');
 
 async function stateOf(name: string, place: string) {
@@ -124,6 +126,10 @@ describe('a day from a file', () => {
     expect((await load(await fileOf(FIRST), FIRST)).code).toBe(0);
   });
 
+  it.each(['2026-01-12', '2026-01-14'])('may have times of the day beside it, as %s: a time zone', async (day) => {
+    expect((await load(await fileOf(LOST[0], ofDay(day)), LOST[0])).code).toBe(0);
+  });
+
   it('ends where to_date_inclusive says', async () => {
     const loaded = ['load', 'duckdb', place(), await fileOf(FIRST), '--day', FIRST];
     expect((await run(loaded, service, { DFINERY_TO_DATE_INCLUSIVE: 'false' })).code).toBe(0);
@@ -136,7 +142,8 @@ describe('a day from a file', () => {
   it.each([
     ['of a day that is loaded and still exported', async () => fileOf('2026-01-17'), '2026-01-17', '--from 2026-01-17'],
     ['of a day that is not over', async () => fileOf('2026-01-20'), '2026-01-20', 'is not over'],
-    ['of another day', async () => fileOf('2026-01-17'), LOST[0], 'of another day'],
+    ['of two days before', async () => fileOf(LOST[0], ofDay('2026-01-11')), LOST[0], 'of another day'],
+    ['of two days later', async () => fileOf(LOST[0], ofDay('2026-01-15')), LOST[0], 'of another day'],
     ['that is cut', async () => fileOf(LOST[0], (csv) => csv.slice(0, -9)), LOST[0], 'no whole export'],
     ['without the last line end', async () => fileOf(LOST[0], (csv) => csv.slice(0, -1)), LOST[0], 'no line end'],
     ['that is no CSV', async () => fileOf(LOST[0], () => '{"data": []}\n'), LOST[0], 'JSON'],

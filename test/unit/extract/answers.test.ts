@@ -176,6 +176,14 @@ describe('a day without rows', () => {
     expect(fixture.target.days.get('2026-01-19')).toEqual([]);
   });
 
+  it('has its rows if only the first of two answers with another to_date was a header', async () => {
+    await run({}, { startDate: START, toDateInclusive: 'false' });
+    const header = body((csv) => csv.slice(0, csv.indexOf('\n') + 1));
+    fixture.serve({ fault: onDay('2026-01-19', (nth) => (nth === 1 ? header : undefined)) });
+    await fixture.run(SETTINGS);
+    expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
+  });
+
   it('replaces rows by two headers alone', async () => {
     await run({});
     fixture.serve({ rows: gap.filter(({ id }) => !id.includes('01-19')) });
@@ -503,6 +511,13 @@ describe('days that are no longer exported', () => {
     const error = await fixture.failure(settings);
     expect(error).toMatchObject({ exitCode: 4, message: expect.stringContaining('2026-01-20') });
     expect(fixture.events('day.failed')).toHaveLength(3);
+  });
+
+  it('decide the exit code also if no later day proves that the service exports days', async () => {
+    const named = { from: '2026-01-15', to: '2026-01-19' };
+    const error = await failure({ rows: [], days: { history_days: 3, empty: '204' } }, SETTINGS, named);
+    expect(error).toMatchObject({ exitCode: 4, message: expect.stringContaining('2026-01-15') });
+    expect(fixture.target.state).toBeUndefined();
   });
 
   it('are no gaps while the service still exports them, even beyond history_days', async () => {

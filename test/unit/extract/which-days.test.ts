@@ -107,6 +107,9 @@ describe('the days of a later run', () => {
     expect(notes.map(({ message }) => message)).toEqual([
       expect.stringContaining('no rows, and the provider may be late: 2026-01-13.'),
     ]);
+    // But neither days before the start, which only `--from` reads, nor days after the end.
+    expect(plan(loaded(empty, { start_date: '2026-01-14' })).days[0]).toBe('2026-01-18');
+    expect(plan(loaded(empty), { endDate: '2026-01-12' }).days).toEqual([]);
   });
 
   it('leave out pruned days and gaps', () => {

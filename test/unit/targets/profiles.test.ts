@@ -182,6 +182,15 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     for (const path of place.files()) expect(readFileSync(path).includes('Erna'), path).toBe(false);
   });
 
+  it('ends by its purge a first load of events that began before: it may bring people back', async () => {
+    await place.loadProfiles(place.snapshot(FIRST));
+    const sink = await place.open({ lockWaitMs: 10_000 });
+    await purge({ ids: ['007'], searchesProfiles: true });
+    const committing = sink.commit([place.of(D1, EVENTS)], place.facts(D1));
+    await expect(committing).rejects.toMatchObject({ kind: 'transient', message: expect.stringContaining('purged') });
+    await sink.close();
+  });
+
   it('loses whom rows of events name, and shows the rows of both tables', async () => {
     await place.load([[place.of(D1, EVENTS)]]);
     await place.loadProfiles(place.snapshot(FIRST));
