@@ -77,6 +77,8 @@ export function wrappedLines(text: string, width: number, indent = ''): string[]
   return [...lines, line];
 }
 
-/** A path as a word of a command line; quoted if a shell would split or expand it. */
+/** A path as a word of a command line; quoted if a shell would split or change it. */
 export const shellWord = (path: string): string =>
-  /^[\p{L}\p{N}_@%+=:,./\\-]+$/u.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+  /^[\p{L}\p{N}_@%+=:,./\\-]+$/u.test(path) && (process.platform === 'win32' || !path.includes('\\'))
+    ? path
+    : `'${path.replaceAll("'", "'\\''")}'`;

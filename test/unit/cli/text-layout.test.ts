@@ -29,7 +29,8 @@ describe('tables in a terminal', () => {
   });
 });
 
-it('quotes a path that a shell would split or expand', () => {
+it('quotes a path that a shell would split or change', () => {
   const words = ['한글/dfinery.json', 'my place.duckdb', "it's", '$HOME', ''].map(shellWord);
   expect(words).toEqual(['한글/dfinery.json', "'my place.duckdb'", "'it'\\''s'", "'$HOME'", "''"]);
+  expect(shellWord('a\\b')).toBe(process.platform === 'win32' ? 'a\\b' : "'a\\b'");
 });
