@@ -10,8 +10,8 @@ export interface RecordColumn {
   readonly name: string;
   /** The `memberLabel` of its name. */
   readonly label: Uint8Array;
-  /** The member of `_rescued`, as JSON: the column's own name. Of equal names, the second has that of its property. */
-  readonly rescuedName: string;
+  /** The label in `_rescued`: of the column's own name. Of equal names, the second has that of its property. */
+  readonly rescuedLabel: Uint8Array;
   readonly codec: ColumnCodec;
   /** The zone of datetimes that name none. */
   readonly zone: Zone | undefined;
@@ -37,7 +37,7 @@ export function recordColumn(
   return {
     name,
     label: memberLabel(name),
-    rescuedName: JSON.stringify(column.occurrence === 1 ? column.name : name),
+    rescuedLabel: memberLabel(column.occurrence === 1 ? column.name : name),
     codec,
     zone: cellZone,
     mayNotFit,
@@ -46,7 +46,7 @@ export function recordColumn(
   };
 }
 
-/** What stands before the value of a member that is not the first of its object: `,"name":`. */
+/** What stands before the value of a member: `,"name":`. */
 export const memberLabel = (name: string): Uint8Array => Buffer.from(`,${JSON.stringify(name)}:`);
 
 /** A codec that no cell fits. */

@@ -23,6 +23,7 @@ const BYTE_ROOM = 2 * 6;
 const FRAME_ROOM = 1024;
 
 const KEY_LABEL = memberLabel(KEY_PROPERTY);
+const RESCUED_LABEL = memberLabel(RESCUED_PROPERTY);
 const LOG_ID_LABEL = memberLabel(LOG_ID);
 const POSITION_LABEL = memberLabel(ITEM_POSITION);
 const NULL_JSON = Buffer.from('null');
@@ -47,6 +48,12 @@ export class LineBuffer {
   append(bytes: Uint8Array): void {
     this.bytes.set(bytes, this.end);
     this.end += bytes.length;
+  }
+
+  /** Makes an object of the members from `start` on. Each begins with a comma, of which the first becomes the brace. */
+  openObject(start: number): void {
+    this.bytes[start] = OPEN_BRACE;
+    this.end = Math.max(this.end, start + 1);
   }
 
   /** Returns the lines, which the next ones replace. */
@@ -118,11 +125,11 @@ export class RecordEncoder {
       const column = recordColumn(property, schemas.get(property.name), columns[property.index].forms, zone);
       this.#columns[property.index] = column;
       // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
-      this.#room += 2 * column.label.length + Buffer.byteLength(column.rescuedName);
+      this.#room += 2 * column.label.length + column.rescuedLabel.length;
     }
   }
 
-  /** Appends a row, which has this key. */
+  /** Appends a row, which has this key: `{"type":"RECORD",…,"data":{"_key":"7","age":31}}}`. */
   write(row: CsvRow, key: RowKey): void {
     const { filledCells, contentEnd } = row;
     const lines = this.#lines;
@@ -137,9 +144,7 @@ export class RecordEncoder {
       lines.append(POSITION_LABEL);
       lines.end = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, lines.bytes, lines.end);
     }
-    // The brace replaces the comma of the first label, if there is any.
-    lines.bytes[dataStart] = OPEN_BRACE;
-    lines.end = Math.max(lines.end, dataStart + 1);
+    lines.openObject(dataStart);
     if (this.#misfits.length > 0) this.#writeMisfits(row);
     else lines.append(LINE_END);
     this.#stats.recordCount++;
@@ -173,24 +178,26 @@ export class RecordEncoder {
     lines.bytes[lines.end++] = QUOTE;
   }
 
-  /** Writes `_rescued` and `meta.changes` for the cells that did not fit, and the end of the line. */
+  /** Writes the end of a line with misfits: `,"_rescued":{"age":"x"}},"meta":{"changes":[…]}}}`. */
   #writeMisfits(row: CsvRow): void {
     const lines = this.#lines;
     const { rescuedCells } = this.#stats;
-    const changes: string[] = [];
-    let separator = ',"_rescued":{';
-    for (const { column, k } of this.#misfits.splice(0)) {
-      const { name, rescuedName } = column;
-      rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + 1);
-      changes.push(`{"field":${JSON.stringify(name)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`);
-      if (!this.#hasRescued) continue;
-      lines.append(Buffer.from(`${separator}${rescuedName}:`));
-      this.#text.read(row, k);
-      const { bytes, start, end } = this.#text;
-      lines.end = writeString(bytes, start, end, lines.bytes, lines.end);
-      separator = ',';
+    const misfits = this.#misfits.splice(0);
+    if (this.#hasRescued) {
+      lines.append(RESCUED_LABEL);
+      const objectStart = lines.end;
+      for (const { column, k } of misfits) {
+        lines.append(column.rescuedLabel);
+        this.#text.read(row, k);
+        const { bytes, start, end } = this.#text;
+        lines.end = writeString(bytes, start, end, lines.bytes, lines.end);
+      }
+      lines.openObject(objectStart);
     }
-    const end = separator === ',' ? '}' : '';
-    lines.append(Buffer.from(`${end}},"meta":{"changes":[${changes.join(',')}]}}}\n`));
+    const changes = misfits.map(({ column: { name } }) => {
+      rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + 1);
+      return `{"field":${JSON.stringify(name)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
+    });
+    lines.append(Buffer.from(`${this.#hasRescued ? '}' : ''}},"meta":{"changes":[${changes.join(',')}]}}}\n`));
   }
 }

@@ -52,7 +52,7 @@ export class RowKey {
     return positionStart === positionEnd ? -1 : Number(id.bytes.toString('latin1', positionStart, positionEnd));
   }
 
-  /** The digits of `<log id>:<digits>`. */
+  /** The digits behind the log id: `7` in the id `log-1:007`. */
   #readPosition(logId: CellText | undefined): void {
     const { bytes, start, end } = this.id;
     this.positionStart = end;
@@ -66,7 +66,7 @@ export class RowKey {
   }
 }
 
-/** SHA-256 over the non-empty cells of a row, in the byte order of their names: `<bytes>:<name><bytes>:<text>` each. */
+/** SHA-256 over the non-empty cells of a row, in the byte order of their names: `3:age2:31`, with lengths in bytes. */
 class RowDigest {
   readonly #names: readonly Buffer[];
   readonly #order: readonly number[];
