@@ -104,10 +104,8 @@ async function loadDemo(place: Place, context: Context): Promise<Summary> {
       on_gap: 'warn',
       user_profiles: true,
     };
-    const { summary, error } = await runSync(
-      { place, config: readConfiguration(keys, context), daySelection: {} },
-      context,
-    );
+    const config = readConfiguration(keys, context);
+    const { summary, error } = await runSync({ place, config, daySelection: {} }, context);
     if (error !== undefined) throw error;
     return summary;
   } finally {

@@ -14,8 +14,7 @@ export const command = defineCommand({
     const config = requireKeys(readConfiguration(values.config, context), ...EXPORT_KEYS);
     const service = openExportClient(config, context, { maxWaitMs: values.maxWait });
     try {
-      const columns = await discoverColumns(config, extractDeps(config, service, context));
-      const result = { v: 1, columns };
+      const result = { v: 1, columns: await discoverColumns(config, extractDeps(config, service, context)) };
       return { result, lines: JSON.stringify(result, null, 2).split('\n') };
     } finally {
       await service.close();
