@@ -1,28 +1,15 @@
-import { randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { identifier } from '../../base/sql.ts';
 import { COLUMN_TYPES, codecOf, widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { castToTypeSql } from '../../engine/column-sql.ts';
 import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, type Table, typedColumns, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, typedColumns, USER_PROFILES } from '../../table/tables.ts';
 import { fileColumns, hasCurrentColumns, programColumns } from './file-layout.ts';
 import type { FilesPlace } from './format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
 import { fetchFile } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
-import { type FileContent, writeParquet } from './write-parquet.ts';
-
-/** Writes a query into a local file, which the next commit may store. */
-export async function writeFile(
-  { format, engine, runFolder }: FilesPlace,
-  table: Table['name'],
-  content: FileContent,
-): Promise<NewFile> {
-  const written = await writeParquet(engine, content, join(runFolder.path, randomUUID()));
-  const { day } = content.receipt;
-  return { ...written, table, day, path: format.layout.newPath(day, table) };
-}
+import { writeTableFile } from './write-parquet.ts';
 
 /**
  * Writes a file anew, with the columns of its table after a change, in their types, and with its receipt there.
@@ -45,7 +32,7 @@ export async function rewriteFile(
   const names = columns.map(identifier).join(', ');
   const query = `SELECT ${names} FROM (${rowsSql}) WHERE NOT ${leavingSql}`;
   const profilesState = file.table === USER_PROFILES.name ? tableState : undefined;
-  const newFile = await writeFile(place, file.table, { query, receipt, profilesState });
+  const newFile = await writeTableFile(place, file.table, { query, receipt, profilesState });
   if (newFile.rows === receipt.rows_stored) return newFile;
   throw new RangeError(`${file.path} came to ${newFile.rows} rows instead of ${receipt.rows_stored}`);
 }

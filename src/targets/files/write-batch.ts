@@ -17,7 +17,8 @@ import type { FilesPlace } from './format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceVersion } from './place-version.ts';
 import { fetchColumns, relationOf } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
-import { rewriteFile, writeFile } from './rewrite-files.ts';
+import { rewriteFile } from './rewrite-files.ts';
+import { writeTableFile } from './write-parquet.ts';
 
 /** A planned batch, and the place into which it goes. */
 interface Batch {
@@ -65,7 +66,7 @@ async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | u
     const isInFile = ({ name, group }: StoredColumn) =>
       layout.hasAllColumns || group === 'system' || rows.filledColumns.has(name);
     const query = selectRowsSql(rows, columns.filter(isInFile), programColumns(layout, tableBefore.timezone), zone);
-    file = await writeFile(place, table.name, { query, receipt, profilesState });
+    file = await writeTableFile(place, table.name, { query, receipt, profilesState });
     return file.rows;
   });
   return file;
@@ -88,7 +89,7 @@ async function withoutRowsOfNext(batch: Batch, file: NewFile, download: CheckedD
   if (rowsLost === file.rows) return undefined;
   const receipt = storedReceiptOf(batch, download, file.rows - rowsLost);
   const query = `SELECT * FROM ${readParquetSql([file.localPath])} WHERE NOT ${sharedSql}`;
-  return writeFile(place, EVENTS.name, { query, receipt });
+  return writeTableFile(place, EVENTS.name, { query, receipt });
 }
 
 /** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */

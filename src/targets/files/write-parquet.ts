@@ -1,9 +1,13 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { identifier, literal } from '../../base/sql.ts';
 import { VERSION } from '../../base/version.ts';
 import { scalarOf } from '../../cells/types/duckdb-types.ts';
 import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import { type TableState, tableToJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
+import type { Table } from '../../table/tables.ts';
+import type { FilesPlace } from './format.ts';
 import type { ColumnStatistics, NewFile } from './place-version.ts';
 import { hashFile, METADATA_KEYS, readColumnTypes, readParquetSql } from './read-parquet.ts';
 
@@ -17,7 +21,7 @@ const ZSTD_LEVEL = 1;
 const MAX_DICTIONARY_VALUES = 4_096;
 
 /** What is to be written into a file. */
-export interface FileContent {
+interface FileContent {
   readonly query: string;
   /** The receipt of its rows, which has their number. */
   readonly receipt: StoredReceipt;
@@ -25,12 +29,14 @@ export interface FileContent {
   readonly profilesState?: TableState | undefined;
 }
 
-/** Writes a query into a Parquet file that does not exist yet. */
-export async function writeParquet(
-  engine: Engine,
+/** Writes a query into a new local file, which the next commit may store. */
+export async function writeTableFile(
+  { format, engine, runFolder }: FilesPlace,
+  table: Table['name'],
   { query, receipt, profilesState }: FileContent,
-  path: string,
-): Promise<Omit<NewFile, 'table' | 'day' | 'path'>> {
+): Promise<NewFile> {
+  const { day } = receipt;
+  const localPath = join(runFolder.path, randomUUID());
   const writtenAt = new Date(engine.clock.now()).toISOString();
   const metadata = {
     'dfinery.version': VERSION,
@@ -46,12 +52,14 @@ export async function writeParquet(
     `KV_METADATA {${entries.join(', ')}}`,
     'RETURN_STATS, USE_TMP_FILE false',
   ];
-  const [row] = await engine.rows(`COPY (${query}) TO ${literal(path)} (${options.join(', ')})`);
-  const columns = await readColumnTypes(engine, path);
+  const [row] = await engine.rows(`COPY (${query}) TO ${literal(localPath)} (${options.join(', ')})`);
+  const columns = await readColumnTypes(engine, localPath);
   const listColumns = [...columns].flatMap(([name, type]) => (scalarOf(type).isList ? name : []));
-  const statistics = new Map([...statisticsOf(row), ...(await statisticsOfLists(engine, path, listColumns))]);
+  const statistics = new Map([...statisticsOf(row), ...(await statisticsOfLists(engine, localPath, listColumns))]);
   const [count, bytes] = [row.count, row.file_size_bytes].map(Number);
-  return { localPath: path, rows: count, bytes, statistics, writtenAt, columns, sha256: await hashFile(path) };
+  const sha256 = await hashFile(localPath);
+  const path = format.layout.newPath(day, table);
+  return { table, day, path, localPath, rows: count, bytes, statistics, writtenAt, columns, sha256 };
 }
 
 /** A column in DuckDB's statistics: its name in double quotes. */
