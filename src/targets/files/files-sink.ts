@@ -55,9 +55,9 @@ class FilesSink implements Sink {
   }
 
   async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
-    const plan = (version: PlaceVersion) => this.#changeOf(version, batch, commitInfo, table);
+    const planChange = (version: PlaceVersion) => this.#planChange(version, batch, commitInfo, table);
     const { version, report } = await withUserErrors(this.#options, () =>
-      this.#place.format.commit(this.#place, this.#version, plan),
+      this.#place.format.commit(this.#place, this.#version, planChange),
     );
     this.#version = version;
     logWidened(this.#options.logger, report.columns);
@@ -87,15 +87,14 @@ class FilesSink implements Sink {
   }
 
   /** The change that stores a batch, and what is reported of it. Throws if people were purged since the opening. */
-  async #changeOf(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
+  async #planChange(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
     const { address, clock, logger, rules } = this.#options;
     const place = this.#place;
     const state = version.isLoaded ? version.state : newPlaceState(rules.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
-    // A first run that died before it stored rows may have had another time zone.
     const tableState = state[table.name];
-    const isStored = tableState !== undefined && tableState.receipts.size > 0;
-    const tableBefore = isStored ? tableState : newTableState(table, rules.timezone);
+    // A first run that died before it stored rows may have had another time zone.
+    const tableBefore = tableState?.receipts.size ? tableState : newTableState(table, rules.timezone);
     const plan = await planBatch(tableBefore, batch, {
       table,
       commitInfo,
