@@ -8,7 +8,7 @@ import { EVENTS } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
-import { type FolderFile, filePath, PROFILES_FILE, STATE_FILE, serializeFolderState } from './folder-state.ts';
+import { type FolderFile, filePath, PROFILES_FILE, STATE_FILE, serializeStateFile } from './folder-state.ts';
 import { type FolderVersion, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
@@ -55,7 +55,7 @@ async function writeState(storage: Storage, version: FolderVersion, checkHeld: (
   const damagedEntries = damagedFiles.flatMap(({ entry }) => entry ?? []);
   const [damagedProfiles] = damagedFiles.flatMap(({ profilesState }) => profilesState ?? []);
   const fullState = { ...state, user_profiles: state.user_profiles ?? damagedProfiles };
-  const stateText = serializeFolderState(fullState, files, damagedEntries);
+  const stateText = serializeStateFile(fullState, files, damagedEntries);
   if (stateText === version.stateText) return version;
   checkHeld();
   await storage.write(STATE_FILE, stateText);

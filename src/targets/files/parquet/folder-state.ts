@@ -53,7 +53,7 @@ export interface FileEntry extends Omit<FolderFile, 'columns' | 'modified'> {
 }
 
 /** All that `_dfinery.json` holds. */
-export interface FolderState {
+export interface StateFile {
   readonly state: PlaceState;
   /** The columns of all files whose entry does not say otherwise. */
   readonly tableColumns: ByTable<ColumnTypes>;
@@ -80,7 +80,7 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
 });
 
 /** The text of `_dfinery.json`. */
-export function serializeFolderState(
+export function serializeStateFile(
   state: PlaceState,
   files: readonly FolderFile[],
   damagedEntries: readonly FileEntry[],
@@ -107,7 +107,7 @@ export function serializeFolderState(
 }
 
 /** Throws a configuration failure for a text that this program cannot have written. */
-export function parseFolderState(text: string, where: string): FolderState {
+export function parseStateFile(text: string, where: string): StateFile {
   const value = parseJson(text, where);
   checkVersion(value, FORMAT_VERSION, where);
   const json = requireValid<FolderJson>(validFolder, value, where);

@@ -20,11 +20,11 @@ import {
   dayOfPath,
   type FileEntry,
   type FolderFile,
-  type FolderState,
   filePath,
   PROFILES_FILE,
-  parseFolderState,
+  parseStateFile,
   STATE_FILE,
+  type StateFile,
 } from './folder-state.ts';
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
@@ -62,7 +62,7 @@ export async function readFolder({ engine, storage }: FilesPlace): Promise<Folde
   const { address } = storage;
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
-  const stateFile = parseFolderState(stateText, join(address, STATE_FILE));
+  const stateFile = parseStateFile(stateText, join(address, STATE_FILE));
   const comparisons: Comparison[] = [];
   for (const file of await listFiles(address, stateFile.state)) {
     comparisons.push(await compareFile(engine, address, file, stateFile));
@@ -108,13 +108,13 @@ async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]>
   const names = (await readdir(join(root, EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
   const days = names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
   const [profilesDay]: Iterable<Day | undefined> = state.user_profiles?.receipts.keys() ?? [];
-  const places = [
+  const expectedFiles = [
     ...days.map((day) => ({ table: EVENTS.name, day, path: filePath(day, EVENTS.name) })),
     { table: USER_PROFILES.name, day: profilesDay, path: PROFILES_FILE },
   ];
-  return places.flatMap((place) => {
-    const onDisk = sizeAndTime(join(root, place.path));
-    return onDisk === undefined ? [] : [{ ...place, ...onDisk }];
+  return expectedFiles.flatMap((expected) => {
+    const onDisk = sizeAndTime(join(root, expected.path));
+    return onDisk === undefined ? [] : [{ ...expected, ...onDisk }];
   });
 }
 
@@ -141,7 +141,7 @@ async function compareFile(
   engine: Engine,
   root: string,
   fileOnDisk: FileOnDisk,
-  { state, tableColumns, entryByPath }: FolderState,
+  { state, tableColumns, entryByPath }: StateFile,
 ): Promise<Comparison> {
   const { table, day, path, bytes, modified } = fileOnDisk;
   const local = join(root, path);
