@@ -65,7 +65,8 @@ export async function readFolder({ engine, storage }: FilesPlace): Promise<Folde
   const stateFile = parseStateFile(stateText, join(address, STATE_FILE));
   const comparisons: Comparison[] = [];
   for (const file of await listFiles(address, stateFile.state)) {
-    comparisons.push(await compareFile(engine, address, file, stateFile));
+    const comparison = await compareFile(engine, address, file, stateFile);
+    if (comparison !== undefined) comparisons.push(comparison);
   }
   return {
     ...correctedState(stateFile.state, comparisons, engine.clock.now()),
@@ -121,8 +122,7 @@ async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]>
 type Comparison =
   | { readonly kind: 'unchanged'; readonly file: FolderFile }
   | { readonly kind: 'leftover'; readonly file: FolderFile; readonly metadata: FileMetadata }
-  | { readonly kind: 'damaged'; readonly file: DamagedFolderFile }
-  | { readonly kind: 'foreign'; readonly file: FileOnDisk };
+  | { readonly kind: 'damaged'; readonly file: DamagedFolderFile };
 
 const isLive = (comparison: Comparison) => comparison.kind === 'unchanged' || comparison.kind === 'leftover';
 
@@ -132,7 +132,7 @@ const isLive = (comparison: Comparison) => comparison.kind === 'unchanged' || co
  *   the hash     written      the file
  *   is the same               `unchanged`: it was copied, and the state's receipt holds
  *   is another   later        `leftover` of a killed run: the receipt in its own metadata holds
- *   is another   before       `damaged`, or older; `foreign` where the state has no such table
+ *   is another   before       `damaged`, or older; undefined for profiles that the state does not have
  *
  * A killed run may also have left a file that it was to remove: the state has its receipt without rows. Then, too, the
  * receipt in its own metadata holds.
@@ -142,7 +142,7 @@ async function compareFile(
   root: string,
   fileOnDisk: FileOnDisk,
   { state, tableColumns, entryByPath }: StateFile,
-): Promise<Comparison> {
+): Promise<Comparison | undefined> {
   const { table, day, path, bytes, modified } = fileOnDisk;
   const local = join(root, path);
   const entry = entryByPath.get(path);
@@ -163,7 +163,7 @@ async function compareFile(
     const file = { ...fileOnDisk, day: receipt.day, rows: receipt.rows_stored, sha256, writtenAt, columns };
     if (hasSameHash || isLater) return { kind: 'leftover', file, metadata };
   }
-  if (state[table] === undefined) return { kind: 'foreign', file: fileOnDisk };
+  if (state[table] === undefined) return undefined;
   const profilesState = table === USER_PROFILES.name ? state.user_profiles : undefined;
   return { kind: 'damaged', file: { table, day, path, entry: entry && { ...entry, modified: null }, profilesState } };
 }
