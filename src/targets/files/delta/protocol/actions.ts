@@ -64,10 +64,9 @@ export type Action =
 
 const VERSION_DIGITS = 20;
 const LOG_FILE = /\/_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
-/** A data file of this program; it needs no encoding. Files of profiles have no partition. */
-const DATA_FILE = new RegExp(
-  `^(?:${EVENTS.name}/${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})|${USER_PROFILES.name})/part-[0-9a-f-]{36}\\.parquet$`,
-);
+// The data files of this program, which need no encoding. Profiles have no partition.
+const DAY_FILE = new RegExp(`^${EVENTS.name}/${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/part-[0-9a-f-]{36}\\.parquet$`);
+const PROFILES_FILE = new RegExp(`^${USER_PROFILES.name}/part-[0-9a-f-]{36}\\.parquet$`);
 
 export const logFolder = (table: Table['name']): string => `${table}/_delta_log`;
 export const lastCheckpointPath = (table: Table['name']): string => `${logFolder(table)}/_last_checkpoint`;
@@ -85,18 +84,15 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly v
   return match === null ? undefined : { isEntry: match[2] === 'json', version: Number(match[1]) };
 }
 
-/** True for the path of a data file of this program that is whole. */
-export const isDataFile = (path: string): boolean => {
-  const match = DATA_FILE.exec(path);
-  return match !== null && (match[1] === undefined || isDay(match[1]));
-};
+/** True for the path of a data file of this program. */
+export const isDataFile = (path: string): boolean => dayOfFile(path) !== undefined || PROFILES_FILE.test(path);
 
-/** True for the path of a data file of this program, whole or not. */
+/** True for the path of a data file of this program, or of one that was not written to its end. */
 export const isOwnFile = (path: string): boolean => isDataFile(path) || isTemporaryPath(path);
 
 /** The day of a data file of events, by its path; undefined for any other path. */
 export function dayOfFile(path: string): Day | undefined {
-  const day = DATA_FILE.exec(path)?.[1];
+  const day = DAY_FILE.exec(path)?.[1];
   return day !== undefined && isDay(day) ? day : undefined;
 }
 
