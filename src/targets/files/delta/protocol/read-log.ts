@@ -44,7 +44,7 @@ async function readOnce(place: FilesPlace, before: Snapshot): Promise<Snapshot> 
 async function listLog({ storage }: FilesPlace, { table, version }: Snapshot) {
   const objects = await listAll(storage, logFolder(table), versionStem(table, version + 1));
   const files = objects.flatMap(({ path }) => logFileOf(path) ?? []);
-  const versionsOf = (entries: boolean) =>
-    files.filter(({ isEntry }) => isEntry === entries).map(({ version }) => version);
-  return { checkpoint: Math.max(-1, ...versionsOf(false)), entries: versionsOf(true) };
+  const checkpoints = files.filter(({ isEntry }) => !isEntry).map(({ version }) => version);
+  const entries = files.filter(({ isEntry }) => isEntry).map(({ version }) => version);
+  return { checkpoint: Math.max(-1, ...checkpoints), entries };
 }
