@@ -21,8 +21,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
   /** Throws a configuration failure if others' files lie where those of the table would. */
   refuseForeignFiles(storage: Storage): Promise<void>;
   /**
-   * Reads the latest version; `before` itself if it is still the latest. For a load of profiles it throws a
-   * configuration failure if others' files lie where their table would.
+   * Reads the latest version; `before` itself if it is still the latest. With `before` it may first wait for a writer.
+   * For a load of profiles it throws a configuration failure if others' files lie where their table would.
    */
   read(place: FilesPlace, before?: V): Promise<V>;
   /** True if a file was replaced under its name. Then what was read may be of two versions. */
@@ -31,8 +31,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
    * Reads the latest version, has a change of it planned, and makes that visible, together with the state. It also
    * finishes what a killed run left half-way. A change after which all is as before leaves no trace, unless it is a
    * purge, or the first by a new version of this program. Once it returns, no crash undoes it. If another writer
-   * commits to a table first, it removes the new files of that table, and throws a transient failure. A change of the
-   * table before stays. Gives the version after it, and what the plan reports.
+   * commits to a table first, it removes the new files that are in no table yet, and throws a transient failure. A
+   * change of the table before stays. Gives the version after it, and what the plan reports.
    */
   commit<T>(
     place: FilesPlace,

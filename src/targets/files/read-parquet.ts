@@ -14,7 +14,7 @@ export const METADATA_KEYS = {
   receipt: 'dfinery.receipt',
   /** The instant at which it was written (ISO, UTC). */
   writtenAt: 'dfinery.written_at',
-  /** Of a snapshot: the state of its table, as JSON. */
+  /** Of profiles: the state of their table, as JSON. */
   table: 'dfinery.table',
 };
 

@@ -6,7 +6,7 @@ import { firstProblem, type Validator } from '../../base/validator.ts';
 import { type TableJson, type TableState, tableFromJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 
-// What a place has stored, checked by schemas/files-state.json. All throw a configuration failure that names the part.
+// What a place has stored, checked by schemas/files-state.json. Failures are of configuration, and name the part.
 
 export const parseReceipt = (value: unknown, where: string) => requireValid<StoredReceipt>(validDay, value, where);
 export const parseTableState = (value: unknown, where: string): TableState =>

@@ -25,7 +25,7 @@ interface FileContent {
   readonly query: string;
   /** The receipt of its rows, which has their number. */
   readonly receipt: StoredReceipt;
-  /** Of a snapshot: the state of its table then. */
+  /** Of profiles: the state of their table then. */
   readonly profilesState?: TableState | undefined;
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import validStats from '../../../../schemas/delta-log.stats.validator';
-import validNote from '../../../../schemas/files-state.note.validator';
+import validTag from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
@@ -108,14 +108,14 @@ export function liveFilesOf(
     const where = `${address}/${path}`;
     const partitionDay = dayOfFile(path);
     const day: Day | undefined = partitionDay ?? receiptDay;
-    const note = tags?.[FILE_TAG];
+    const tag = tags?.[FILE_TAG];
     const partition = partitionValues[PARTITION_COLUMN] ?? undefined;
-    if (note == null || stats == null || partition !== partitionDay) {
+    if (tag == null || stats == null || partition !== partitionDay) {
       throw damagedError(where, 'another program wrote it into the table');
     }
     if (day === undefined || !state.receipts.has(day)) throw damagedError(where, 'it has no receipt');
     if (files.has(day)) throw damagedError(where, `${day} has two files`);
-    const { sha256 } = requireValid<{ sha256: string }>(validNote, parseJson(note, where), where);
+    const { sha256 } = requireValid<{ sha256: string }>(validTag, parseJson(tag, where), where);
     const { numRecords, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
     const columns = new Map([...types].filter(([name]) => Object.hasOwn(nullCount, name)));
     files.set(day, { table, day, path, rows: numRecords, bytes: size, sha256, columns });

@@ -24,7 +24,7 @@ export interface LogState extends TableState {
   readonly suppressionLength?: number | undefined;
 }
 
-/** The actions that store what a change makes of the state. A snapshot leaves the receipt of the one before. */
+/** The actions that store what a change makes of the state. New profiles remove the receipt of those before. */
 export function stateActions(before: Domains, { suppressionLength, ...state }: LogState): Action[] {
   const { timezone, days, ...members } = tableToJson(state);
   const table = { v: FORMAT_VERSION, writer: VERSION, timezone, suppression_length: suppressionLength };

@@ -85,7 +85,7 @@ function correctedState(before: PlaceState, comparisons: readonly Comparison[], 
   const removedDays = findRemovedDays(receipts, new Set(comparisons.map(({ file }) => dayOfPath(file.path))));
   const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
   const [profiles = before.user_profiles] = leftovers.flatMap(({ metadata }) => metadata.profilesState ?? []);
-  // A snapshot is no table without its file, unless it has no row.
+  // Profiles are no table without their file, unless they have no row.
   const hasProfiles =
     countStoredRows(profiles?.receipts.values() ?? []) === 0 ||
     comparisons.filter(isLive).some(({ file }) => file.table === USER_PROFILES.name);
