@@ -3,7 +3,6 @@
 
 import yargs, { type Argv } from 'yargs';
 import { configError, UserError } from '../base/errors.ts';
-import { variableNameOf } from '../config/environment.ts';
 import { nearest } from '../config/nearest.ts';
 import { credentialsError, hasCredentials } from '../fs/local-path.ts';
 import {
@@ -18,7 +17,7 @@ import {
   unknownNameError,
 } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
-import { CONFIG_SCHEMAS } from './configuration.ts';
+import { VARIABLES } from './configuration.ts';
 
 export interface CommandLine {
   /** The name of its command; undefined if no known one was given. */
@@ -150,9 +149,9 @@ function unknownOptionError(options: object, table: OptionTable): UserError | un
 /** How to give a key of the configuration that was written as an option, `--lookback-days`. */
 function keyHint(option: string): string | undefined {
   const key = option.slice(2).replaceAll('-', '_');
-  const schema = Object.values(CONFIG_SCHEMAS).find(({ properties }) => Object.hasOwn(properties, key));
-  if (schema === undefined) return undefined;
-  const name = variableNameOf(key);
-  if (!schema.properties[key].airbyte_secret) return `write ${key} into the configuration file, or set ${name}.`;
+  const variable = VARIABLES.find((candidate) => candidate.key === key);
+  if (variable === undefined) return undefined;
+  const { name, keySchema } = variable;
+  if (!keySchema.airbyte_secret) return `write ${key} into the configuration file, or set ${name}.`;
   return `other users see the command line, so set ${name}, or ${name}_FILE to the path of a file that holds it.`;
 }

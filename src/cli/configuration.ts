@@ -5,9 +5,9 @@ import { configError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import {
-  type ConfigSchema,
   readVariables,
   refuseUnknownVariables,
+  type Variable,
   variableNameOf,
   variablesOf,
 } from '../config/environment.ts';
@@ -27,19 +27,17 @@ import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';
 
 export const CONFIG_FILE = 'dfinery.json';
-/** Every key that a command reads, which is also a variable. */
-export const CONFIG_SCHEMAS: Readonly<Record<'source' | 'local' | 'erasure', ConfigSchema>> = {
-  source: SOURCE_PART.schema,
-  local: LOCAL_PART.schema,
-  erasure: ERASURE_PART.schema,
-};
 
-const VARIABLES = variablesOf(...Object.values(CONFIG_SCHEMAS));
+/** The keys of the file, which are also variables. */
+export const FILE_VARIABLES = [...variablesOf(SOURCE_PART.schema), ...variablesOf(LOCAL_PART.schema)];
+const FILE_KEYS = FILE_VARIABLES.map(({ key }) => key);
+/** Those of the object `erasure` in it. They lack the service, which is that of the file. */
+export const ERASURE_VARIABLES = variablesOf(ERASURE_PART.schema).filter(({ key }) => !FILE_KEYS.includes(key));
+const ERASURE_KEYS = ERASURE_VARIABLES.map(({ key }) => key);
+
+/** Every key that a command reads. */
+export const VARIABLES: readonly Variable[] = [...FILE_VARIABLES, ...ERASURE_VARIABLES];
 const SECRET_KEYS = VARIABLES.filter(({ keySchema }) => keySchema.airbyte_secret).map(({ key }) => key);
-
-/** The keys of the file. Those of `erasure` in it lack the service, which is that of the file. */
-const FILE_KEYS = Object.keys({ ...SOURCE_PART.schema.properties, ...LOCAL_PART.schema.properties });
-const ERASURE_KEYS = Object.keys(ERASURE_PART.schema.properties).filter((key) => !FILE_KEYS.includes(key));
 
 export type CommandConfig = ReturnType<typeof readConfiguration>;
 

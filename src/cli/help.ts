@@ -1,10 +1,10 @@
 import type { Argv } from 'yargs';
-import { type ConfigSchema, type KeySchema, VARIABLE_FORMS, variablesOf } from '../config/environment.ts';
+import { VARIABLE_FORMS, type Variable } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { dashedOptionNames, findOption, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
 import { declareOptions, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
-import { CONFIG_SCHEMAS } from './configuration.ts';
+import { ERASURE_VARIABLES, FILE_VARIABLES } from './configuration.ts';
 import { placeUsage } from './places.ts';
 import { wrappedLines } from './text-layout.ts';
 
@@ -64,30 +64,23 @@ const INTRODUCTION =
 /** `help config`: every variable with its form, its default and its meaning. */
 export function configHelp(columns: number): string[] {
   const width = Math.min(columns, MAX_COLUMNS);
-  const linesOf = (schema: ConfigSchema, isListed: (key: string) => boolean = () => true) =>
-    variablesOf(schema)
-      .filter(({ key }) => isListed(key))
-      .flatMap(({ name, key, keySchema }) => [
-        `  ${name}  ${formOf(keySchema, schema.required.includes(key))}`,
-        ...wrappedLines(keySchema.description ?? '', width, '      '),
-      ]);
-  const { source, local, erasure } = CONFIG_SCHEMAS;
+  const linesOf = (variables: readonly Variable[]) =>
+    variables.flatMap((variable) => [
+      `  ${variable.name}  ${formOf(variable)}`,
+      ...wrappedLines(variable.keySchema.description ?? '', width, '      '),
+    ]);
   return [
     ...wrappedLines(INTRODUCTION, width),
     '',
-    ...linesOf(source),
-    ...linesOf(local),
+    ...linesOf(FILE_VARIABLES),
     '',
     'In the object erasure of dfinery.json:',
-    // The service stands among the keys of the source.
-    ...linesOf(erasure, (key) => !Object.hasOwn(source.properties, key)),
+    ...linesOf(ERASURE_VARIABLES),
   ];
 }
 
-export function formOf(
-  { type = 'string', enum: choices, airbyte_secret, default: fallback }: KeySchema,
-  isRequired: boolean,
-) {
+export function formOf({ keySchema, isRequired }: Variable): string {
+  const { type = 'string', enum: choices, airbyte_secret, default: fallback } = keySchema;
   const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? VARIABLE_FORMS[type].form);
   const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(fallback));
   return `(${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(fallback)}`})`;

@@ -24,17 +24,17 @@ export interface Variable {
   readonly name: string;
   readonly key: string;
   readonly keySchema: KeySchema;
+  readonly isRequired: boolean;
 }
 
 const PREFIX = 'DFINERY_';
 
 export const variableNameOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
 
-/** The variables of some schemas, each once. */
-export const variablesOf = (...schemas: readonly ConfigSchema[]): Variable[] =>
-  Object.entries<KeySchema>(Object.assign({}, ...schemas.map(({ properties }) => properties))).map(
-    ([key, keySchema]) => ({ name: variableNameOf(key), key, keySchema }),
-  );
+export const variablesOf = ({ properties, required }: ConfigSchema): Variable[] =>
+  Object.entries(properties).map(([key, keySchema]) => {
+    return { name: variableNameOf(key), key, keySchema, isRequired: required.includes(key) };
+  });
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
 export function refuseUnknownVariables(env: Env, variables: readonly Variable[]): void {

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import erasure from '../../../schemas/erasure-config.json' with { type: 'json' };
 import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
-import { CONFIG_SCHEMAS } from '../../../src/cli/configuration.ts';
+import { VARIABLES } from '../../../src/cli/configuration.ts';
 import { formOf } from '../../../src/cli/help.ts';
 import {
   type ConfigSchema,
@@ -119,9 +119,7 @@ describe('the environment as a configuration', () => {
     ['DFINERY_BASE_URL_FILE', 'DFINERY_BASE_URL'],
     ['DFINERY_EXPORT_TOKEN_FILES', 'DFINERY_EXPORT_TOKEN_FILE'],
   ])('refuses the name %s with the nearest known name', (name, near) => {
-    const message = refusalOf(() =>
-      refuseUnknownVariables({ [name]: '1' }, variablesOf(...Object.values(CONFIG_SCHEMAS))),
-    );
+    const message = refusalOf(() => refuseUnknownVariables({ [name]: '1' }, VARIABLES));
     expect(message).toContain(`${name} (did you mean ${near}?)`);
   });
 
@@ -134,14 +132,14 @@ describe('the environment as a configuration', () => {
     );
     const names = files.flatMap((file) => readFileSync(file, 'utf8').match(/DFINERY_[A-Z_]*[A-Z]/g) ?? []);
     const env = Object.fromEntries(names.map((name) => [name, '1']));
-    expect(() => refuseUnknownVariables(env, variablesOf(...Object.values(CONFIG_SCHEMAS)))).not.toThrow();
+    expect(() => refuseUnknownVariables(env, VARIABLES)).not.toThrow();
   });
 });
 
 function table(schema: ConfigSchema): string[] {
-  const rows = variablesOf(schema).map(({ key, keySchema }) => {
-    const form = formOf(keySchema, schema.required.includes(key)).slice(1, -1).replaceAll('|', 'or');
-    return `| \`${key}\` | ${form} | ${keySchema.description ?? ''} |`;
+  const rows = variablesOf(schema).map((variable) => {
+    const form = formOf(variable).slice(1, -1).replaceAll('|', 'or');
+    return `| \`${variable.key}\` | ${form} | ${variable.keySchema.description ?? ''} |`;
   });
   return ['| key | value; default | meaning |', '|---|---|---|', ...rows];
 }
