@@ -160,22 +160,21 @@ function syncDays(basis: PlanBasis, range: DayRange): ChosenDays {
   const { settings, receipts, appends, state, start, fingerprints } = basis;
   const { firstDay, lastDay, now } = range;
   const gaps = new Set(state?.gaps);
-  const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   // Only `--from` reads a day that was lost, or whose rows were removed.
-  const mayBeReadAgain = (day: Day) => !gaps.has(day) && receipts.get(day)?.pruned !== true;
+  const mayBeReadAgain = (day: Day) =>
+    day >= start && day <= lastDay && !gaps.has(day) && receipts.get(day)?.pruned !== true;
   const daysWithOtherFilters = [...receipts.keys()].filter(
     (day) => day >= firstDay && hasOtherSettings(receipts.get(day), fingerprints),
   );
-  const readAgain = union(emptyOrImplausibleDays(receipts, { now, appends }), daysWithOtherFilters).filter(
-    (day) => day >= start && day <= lastDay && mayBeReadAgain(day),
-  );
+  const suspectDays = emptyOrImplausibleDays(receipts, { now, appends });
+  const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
   const notes = [...startWarnings(basis, now), ...readAgainNotes(readAgain, basis)];
+  const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   const [firstIncomplete] = incompleteDays;
   if (appends || firstIncomplete === undefined) return { days: union(readAgain, incompleteDays), notes };
   const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
   const lookback = daysOf(laterOf(lookbackStart, firstDay), addDays(firstIncomplete, -1)).filter(mayBeReadAgain);
-  const isWhole = lookback[0] === lookbackStart && !readAgain.includes(lookbackStart);
-  const lookedBackTo = isWhole ? lookbackStart : undefined;
+  const lookedBackTo = lookback.find((day) => day === lookbackStart && !readAgain.includes(day));
   return { days: union(lookback, readAgain, incompleteDays), lookedBackTo, notes };
 }
 
