@@ -39,8 +39,8 @@ export async function exportParts(
   const excludedByUser = userCondition === 'exclude' ? events : [];
   const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
   const files: CheckedFile[] = [];
-  const included: string[] = [];
-  let refusal: ExportRefusal | undefined;
+  const acceptedNames: string[] = [];
+  let invalidPart: ExportRefusal | undefined;
   const fail = async (which: string, part: ExportRefusal) => {
     await discardFiles(...files);
     return tooLargeError(day, which, part);
@@ -48,22 +48,20 @@ export async function exportParts(
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const part = await sendExport({ events: [name], eventsCondition: 'include' });
     // A service that checks the names of a filter refuses one that has no event.
-    if (part.kind === 'invalid') {
-      refusal = part;
-      continue;
-    }
+    if (part.kind === 'invalid') invalidPart = part;
+    else if (part.kind === 'checked' || part.kind === 'empty') acceptedNames.push(name);
+    else return fail(`named ${name}`, part);
     if (part.kind === 'checked') files.push(part);
-    else if (part.kind !== 'empty') return fail(`named ${name}`, part);
-    included.push(name);
   }
   if (userCondition === 'include') {
     // A filter of which the service knows no name says nothing about the rows of the day.
-    return refusal !== undefined && included.length === 0 ? fail(`named ${events.join(', ')}`, refusal) : files;
+    return invalidPart && acceptedNames.length === 0 ? fail(`named ${events.join(', ')}`, invalidPart) : files;
   }
-  const excluded = [...new Set([...excludedByUser, ...included])];
-  const others = await sendExport({ events: excluded, eventsCondition: excluded.length > 0 ? 'exclude' : 'all' });
+  const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
+  const condition = excludedNames.length > 0 ? 'exclude' : 'all';
+  const others = await sendExport({ events: excludedNames, eventsCondition: condition });
   if (others.kind === 'checked') return [...files, others];
-  return others.kind === 'empty' ? files : fail(`other than the ${excluded.length} known`, others);
+  return others.kind === 'empty' ? files : fail(`other than the ${excludedNames.length} known`, others);
 }
 
 function tooLargeError(day: Day, which: string, { clause }: ExportRefusal): UserError {
