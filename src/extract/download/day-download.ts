@@ -112,9 +112,9 @@ export class DayDownload {
    *   empty                      no rows, if it comes twice               left to the next run
    *   retry_or_split             its parts                                left to the next run
    *   gone                       gone                                     left to the next run
-   *   retry                      failed                                   left to the next run
    *   unsupported                failed: another download is the same     left to the next run
    *   config, invalid            ends the run                             left to the next run
+   *   retry                      failed                                   left to the next run
    */
   async #resultOf(answer: SpooledDownload): Promise<DayResult> {
     const day = this.#day;
@@ -172,14 +172,14 @@ export class DayDownload {
     const storedRows = this.#storedRows;
     // A request with another `to_date` may have counted rows of the next day. It says only whether the day has any.
     const isSameSpan = this.#deps.receipts.get(day)?.to_date === this.#toDate;
-    const isEnough = (rows: number) => rows >= storedRows || (rows > 0 && !isSameSpan);
+    const leastRows = isSameSpan ? storedRows : Math.min(storedRows, 1);
     const { rows } = first.checkedDay.receipt;
-    if (isEnough(rows)) return first;
+    if (rows >= leastRows) return first;
     const second = await this.#resultOf(await this.#export());
     await removeFiles(first.checkedDay.files);
     if (second.kind !== 'downloaded') return second;
     const { rows: rowsAgain } = second.checkedDay.receipt;
-    if (isEnough(rowsAgain)) return second;
+    if (rowsAgain >= leastRows) return second;
     if (rowsAgain === rows) {
       const message = `${day} has ${unseparatedCount(rows, 'row')} now and had ${storedRows}: two downloads agree, the day is replaced.`;
       this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: storedRows });
