@@ -166,6 +166,8 @@ describe('a DuckDB file', () => {
     writeFileSync(secret, 'x\n1\n');
     await place.read(`CREATE OR REPLACE VIEW event_logs AS SELECT * FROM read_csv('${secret}')`);
     await expect(place.verify()).resolves.toMatchObject({ differences: [] });
+    await place.read(`DROP TABLE events; CREATE VIEW events AS SELECT * FROM read_csv('${secret}')`);
+    await expect(place.verify()).rejects.toThrow(/secret.*file system operations are disabled/);
   });
 
   it('takes a file whose quoted rows DuckDB refuses to read in parallel', async () => {

@@ -136,12 +136,22 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
 
   it('stay as the first commit made them under freeze', async () => {
     // Where the service declares a text, the cell `null` is one.
-    const row = { id: 'b', n: 'x', m: 'new', df_payment_method: 'null' };
-    await place.load([[place.of(D1, [{ id: 'a', n: '5' }])], [place.of(D2, [row])]], { schemaMode: 'freeze' });
+    const row = { id: 'b', n: 'x', m: 'new', k: '7', df_payment_method: 'null' };
+    const settings = { schemaMode: 'freeze' as const, columnTypes: new Map([['k', 'long' as const]]) };
+    await place.load([[place.of(D1, [{ id: 'a', n: '5' }])], [place.of(D2, [row])]], settings);
     const [first, second] = await cells('n::VARCHAR AS n, _rescued::VARCHAR AS r');
     expect([first, second.n]).toEqual([{ n: '5', r: null }, null]);
     expect(JSON.parse(String(second.r))).toEqual({ n: 'x', m: 'new', df_payment_method: 'null' });
-    expect((await place.state())?.events.columns.find(({ source }) => source === 'm')?.type).toBeNull();
+    const { columns = [] } = (await place.state())?.events ?? {};
+    const typeOf = (name: string) => columns.find(({ source }) => source === name)?.type;
+    // Beside the first columns only those that `column_types` names are added.
+    expect([typeOf('m'), typeOf('k')]).toEqual([null, 'long']);
+  });
+
+  it('have the ids of events in a report: rows of one are counted once, each row without one', async () => {
+    const rows = ['x', 'x', '', ''].map((df_event_log_id, i) => ({ id: `r${i}`, df_event_log_id }));
+    await place.load([[place.of(D1, rows)]]);
+    expect((await place.report()).events).toMatchObject([{ day: D1, events: 3 }]);
   });
 
   it('that are times may be text by configuration, and are reported by the zone of the place', async () => {

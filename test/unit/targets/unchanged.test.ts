@@ -1,6 +1,7 @@
 import { lstatSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { systemClock } from '../../../src/base/clock.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import { NOTHING_STORED } from '../../../src/table/commit.ts';
 import type { Cells } from '../../support/targets/csv.ts';
@@ -50,6 +51,9 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     ]);
     expect(after?.events.receipts.get(D3)?.changed_at).toBe(before[0]?.events.receipts.get(D3)?.changed_at);
     expect(await place.read('SELECT *, _loaded_at FROM events ORDER BY ALL')).toEqual(before[1]);
+    const later = { is_over: true, to_date: '2026-01-04' };
+    expect(await commit(again(later))).toMatchObject({ daysWritten: [], daysChanged: [] });
+    expect((await place.state())?.events.receipts.get(D3)).toMatchObject(later);
   });
 
   it('is written beside another that changed, which alone counts as changed', async () => {
@@ -63,6 +67,14 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
     ['without the rows of people who are suppressed now', { suppressed: 1 }],
   ])('is written %s', async (_, receipt) => {
     expect(await commit([place.of(D1, ROWS, receipt)])).toMatchObject({ daysWritten: [D1], daysChanged: [D1] });
+  });
+
+  it('under other filters is named by verify until its rows are removed', async () => {
+    const warnings = async () => (await place.verify()).warnings.join(' ');
+    await commit([place.of(D1, ROWS, { filters: 'others' })]);
+    expect(await warnings()).toContain(`loaded with other filters or columns: ${D1}.`);
+    await place.prune(D2, true);
+    expect(await warnings()).toBe(`pruned: ${D1}.`);
   });
 
   it('is written in a run that writes every day', async () => {
@@ -136,6 +148,8 @@ describe.each(TARGET_NAMES)('a day that comes again unchanged in %s', (name) => 
       const latest = [...before.values()].sort().at(-1) ?? '';
       return [...(await changed())].filter(([day, at]) => before.get(day) !== at && at > latest).map(([day]) => day);
     };
+    // The clock was set back.
+    place.clock = { ...systemClock, now: () => 1_000 };
     const rows = (id: string): Cells[] => [{ id, member: id, df_unified_id: id, n: '1' }, { id: 'shared' }];
     expect(await moved(() => commit([place.shared(D1, rows('x'))]))).toEqual([D1]);
     expect(await moved(() => commit([place.shared(D2, rows('y'))]))).toEqual([D1, D2]);
