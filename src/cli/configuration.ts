@@ -4,13 +4,7 @@ import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
-import {
-  readVariables,
-  refuseUnknownVariables,
-  type Variable,
-  variableNameOf,
-  variablesOf,
-} from '../config/environment.ts';
+import { readVariables, refuseUnknownVariables, variableNameOf, variablesOf } from '../config/environment.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import {
   type ConfigHaving,
@@ -36,7 +30,7 @@ export const ERASURE_VARIABLES = variablesOf(ERASURE_PART.schema).filter(({ key 
 const ERASURE_KEYS = ERASURE_VARIABLES.map(({ key }) => key);
 
 /** Every key that a command reads. */
-export const VARIABLES: readonly Variable[] = [...FILE_VARIABLES, ...ERASURE_VARIABLES];
+export const VARIABLES = [...FILE_VARIABLES, ...ERASURE_VARIABLES];
 const SECRET_KEYS = VARIABLES.filter(({ keySchema }) => keySchema.airbyte_secret).map(({ key }) => key);
 
 export type CommandConfig = ReturnType<typeof readConfiguration>;

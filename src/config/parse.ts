@@ -91,17 +91,17 @@ export const parseForCommand = <S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
   values: object,
   variableNames: ReadonlyMap<string, string>,
-) => parse(part, values, { mayMissKeys: true, variableNames });
+) => parse(part, values, variableNames);
 
 const NOT_USABLE = 'the configuration is not usable';
 
-/** A frozen configuration with every default filled in, and the problems of the keys that it may miss. */
+/** A frozen configuration with every default filled in. A command, which has `variableNames`, may miss keys. */
 function parse<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   object: object,
-  { mayMissKeys = false, variableNames }: { mayMissKeys?: boolean; variableNames?: ReadonlyMap<string, string> } = {},
+  variableNames?: ReadonlyMap<string, string>,
 ) {
-  const isRefused = ({ isMissing }: Problem) => !isMissing || !mayMissKeys;
+  const isRefused = ({ isMissing }: Problem) => !isMissing || variableNames === undefined;
   const values = usableValues(object, schema);
   // The validation also fills in the defaults.
   const problems = schemaProblems(validate, values);
@@ -109,12 +109,10 @@ function parse<S extends ConfigSchema, C extends object>(
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret, format }]) => {
     const value = values[key];
     if (typeof value !== 'string') return [camelCase(key), value];
-    const clause = format === 'uri' ? addressProblem(value) : undefined;
-    if (clause !== undefined) problems.push(problemOf(key, clause));
     return [camelCase(key), isSecret ? new Secret(value) : format === 'uri' ? cleanBaseUrl(value) : value];
   });
   const config = configOf(Object.fromEntries(fields) as ValuesOf<S>);
-  problems.push(...ruleProblems(config));
+  problems.push(...addressProblems(values, schema), ...ruleProblems(config));
   throwProblems(NOT_USABLE, problems.filter(isRefused), variableNames);
   return { config: Object.freeze(config), missingKeys: problems };
 }
@@ -124,14 +122,19 @@ function parse<S extends ConfigSchema, C extends object>(
  * choice "true".
  */
 function usableValues(object: object, { properties }: ConfigSchema): Record<string, unknown> {
-  const entries = Object.entries(object)
-    .filter(([, member]) => (member ?? '') !== '')
-    .map(([key, member]) => {
-      const isChoice = typeof member === 'boolean' && properties[key]?.enum?.includes(String(member));
-      return [key, isChoice ? String(member) : member];
-    });
-  return Object.fromEntries(entries);
+  const textOfChoice = (key: string, member: unknown) =>
+    typeof member === 'boolean' && properties[key]?.enum?.includes(String(member)) ? String(member) : member;
+  const entries = Object.entries(object).filter(([, member]) => (member ?? '') !== '');
+  return Object.fromEntries(entries.map(([key, member]) => [key, textOfChoice(key, member)]));
 }
+
+/** What is wrong with the addresses to which something is sent. */
+const addressProblems = (values: Record<string, unknown>, { properties }: ConfigSchema): Problem[] =>
+  Object.entries(properties).flatMap(([key, { format }]) => {
+    const value = values[key];
+    const clause = format === 'uri' && typeof value === 'string' ? addressProblem(value) : undefined;
+    return clause === undefined ? [] : [problemOf(key, clause)];
+  });
 
 const camelCase = (key: string): string => key.replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 
