@@ -1,4 +1,4 @@
-import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
+import { isNull, NUMBER_SIGN, QUOTE } from '../../base/ascii.ts';
 import { LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { CivilTime } from '../../cells/types/civil-time.ts';
@@ -7,6 +7,7 @@ import { copyBytes, writeString } from '../../cells/types/string.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { SpoolFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
+import type { LineBuffer } from './line-buffer.ts';
 import { configuredProperties } from './properties.ts';
 import { memberLabel, type RecordColumn, recordColumn } from './record-columns.ts';
 import type { RowKey } from './row-key.ts';
@@ -22,48 +23,8 @@ const BYTE_ROOM = 2 * 6;
 /** Room (bytes) for the frames of `_rescued` and `meta`, the labels of `_key` and the position, and a hash. */
 const FRAME_ROOM = 1024;
 
-const KEY_LABEL = memberLabel(KEY_PROPERTY);
-const RESCUED_LABEL = memberLabel(RESCUED_PROPERTY);
-const LOG_ID_LABEL = memberLabel(LOG_ID);
-const POSITION_LABEL = memberLabel(ITEM_POSITION);
 const NULL_JSON = Buffer.from('null');
 const LINE_END = Buffer.from('}}}\n');
-/** Size that the array of lines has at first, and to which it returns after a large row (bytes). */
-const LINES_BYTES = 1 << 20;
-
-/** The lines that are written next. */
-export class LineBuffer {
-  bytes = new Uint8Array(LINES_BYTES);
-  /** Index of the next byte. */
-  end = 0;
-
-  /** Makes room for `more` bytes behind `end`. */
-  reserve(more: number): void {
-    if (this.end + more <= this.bytes.length) return;
-    const larger = new Uint8Array(Math.max(this.end + more, 2 * this.bytes.length));
-    larger.set(this.bytes.subarray(0, this.end));
-    this.bytes = larger;
-  }
-
-  append(bytes: Uint8Array): void {
-    this.bytes.set(bytes, this.end);
-    this.end += bytes.length;
-  }
-
-  /** Makes an object of the members from `start` on. Each begins with a comma, of which the first becomes the brace. */
-  openObject(start: number): void {
-    this.bytes[start] = OPEN_BRACE;
-    this.end = Math.max(this.end, start + 1);
-  }
-
-  /** Returns the lines, which the next ones replace. */
-  take(): Uint8Array {
-    const lines = this.bytes.subarray(0, this.end);
-    if (this.bytes.length > 16 * LINES_BYTES) this.bytes = new Uint8Array(LINES_BYTES);
-    this.end = 0;
-    return lines;
-  }
-}
 
 /** What was written of one stream. */
 export interface StreamStats {
@@ -82,11 +43,12 @@ export class RecordEncoder {
   readonly selection: RowSelection;
   /** By column of the header; undefined for a column that is not sent. */
   readonly #columns: (RecordColumn | undefined)[];
-  readonly #hasKey: boolean;
-  readonly #hasRescued: boolean;
-  readonly #hasPosition: boolean;
-  /** True if a row that names no event gets its key as `df_event_log_id`: it is an event of its own. */
-  readonly #needsLogId: boolean;
+  /** The labels of properties that are no column; undefined for one that is not sent. */
+  readonly #keyLabel: Uint8Array | undefined;
+  readonly #rescuedLabel: Uint8Array | undefined;
+  readonly #positionLabel: Uint8Array | undefined;
+  /** The label of `df_event_log_id`, where a row that names no event gets its key: it is an event of its own. */
+  readonly #logIdLabel: Uint8Array | undefined;
   readonly #lineStart: Uint8Array;
   /** Room (bytes) for a row beside its cells. */
   #room: number;
@@ -109,11 +71,12 @@ export class RecordEncoder {
     this.selection = selection;
     this.#lines = lines;
     this.#stats = stats;
-    const isSent = (property: string) => Object.hasOwn(ownProperties, property) && schemas.has(property);
-    this.#hasKey = isSent(KEY_PROPERTY);
-    this.#hasRescued = isSent(RESCUED_PROPERTY);
-    this.#hasPosition = isSent(ITEM_POSITION);
-    this.#needsLogId = selection === 'row_per_event' && schemas.has(LOG_ID);
+    const labelOf = (property: string) => (schemas.has(property) ? memberLabel(property) : undefined);
+    const ownLabelOf = (property: string) => (Object.hasOwn(ownProperties, property) ? labelOf(property) : undefined);
+    this.#keyLabel = ownLabelOf(KEY_PROPERTY);
+    this.#rescuedLabel = ownLabelOf(RESCUED_PROPERTY);
+    this.#positionLabel = ownLabelOf(ITEM_POSITION);
+    this.#logIdLabel = selection === 'row_per_event' ? labelOf(LOG_ID) : undefined;
     this.#lineStart = Buffer.from(`{"type":"RECORD","record":{"stream":"${name}","emitted_at":${emittedAt},"data":`);
     this.#room = this.#lineStart.length + FRAME_ROOM;
     this.#columns = columns.map(() => undefined);
@@ -137,11 +100,11 @@ export class RecordEncoder {
     lines.reserve(this.#room + filledCells * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
-    if (this.#hasKey) this.#writeKey(KEY_LABEL, key);
+    if (this.#keyLabel !== undefined) this.#writeKey(this.#keyLabel, key);
     for (let k = 0; k < filledCells; k++) this.#writeCell(row, k);
-    if (this.#needsLogId && key.logId === undefined) this.#writeKey(LOG_ID_LABEL, key);
-    if (this.#hasPosition && key.positionEnd > key.positionStart) {
-      lines.append(POSITION_LABEL);
+    if (this.#logIdLabel !== undefined && key.logId === undefined) this.#writeKey(this.#logIdLabel, key);
+    if (this.#positionLabel !== undefined && key.positionEnd > key.positionStart) {
+      lines.append(this.#positionLabel);
       lines.end = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, lines.bytes, lines.end);
     }
     lines.openObject(dataStart);
@@ -183,8 +146,8 @@ export class RecordEncoder {
     const lines = this.#lines;
     const { rescuedCells } = this.#stats;
     const misfits = this.#misfits.splice(0);
-    if (this.#hasRescued) {
-      lines.append(RESCUED_LABEL);
+    if (this.#rescuedLabel !== undefined) {
+      lines.append(this.#rescuedLabel);
       const objectStart = lines.end;
       for (const { column, k } of misfits) {
         lines.append(column.rescuedLabel);
@@ -198,6 +161,7 @@ export class RecordEncoder {
       rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + 1);
       return `{"field":${JSON.stringify(name)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
     });
-    lines.append(Buffer.from(`${this.#hasRescued ? '}' : ''}},"meta":{"changes":[${changes.join(',')}]}}}\n`));
+    const endOfRescued = this.#rescuedLabel === undefined ? '' : '}';
+    lines.append(Buffer.from(`${endOfRescued}},"meta":{"changes":[${changes.join(',')}]}}}\n`));
   }
 }

@@ -1,7 +1,7 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
 // `writeRecords` goes through the files of a day. `streams.ts` has what the streams are. `properties.ts` names the
-// columns of a file, `record-columns.ts` decides how each is written. `row-key.ts` reads the ids of a row,
-// `record-encoder.ts` writes its lines.
+// columns of a file, `record-columns.ts` decides how each is written. `row-key.ts` reads the ids of a row.
+// `record-encoder.ts` writes its line into a `LineBuffer`.
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
@@ -11,7 +11,8 @@ import { RowReader } from '../../cells/csv/row-reader.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
-import { LineBuffer, RecordEncoder, type StreamStats } from './record-encoder.ts';
+import { LineBuffer } from './line-buffer.ts';
+import { RecordEncoder, type StreamStats } from './record-encoder.ts';
 import { RowKey } from './row-key.ts';
 import { type RecordStream, STREAMS } from './streams.ts';
 
