@@ -36,10 +36,11 @@ it('a stream with a given schema that fails warns of the cells of its days that 
   expect([code, stderr]).toEqual([2, expect.stringMatching(/column level: \d+ cells? not of its type/)]);
 });
 
-it('the summary of an Arrow stream counts the suppressed rows', async () => {
+it('the summary of an Arrow stream names each column once, and counts the suppressed rows', async () => {
   fixture = await CliFixture.start();
   const whole = await sync({});
   expect([whole.code, whole.summary.suppressed_rows]).toEqual([0, 0]);
+  expect(whole.summary.columns_added).toEqual([...new Set(whole.summary.columns_added)]);
   const ids = tableFromIPC(readFileSync(whole.out)).getChild('df_unified_id')?.toArray() ?? [];
   const id = String([...ids].find((one) => one !== null && one !== ''));
   const count = [...ids].filter((one) => one === id).length;
