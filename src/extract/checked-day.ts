@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Day } from '../base/days.ts';
 import type { ScanResult } from '../cells/columns/scanner.ts';
 import type { SettingsFingerprints } from './export-settings.ts';
-import type { CheckedFile } from './spool.ts';
+import type { SpooledBody } from './spool.ts';
 
 /** The facts about one checked download of one day. Every target stores them beside the rows (schemas/receipt.json). */
 export interface Receipt {
@@ -54,7 +54,7 @@ export const hasOtherSettings = (
 export type KnownReceipts = ReadonlyMap<Day, KnownReceipt>;
 
 /** One file of a day: a complete, verified CSV. It has LF, valid UTF-8, no BOM, and rows as wide as the header. */
-export interface SpoolFile extends ScanResult {
+export interface CheckedFile extends ScanResult {
   readonly path: string;
 }
 
@@ -62,7 +62,7 @@ export interface SpoolFile extends ScanResult {
 export interface CheckedDay {
   readonly receipt: Receipt;
   /** The file, or the parts of a day that was too large; none for an answer without a header. */
-  readonly files: readonly SpoolFile[];
+  readonly files: readonly CheckedFile[];
 }
 
 /** True if the day and its neighbours may have rows of each other, since an export may contain its `to_date`. */
@@ -74,35 +74,35 @@ interface DayRequest extends Pick<Receipt, 'day' | 'to_date' | 'is_over' | 'filt
   readonly verifiedAt: number;
 }
 
-/** A day of these files: one, the parts of a day that was too large, or none. */
+/** A day of these bodies: one, the parts of a day that was too large, or none. */
 export function checkedDayOf(
-  files: readonly CheckedFile[],
+  bodies: readonly SpooledBody[],
   { requestedAt, verifiedAt, ...request }: DayRequest,
 ): CheckedDay {
-  const sum = (of: (file: CheckedFile) => number) => files.reduce((total, file) => total + of(file), 0);
+  const sum = (of: (body: SpooledBody) => number) => bodies.reduce((total, body) => total + of(body), 0);
   const receipt: Receipt = {
     v: 1,
     ...request,
     requested_at: new Date(requestedAt).toISOString(),
     verified_at: new Date(verifiedAt).toISOString(),
-    rows: rowCount(files),
-    suppressed: sum((file) => file.scan.suppressed),
-    bytes: sum((file) => file.bytes),
-    sha256: hashOf(files),
-    invalid_utf8: sum((file) => file.scan.invalidUtf8.cells),
+    rows: rowCount(bodies),
+    suppressed: sum(({ scan }) => scan.suppressed),
+    bytes: sum(({ bytes }) => bytes),
+    sha256: hashOf(bodies),
+    invalid_utf8: sum(({ scan }) => scan.invalidUtf8.cells),
   };
-  return { receipt, files: files.map(({ output: { path }, scan }) => ({ path, ...scan })) };
+  return { receipt, files: bodies.map(({ output: { path }, scan }) => ({ path, ...scan })) };
 }
 
 /** Number of rows that the service sent, also those that were left out for the suppression list. */
-export const rowCount = (files: readonly CheckedFile[]): number =>
-  files.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
+export const rowCount = (bodies: readonly SpooledBody[]): number =>
+  bodies.reduce((sum, { scan }) => sum + scan.rows + scan.suppressed, 0);
 
-/** SHA-256 of one file, of several that of their hashes, of none that of no byte. */
-function hashOf(files: readonly CheckedFile[]): string {
-  if (files.length === 1) return files[0].sha256;
+/** SHA-256 of one body, of several that of their hashes, of none that of no byte. */
+function hashOf(bodies: readonly SpooledBody[]): string {
+  if (bodies.length === 1) return bodies[0].sha256;
   return createHash('sha256')
-    .update(files.map((file) => file.sha256).join(''))
+    .update(bodies.map(({ sha256 }) => sha256).join(''))
     .digest('hex');
 }
 

@@ -15,7 +15,7 @@ import { lastDayOver, oldestExportedDay } from './calendar.ts';
 import { type CheckedDay, checkedDayOf, type KnownReceipt } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, scannerOptionsOf } from './export-settings.ts';
 import { type CommitInfo, checkState, type ExportState } from './export-state.ts';
-import { type CheckedFile, newSpoolFile } from './spool.ts';
+import { openSpoolOutput, type SpooledBody } from './spool.ts';
 import { includesEndOf, toDateOf } from './which-days.ts';
 
 const READ_BYTES = 1 << 20;
@@ -96,10 +96,10 @@ async function requestedAtOf(dayFile: DayFile, now: number): Promise<number> {
   );
 }
 
-async function copyChecked(dayFile: DayFile, spool: RunFolder, signal: AbortSignal): Promise<CheckedFile> {
+async function copyChecked(dayFile: DayFile, spool: RunFolder, signal: AbortSignal): Promise<SpooledBody> {
   const { file, day, settings, state, suppression } = dayFile;
   const scannerOptions = scannerOptionsOf(settings, suppression);
-  const output = await newSpoolFile(spool);
+  const output = await openSpoolOutput(spool);
   // It may fail at once, so that its reader must be there.
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
   const copy = await checkBody(bytes, output, { scannerOptions, signal }).catch((error: unknown) => {

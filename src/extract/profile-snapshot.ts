@@ -11,7 +11,7 @@ import { type CheckedDay, checkedDayOf, type Receipt, rowCount } from './checked
 import { type ExportSettings, profileFingerprintsOf } from './export-settings.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
-import { newSpoolFile } from './spool.ts';
+import { openSpoolOutput } from './spool.ts';
 
 /** Age (ms) at which a snapshot of the profiles is loaded again. */
 const MAX_AGE_MS = 20 * HOUR_MS;
@@ -49,7 +49,7 @@ export async function loadSnapshot(
     const answer = await downloadProfiles(ALL_PROPERTIES, {
       ...deps,
       scannerOptions: { ...scannerOptions, idColumn: UNIFIED_ID },
-      openOutput: () => newSpoolFile(spool),
+      openOutput: () => openSpoolOutput(spool),
     });
     if (answer.kind !== 'checked') throw snapshotError(answer, lastSnapshot);
     service.learnColumns(answer.scan.editedNames);

@@ -13,7 +13,7 @@ interface SpoolOutput extends Required<CheckedOutput> {
 }
 
 /** A checked body that lies in a file. */
-export type CheckedFile = CheckedBody<SpoolOutput>;
+export type SpooledBody = CheckedBody<SpoolOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
 export type SpooledDownload = DownloadResult<SpoolOutput>;
@@ -22,7 +22,7 @@ export type SpooledDownload = DownloadResult<SpoolOutput>;
 export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledDownload>;
 
 /** Begins a file in the folder of a run. */
-export async function newSpoolFile(folder: RunFolder): Promise<SpoolOutput> {
+export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {
   const path = join(folder.path, `${randomUUID()}.csv`);
   const file = await folder.withDiskErrors(open(path, 'wx', PRIVATE_FILE_MODE));
   return {
@@ -43,5 +43,5 @@ export async function removeFiles(files: readonly { readonly path: string }[]): 
 }
 
 /** Removes the files of results that have one. */
-export const discardFiles = (...results: readonly (CheckedFile | ExportRefusal)[]): Promise<void> =>
+export const discardFiles = (...results: readonly (SpooledBody | ExportRefusal)[]): Promise<void> =>
   removeFiles(results.flatMap((result) => (result.kind === 'checked' ? result.output : [])));

@@ -2,7 +2,7 @@ import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import { columnKey, EVENT_NAME_ALTERNATIVE, headerColumns } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import type { SchemaMode } from '../config/source.ts';
-import type { SpoolFile } from '../extract/checked-day.ts';
+import type { CheckedFile } from '../extract/checked-day.ts';
 import { assignItemNames, assignNames, RESERVED_NAMES } from './column-names.ts';
 import { FIRST_COLUMNS, isItemGroup, newColumn, type StoredColumn } from './tables.ts';
 
@@ -26,7 +26,7 @@ export type ScannedColumn = Pick<
 >;
 
 /** The columns of some files by key, in the order of first occurrence. */
-export function scannedColumns(files: readonly SpoolFile[]): ReadonlyMap<string, ScannedColumn> {
+export function scannedColumns(files: readonly CheckedFile[]): ReadonlyMap<string, ScannedColumn> {
   const columns = new Map<string, ScannedColumn>();
   for (const file of files) {
     for (const column of file.columns) {

@@ -5,7 +5,7 @@ import { CivilTime } from '../../cells/types/civil-time.ts';
 import { fits, formsOf } from '../../cells/types/column-types.ts';
 import { copyBytes, writeString } from '../../cells/types/string.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import type { SpoolFile } from '../../extract/checked-day.ts';
+import type { CheckedFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
 import type { LineBuffer } from './line-buffer.ts';
 import { configuredProperties } from './properties.ts';
@@ -62,7 +62,7 @@ export class RecordEncoder {
   /** `zone`: that of datetimes that name none. `lines` get the records. */
   constructor(
     { name, schemas }: RecordStream,
-    { columns }: Pick<SpoolFile, 'columns'>,
+    { columns }: Pick<CheckedFile, 'columns'>,
     { zone, emittedAt }: { readonly zone: Zone | undefined; readonly emittedAt: number },
     lines: LineBuffer,
     stats: StreamStats,

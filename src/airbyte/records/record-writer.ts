@@ -9,7 +9,7 @@ import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import type { CsvRow } from '../../cells/csv/row.ts';
 import { RowReader } from '../../cells/csv/row-reader.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { type CheckedDay, mayHaveDuplicateIds, type SpoolFile } from '../../extract/checked-day.ts';
+import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
 import { LineBuffer } from './line-buffer.ts';
 import { RecordEncoder, type StreamStats } from './record-encoder.ts';
@@ -67,7 +67,7 @@ export async function writeRecords(
 }
 
 /** Reads a file piece by piece. After each, `next` of the reader goes to the rows behind the header that are whole. */
-async function* readPieces({ path }: SpoolFile, signal: AbortSignal): AsyncGenerator<RowReader, void, undefined> {
+async function* readPieces({ path }: CheckedFile, signal: AbortSignal): AsyncGenerator<RowReader, void, undefined> {
   const reader = new RowReader();
   const isBehindHeader = () => reader.rowNumber > 0 || reader.next();
   for await (const piece of createReadStream(path, { highWaterMark: PIECE_BYTES, signal })) {

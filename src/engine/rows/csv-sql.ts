@@ -3,7 +3,7 @@ import { canCast, codecOf, fits, fitsSql, uncheckedValueSql, widenSql } from '..
 import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import type { SpoolFile } from '../../extract/checked-day.ts';
+import type { CheckedFile } from '../../extract/checked-day.ts';
 import type { ColumnForms } from '../../table/column-plan.ts';
 import { cellTypeOf } from '../../table/column-type.ts';
 import { rescueKey, type StoredColumn } from '../../table/tables.ts';
@@ -79,7 +79,7 @@ export const PATH_COLUMN = '_dfinery_path';
  * Empty cells, quoted ones too, are NULL. `types` has the reader's type of each column, in the header's order.
  */
 export function readCsvSql(
-  files: readonly Pick<SpoolFile, 'path' | 'longestRowBytes'>[],
+  files: readonly Pick<CheckedFile, 'path' | 'longestRowBytes'>[],
   types: readonly string[],
 ): string {
   const columns = types.map((type, i) => `${literal(readerColumn(i))}: ${literal(type)}`).join(', ');

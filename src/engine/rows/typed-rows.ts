@@ -9,7 +9,7 @@ import type { ColumnType } from '../../cells/types/column-types.ts';
 import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { type CheckedDay, mayHaveDuplicateIds, type Receipt, type SpoolFile } from '../../extract/checked-day.ts';
+import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds, type Receipt } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import type { ProgramColumn } from '../../table/column-names.ts';
 import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
@@ -61,7 +61,7 @@ export async function storeTypedRows(
 }
 
 /** Number of rows of these files. */
-export const sumRows = (files: readonly SpoolFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
+export const sumRows = (files: readonly CheckedFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
 
 function checkStored(days: readonly CheckedDay[], storedRows: number): void {
   const expectedRows = sumRows(days.flatMap(({ files }) => files));
@@ -102,7 +102,7 @@ async function storeNumbered(engine: Engine, rows: TypedRows, store: StoreRows):
 }
 
 /** A file, and the receipt of its day. */
-interface FileOfDay extends SpoolFile {
+interface FileOfDay extends CheckedFile {
   readonly receipt: Receipt;
 }
 
@@ -173,7 +173,7 @@ function formsOfFiles({ formsByDay }: PlannedColumn, files: readonly FileOfDay[]
  * SQL of the key of a row: its id, else `hash:` and the SHA-256 in hex over its non-empty cells. They stand in byte
  * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
  */
-function keySql(header: SpoolFile['columns'], idIndex: number): string {
+function keySql(header: CheckedFile['columns'], idIndex: number): string {
   const cells = header.map(({ source }, index) => ({ source, text: readerColumn(index) }));
   const parts = cells
     .sort((a, b) => compareUtf8(a.source, b.source))

@@ -13,7 +13,7 @@ import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
 import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { type CheckedFile, newSpoolFile, removeFiles, type SendExport, type SpooledDownload } from '../spool.ts';
+import { openSpoolOutput, removeFiles, type SendExport, type SpooledBody, type SpooledDownload } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
 import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
@@ -84,7 +84,7 @@ export class DayDownload {
       label: request.from,
       hasFinalNewline: service.hasFinalNewline,
       mayGrow: !this.#isOver,
-      openOutput: () => newSpoolFile(spool),
+      openOutput: () => openSpoolOutput(spool),
     });
     this.#exports += answer.exports;
     if (answer.kind === 'checked') service.learnFromScan(answer.scan);
@@ -203,9 +203,9 @@ export class DayDownload {
     return receipt.to_date === this.#toDate ? receipt.rows : (receipt.rows_stored ?? 0);
   }
 
-  #downloaded(files: readonly CheckedFile[]): DownloadedDay {
+  #downloaded(bodies: readonly SpooledBody[]): DownloadedDay {
     const { fingerprints, clock } = this.#deps;
-    const checkedDay = checkedDayOf(files, {
+    const checkedDay = checkedDayOf(bodies, {
       day: this.#day,
       to_date: this.#toDate,
       requestedAt: this.#requestedAt,

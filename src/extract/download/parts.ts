@@ -2,7 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, ExportRefusal } from '../../service/export/export-service.ts';
 import { isFilter } from '../export-settings.ts';
-import { type CheckedFile, discardFiles, type SendExport } from '../spool.ts';
+import { discardFiles, type SendExport, type SpooledBody } from '../spool.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -34,15 +34,15 @@ export async function exportParts(
   { events, eventsCondition }: ExportFilters,
   eventNames: ReadonlySet<string>,
   sendExport: SendExport,
-): Promise<readonly CheckedFile[] | UserError> {
+): Promise<readonly SpooledBody[] | UserError> {
   const userCondition = isFilter(events, eventsCondition) ? eventsCondition : 'all';
   const excludedByUser = userCondition === 'exclude' ? events : [];
   const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
-  const files: CheckedFile[] = [];
+  const parts: SpooledBody[] = [];
   const acceptedNames: string[] = [];
   let invalidPart: ExportRefusal | undefined;
   const fail = async (which: string, part: ExportRefusal) => {
-    await discardFiles(...files);
+    await discardFiles(...parts);
     return tooLargeError(day, which, part);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
@@ -51,17 +51,17 @@ export async function exportParts(
     if (part.kind === 'invalid') invalidPart = part;
     else if (part.kind === 'checked' || part.kind === 'empty') acceptedNames.push(name);
     else return fail(`named ${name}`, part);
-    if (part.kind === 'checked') files.push(part);
+    if (part.kind === 'checked') parts.push(part);
   }
   if (userCondition === 'include') {
     // A filter of which the service knows no name says nothing about the rows of the day.
-    return invalidPart && acceptedNames.length === 0 ? fail(`named ${events.join(', ')}`, invalidPart) : files;
+    return invalidPart && acceptedNames.length === 0 ? fail(`named ${events.join(', ')}`, invalidPart) : parts;
   }
   const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
   const condition = excludedNames.length > 0 ? 'exclude' : 'all';
   const others = await sendExport({ events: excludedNames, eventsCondition: condition });
-  if (others.kind === 'checked') return [...files, others];
-  return others.kind === 'empty' ? files : fail(`other than the ${excludedNames.length} known`, others);
+  if (others.kind === 'checked') return [...parts, others];
+  return others.kind === 'empty' ? parts : fail(`other than the ${excludedNames.length} known`, others);
 }
 
 function tooLargeError(day: Day, which: string, { clause }: ExportRefusal): UserError {

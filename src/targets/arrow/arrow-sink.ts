@@ -14,7 +14,7 @@ import { unseparatedCount } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
-import type { CheckedDay, SpoolFile } from '../../extract/checked-day.ts';
+import type { CheckedDay, CheckedFile } from '../../extract/checked-day.ts';
 import { removeTemporaries, replaceFileFrom, temporaryPathOf } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
@@ -137,7 +137,7 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
     const plannedColumns = planColumns(columns, [day], rules, EVENTS, waitingDays.length === 0);
     logWidened(options.logger, plannedColumns);
     columns = plannedColumns;
-    const files: SpoolFile[] = [];
+    const files: CheckedFile[] = [];
     for (const [i, file] of day.files.entries()) {
       const path = join(folder, `${waitingDays.length}-${i}.csv`);
       await rename(file.path, path);

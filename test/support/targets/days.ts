@@ -8,7 +8,7 @@ import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../../src/cells/csv/header.ts';
-import type { CheckedDay, Receipt, SpoolFile } from '../../../src/extract/checked-day.ts';
+import type { CheckedDay, CheckedFile, Receipt } from '../../../src/extract/checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED } from '../../../src/extract/export-settings.ts';
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
 import type { ColumnRules } from '../../../src/table/new-columns.ts';
@@ -118,7 +118,7 @@ export class Days {
     return { ...download, receipt: { ...download.receipt, rows: file.rows, ...facts }, files: [file] };
   }
 
-  #spool(csv: string, idColumn?: typeof UNIFIED_ID): SpoolFile {
+  #spool(csv: string, idColumn?: typeof UNIFIED_ID): CheckedFile {
     const { result, written } = scanIn(
       new Scanner({ timezone: this.timezone, needsEventColumns: false, idColumn }),
       Buffer.from(csv),

@@ -7,7 +7,7 @@ import type { RecordStream, StreamName } from '../../../src/airbyte/records/stre
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
-import type { SpoolFile } from '../../../src/extract/checked-day.ts';
+import type { CheckedFile } from '../../../src/extract/checked-day.ts';
 import { scanIn } from '../scan.ts';
 
 export const EMITTED_AT = 1_760_000_000_000;
@@ -45,7 +45,7 @@ export class RecordFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'dfinery-records-'));
   #files = 0;
 
-  spool(csv: string | Uint8Array, timezone?: string): SpoolFile {
+  spool(csv: string | Uint8Array, timezone?: string): CheckedFile {
     const { result, written } = scanIn(new Scanner({ timezone, needsEventColumns: false }), Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#files}.csv`);
     writeFileSync(path, written);
