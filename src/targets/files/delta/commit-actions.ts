@@ -20,6 +20,8 @@ import { DELTA_LAYOUT, partitionColumnsOf, retentionMsOf, retentionSetting, sche
 
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
+/** The tag of this program on the files of the log. */
+const FILE_TAG = 'dfinery';
 
 /** A change of one table, and what its log holds after it. */
 export interface TableChange extends Omit<PlaceChange, 'state'> {
@@ -81,48 +83,6 @@ function tableActions(
   return isSame ? [] : [{ metaData }];
 }
 
-/** The tag of this program on the files of the log. */
-const FILE_TAG = 'dfinery';
-
-interface Stats {
-  readonly numRecords: number;
-  readonly nullCount: Readonly<Record<string, number>>;
-}
-
-/**
- * The live files of a snapshot but for those that are missing. Throws a configuration failure for one that this program
- * cannot have written. `address`: that of the storage.
- */
-export function liveFilesOf(
-  { table, adds }: Snapshot,
-  missingPaths: ReadonlySet<string>,
-  state: TableState,
-  address: string,
-): Map<Day, LiveFile> {
-  const types = fileColumns(DELTA_LAYOUT, state);
-  // Profiles have no partitions: their day is that of their receipt.
-  const [receiptDay] = state.receipts.keys();
-  const files = new Map<Day, LiveFile>();
-  for (const [path, { partitionValues, tags, stats, size }] of adds) {
-    if (missingPaths.has(path)) continue;
-    const where = `${address}/${path}`;
-    const partitionDay = dayOfFile(path);
-    const day: Day | undefined = partitionDay ?? receiptDay;
-    const tag = tags?.[FILE_TAG];
-    const partition = partitionValues[PARTITION_COLUMN] ?? undefined;
-    if (tag == null || stats == null || partition !== partitionDay) {
-      throw damagedError(where, 'another program wrote it into the table');
-    }
-    if (day === undefined || !state.receipts.has(day)) throw damagedError(where, 'it has no receipt');
-    if (files.has(day)) throw damagedError(where, `${day} has two files`);
-    const { sha256 } = requireValid<{ sha256: string }>(validTag, parseJson(tag, where), where);
-    const { numRecords, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
-    const columns = new Map([...types].filter(([name]) => Object.hasOwn(nullCount, name)));
-    files.set(day, { table, day, path, rows: numRecords, bytes: size, sha256, columns });
-  }
-  return files;
-}
-
 function addOf(file: NewFile, state: TableState, timestamp: number): Action {
   const day = dayOfFile(file.path);
   return {
@@ -171,4 +131,40 @@ const INSTANT = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,3}))?(?:\+00
 function instant(text: string, zone: string): string | undefined {
   const [, date, time, fraction = ''] = INSTANT.exec(text) ?? [];
   return date === undefined ? undefined : `${date}T${time}.${fraction.padEnd(3, '0')}${zone}`;
+}
+
+interface Stats {
+  readonly numRecords: number;
+  readonly nullCount: Readonly<Record<string, number>>;
+}
+
+/** The live files but for missing ones. Throws a configuration failure for one that this program did not write. */
+export function liveFilesOf(
+  { table, adds }: Snapshot,
+  missingPaths: ReadonlySet<string>,
+  state: TableState,
+  storageAddress: string,
+): Map<Day, LiveFile> {
+  const types = fileColumns(DELTA_LAYOUT, state);
+  // Profiles have no partitions: their day is that of their receipt.
+  const [receiptDay] = state.receipts.keys();
+  const files = new Map<Day, LiveFile>();
+  for (const [path, { partitionValues, tags, stats, size }] of adds) {
+    if (missingPaths.has(path)) continue;
+    const where = `${storageAddress}/${path}`;
+    const partitionDay = dayOfFile(path);
+    const day: Day | undefined = partitionDay ?? receiptDay;
+    const tag = tags?.[FILE_TAG];
+    const partition = partitionValues[PARTITION_COLUMN] ?? undefined;
+    if (tag == null || stats == null || partition !== partitionDay) {
+      throw damagedError(where, 'another program wrote it into the table');
+    }
+    if (day === undefined || !state.receipts.has(day)) throw damagedError(where, 'it has no receipt');
+    if (files.has(day)) throw damagedError(where, `${day} has two files`);
+    const { sha256 } = requireValid<{ sha256: string }>(validTag, parseJson(tag, where), where);
+    const { numRecords, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
+    const columns = new Map([...types].filter(([name]) => Object.hasOwn(nullCount, name)));
+    files.set(day, { table, day, path, rows: numRecords, bytes: size, sha256, columns });
+  }
+  return files;
 }
