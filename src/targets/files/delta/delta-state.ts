@@ -10,6 +10,8 @@ import type { Action } from './protocol/actions.ts';
 const PREFIX = 'dfinery.';
 const TABLE = `${PREFIX}table`;
 const DAY_PREFIX = `${PREFIX}day.`;
+/** The members of a table that are a domain each. */
+const MEMBERS = ['columns', 'changes', 'cursor'] as const;
 const FORMAT_VERSION = 3;
 
 /** The domain of what no other domain has. */
@@ -26,34 +28,36 @@ export interface LogState extends TableState {
 
 /** The actions that store what a change makes of the state. New profiles remove the receipt of those before. */
 export function stateActions(before: Domains, { suppressionLength, ...state }: LogState): Action[] {
-  const { timezone, days, ...members } = tableToJson(state);
-  const table = { v: FORMAT_VERSION, writer: VERSION, timezone, suppression_length: suppressionLength };
-  const domains = new Map([[TABLE, JSON.stringify(table)]]);
-  for (const [name, value] of Object.entries(members)) domains.set(PREFIX + name, JSON.stringify(value));
-  for (const receipt of days) domains.set(DAY_PREFIX + receipt.day, JSON.stringify(receipt));
-  const changed = [...domains].filter(([domain, configuration]) => before.get(domain) !== configuration);
-  const removed = [...before].filter(([domain]) => domain.startsWith(DAY_PREFIX) && !domains.has(domain));
-  const actionOf = ([domain, configuration]: [string, string], removed: boolean) => ({
-    domainMetadata: { domain, configuration, removed },
-  });
-  return [...changed.map((entry) => actionOf(entry, false)), ...removed.map((entry) => actionOf(entry, true))];
+  const json = tableToJson(state);
+  const table = { v: FORMAT_VERSION, writer: VERSION, timezone: json.timezone, suppression_length: suppressionLength };
+  const after = new Map([
+    [TABLE, JSON.stringify(table)],
+    ...MEMBERS.map((name) => [PREFIX + name, JSON.stringify(json[name])] as const),
+    ...json.days.map((receipt) => [DAY_PREFIX + receipt.day, JSON.stringify(receipt)] as const),
+  ]);
+  const changed = [...after].filter(([domain, configuration]) => before.get(domain) !== configuration);
+  const removed = [...before].filter(([domain]) => domain.startsWith(DAY_PREFIX) && !after.has(domain));
+  return [
+    ...changed.map(([domain, configuration]) => ({ domainMetadata: { domain, configuration, removed: false } })),
+    ...removed.map(([domain, configuration]) => ({ domainMetadata: { domain, configuration, removed: true } })),
+  ];
 }
 
 /** The state in a log. Throws a configuration failure for one that this program cannot have stored. */
 export function stateOf(domains: Domains, tableAddress: string): LogState {
   if (!domains.has(TABLE)) throw damagedError(tableAddress, 'it is a Delta table that this program did not make');
-  const read = (domain: string) => parseJson(domains.get(domain) ?? '', `${tableAddress} (${domain})`);
+  const addressOf = (domain: string) => `${tableAddress} (${domain})`;
+  const read = (domain: string) => parseJson(domains.get(domain) ?? '', addressOf(domain));
   const table = read(TABLE);
-  const where = `${tableAddress} (${TABLE})`;
-  checkVersion(table, FORMAT_VERSION, where);
-  const [columns, cursor, changes] = ['columns', 'cursor', 'changes'].map((name) => read(PREFIX + name));
-  const { timezone, suppression_length: suppressionLength } = requireValid<TableDomain>(validTable, table, where);
-  const days = [...domains.keys()].filter((domain) => domain.startsWith(DAY_PREFIX));
-  const receipts = days.map((domain) => {
-    const receipt = parseReceipt(read(domain), `${tableAddress} (${domain})`);
+  checkVersion(table, FORMAT_VERSION, addressOf(TABLE));
+  const members = MEMBERS.map((name) => [name, read(PREFIX + name)]);
+  const { timezone, suppression_length } = requireValid<TableDomain>(validTable, table, addressOf(TABLE));
+  const dayDomains = [...domains.keys()].filter((domain) => domain.startsWith(DAY_PREFIX));
+  const days = dayDomains.map((domain) => {
+    const receipt = parseReceipt(read(domain), addressOf(domain));
     if (DAY_PREFIX + receipt.day === domain) return receipt;
-    throw damagedError(`${tableAddress} (${domain})`, `it is a receipt of ${receipt.day}`);
+    throw damagedError(addressOf(domain), `it is a receipt of ${receipt.day}`);
   });
-  const json = { timezone, columns, cursor, changes, days: receipts };
-  return { ...parseTableState(json, tableAddress), suppressionLength };
+  const json = { timezone, ...Object.fromEntries(members), days };
+  return { ...parseTableState(json, tableAddress), suppressionLength: suppression_length };
 }
