@@ -11,7 +11,7 @@ import { entryPath, logFolder } from './protocol/actions.ts';
 import { checkProtocol } from './protocol/features.ts';
 import { readSnapshot } from './protocol/read-log.ts';
 import { Snapshot } from './protocol/snapshot.ts';
-import { CHECKPOINT_EVERY, expiredPaths, renewCheckpoint } from './vacuum.ts';
+import { expiredPaths, renewCheckpointIfDue } from './vacuum.ts';
 
 // One table of a place: how its log is read and goes on, and what is removed from its folder.
 
@@ -89,14 +89,7 @@ export async function commitToTable(
   const version = snapshot.version + 1;
   if (!(await place.storage.create(entryPath(snapshot.table, version), text))) return undefined;
   const table = tableOf(place, snapshot.after(version, actions), new Set());
-  if (version === 0 || version % CHECKPOINT_EVERY !== 0) return table;
-  try {
-    await renewCheckpoint(place, table.snapshot);
-  } catch (error) {
-    // The commits are valid without a checkpoint.
-    const message = `${tableAddress(place, snapshot)}: no checkpoint of version ${version} could be written; the next run tries the next.`;
-    place.options.logger.warn('delta.checkpoint', message, { version, error: String(error) });
-  }
+  await renewCheckpointIfDue(place, table.snapshot);
   return table;
 }
 

@@ -11,14 +11,26 @@ import { DEFAULT_RETENTION_MS, retentionMsOf } from './schema.ts';
 // Removes from a table what left it long ago, and what dead runs left. After a purge it removes all of the past.
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
-export const CHECKPOINT_EVERY = 5;
+const CHECKPOINT_EVERY = 5;
 /** Time that entries before a checkpoint stay (ms). A version that is older cannot be read any more. */
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
 
+/** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
+export async function renewCheckpointIfDue(place: FilesPlace, snapshot: Snapshot): Promise<void> {
+  const { table, version } = snapshot;
+  if (version === 0 || version % CHECKPOINT_EVERY !== 0) return;
+  try {
+    await renewCheckpoint(place, snapshot);
+  } catch (error) {
+    const message = `${place.storage.address}/${table}: no checkpoint of version ${version} could be written; the next run tries the next.`;
+    place.options.logger.warn('delta.checkpoint', message, { version, error: String(error) });
+  }
+}
+
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
-export async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<void> {
+async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<void> {
   const { storage, options } = place;
   const { table } = snapshot;
   const now = options.clock.now();
