@@ -34,7 +34,7 @@ interface DeltaVersion extends PlaceVersion {
 }
 
 /** What a change of a place changes in each of its tables. */
-type TableChanges = Partial<Record<Table['name'], TableChange>>;
+type TableChanges = Readonly<Record<Table['name'], TableChange | undefined>>;
 
 export const DELTA: FilesFormat<DeltaVersion> = {
   layout: DELTA_LAYOUT,
@@ -156,31 +156,27 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
  * if there is no table of profiles. So the load that makes this table also takes an entry of events, if there is a
  * table of events.
  */
-async function changesOfTables(
-  place: FilesPlace,
-  { tables: { events, user_profiles: profiles }, files: liveFiles }: DeltaVersion,
-  change: PlaceChange,
-): Promise<TableChanges> {
+async function changesOfTables(place: FilesPlace, before: DeltaVersion, change: PlaceChange): Promise<TableChanges> {
   const { kind, state } = change;
-  const changes: TableChanges = {};
+  const { events, user_profiles: profiles } = before.tables;
 
   const profileFiles = change.files.filter(({ table }) => table === USER_PROFILES.name);
-  if (state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0)) {
-    changes.user_profiles = { kind, state: state.user_profiles, files: profileFiles };
-  }
+  const hasProfilesChange = state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0);
+  const makesProfiles = hasProfilesChange && profiles?.state === undefined;
 
   const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
   // Other files get the types that columns have now.
-  for await (const file of rewriteOutdated(place, liveFiles, change)) eventFiles.push(file);
+  for await (const file of rewriteOutdated(place, before.files, change)) eventFiles.push(file);
   // The log of events has what belongs to the whole place.
   const eventsState: LogState = { ...state.events, suppressionLength: state.suppressionLength };
-  const makesProfiles = changes.user_profiles !== undefined && profiles?.state === undefined;
-  const needsEntry =
-    makesProfiles || events.missingPaths.size > 0 || stateActions(events.snapshot.domains, eventsState).length > 0;
-  if (kind === 'purge' || eventFiles.length > 0 || (events.state !== undefined && needsEntry)) {
-    changes.events = { kind, state: eventsState, files: eventFiles };
-  }
-  return changes;
+  const hasNewState = stateActions(events.snapshot.domains, eventsState).length > 0;
+  const needsEntry = makesProfiles || events.missingPaths.size > 0 || hasNewState;
+  const hasEventsChange = kind === 'purge' || eventFiles.length > 0 || (events.state !== undefined && needsEntry);
+
+  return {
+    events: hasEventsChange ? { kind, state: eventsState, files: eventFiles } : undefined,
+    user_profiles: hasProfilesChange ? { kind, state: state.user_profiles, files: profileFiles } : undefined,
+  };
 }
 
 /** Stores all files, then creates the entry of each table, events first. */
