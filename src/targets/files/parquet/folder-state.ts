@@ -48,14 +48,14 @@ export interface FolderFile extends LiveFile {
 
 /** What the state file says of one file. */
 export interface FileEntry extends Omit<FolderFile, 'columns' | 'modified'> {
-  /** As of the file if its columns are those of its table in the state; else null, and the file itself must be read. */
+  /** As of the file; null if its columns are not those of its table in the state: they must be read from it. */
   readonly modified: number | null;
 }
 
 /** All that `_dfinery.json` holds. */
 export interface StateFile {
   readonly state: PlaceState;
-  /** The columns of all files whose entry does not say otherwise. */
+  /** The columns that each file has, unless the `modified` of its entry is null. */
   readonly tableColumns: ByTable<ColumnTypes>;
   readonly entryByPath: ReadonlyMap<string, FileEntry>;
 }

@@ -77,21 +77,6 @@ export async function readFolder({ engine, storage }: FilesPlace): Promise<Folde
   };
 }
 
-/** The state with the receipts of leftovers. Days without a file are pruned. */
-function correctedState(before: PlaceState, comparisons: readonly Comparison[], now: number) {
-  const leftovers = comparisons.filter((comparison) => comparison.kind === 'leftover');
-  const newReceipts = leftovers.flatMap(({ metadata, file }) => (file.table === EVENTS.name ? metadata.receipt : []));
-  const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
-  const removedDays = findRemovedDays(receipts, new Set(comparisons.map(({ file }) => dayOfPath(file.path))));
-  const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
-  const [profiles = before.user_profiles] = leftovers.flatMap(({ metadata }) => metadata.profilesState ?? []);
-  // Profiles are no table without their file, unless they have no row.
-  const hasProfiles =
-    countStoredRows(profiles?.receipts.values() ?? []) === 0 ||
-    comparisons.filter(isLive).some(({ file }) => file.table === USER_PROFILES.name);
-  return { state: { ...before, events, user_profiles: hasProfiles ? profiles : undefined }, removedDays };
-}
-
 /** The size and the time of a file on the disk; undefined if there is none. */
 export function sizeAndTime(path: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {
   const stat = lstatSync(path, { throwIfNoEntry: false });
@@ -127,15 +112,15 @@ type Comparison =
 const isLive = (comparison: Comparison) => comparison.kind === 'unchanged' || comparison.kind === 'leftover';
 
 /**
- * Compares a file with what the state says of it. One of the same size and time is unchanged. Any other is hashed:
+ * Compares a file with what the state says of it. One of the same size and time has the same hash.
  *
- *   the hash     written      the file
- *   is the same               `unchanged`: it was copied, and the state's receipt holds
- *   is another   later        `leftover` of a killed run: the receipt in its own metadata holds
- *   is another   before       `damaged`, or older; undefined for profiles that the state does not have
+ *   the hash      and                                   the file
+ *   is the same   the state has rows of it              `unchanged`: it was copied at most
+ *   is the same   the state has none                    `leftover`: a killed run was to remove it
+ *   is another    its metadata are later                `leftover`: a killed run wrote it
+ *   is another    its metadata are older, or unusable   `damaged`; undefined for profiles that the state does not have
  *
- * A killed run may also have left a file that it was to remove: the state has its receipt without rows. Then, too, the
- * receipt in its own metadata holds.
+ * The receipt of an unchanged file is in the state, that of a leftover in its own metadata.
  */
 async function compareFile(
   engine: Engine,
@@ -144,17 +129,17 @@ async function compareFile(
   { state, tableColumns, entryByPath }: StateFile,
 ): Promise<Comparison | undefined> {
   const { table, day, path, bytes, modified } = fileOnDisk;
-  const local = join(root, path);
+  const localPath = join(root, path);
   const entry = entryByPath.get(path);
   const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
   const isUnchanged = entry?.bytes === bytes && entry.modified === modified;
-  const sha256 = isUnchanged ? entry.sha256 : await hashFile(local);
+  const sha256 = isUnchanged ? entry.sha256 : await hashFile(localPath);
   const hasSameHash = entry?.sha256 === sha256;
   if (hasSameHash && storedReceipt?.rows_stored !== 0) {
-    const columns = isUnchanged ? tableColumns[table] : await readColumnTypes(engine, local);
+    const columns = isUnchanged ? tableColumns[table] : await readColumnTypes(engine, localPath);
     return { kind: 'unchanged', file: { ...entry, bytes, modified, columns } };
   }
-  const metadata = await readMetadata(engine, local, fileOnDisk);
+  const metadata = await readMetadata(engine, localPath, fileOnDisk);
   if (metadata !== undefined) {
     const { writtenAt, columns, receipt } = metadata;
     const changedBefore = storedReceipt?.changed_at ?? '';
@@ -171,24 +156,39 @@ async function compareFile(
 type FileMetadata = NonNullable<Awaited<ReturnType<typeof readMetadata>>>;
 
 /** What a file says of itself; undefined if it cannot be read, or this program did not write it to this path. */
-async function readMetadata(engine: Engine, local: string, { table, path }: FileOnDisk) {
+async function readMetadata(engine: Engine, localPath: string, { table, path }: FileOnDisk) {
   try {
     const rows = await engine.rows(
-      `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(local)})`,
+      `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(localPath)})`,
     );
     const texts = new Map(rows.map(({ key, text }) => [key, String(text)]));
-    const receipt = parseReceipt(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), local);
+    const receipt = parseReceipt(tryParseJson(texts.get(METADATA_KEYS.receipt) ?? ''), localPath);
     const tableText = texts.get(METADATA_KEYS.table);
-    const profilesState = tableText === undefined ? undefined : parseTableState(tryParseJson(tableText), local);
+    const profilesState = tableText === undefined ? undefined : parseTableState(tryParseJson(tableText), localPath);
     // From another day, or from the other table.
     const isMoved =
       path !== filePath(receipt.day, table) || (profilesState !== undefined) !== (table === USER_PROFILES.name);
-    if (isMoved || (await countRowsOfFile(engine, local)) !== receipt.rows_stored) return undefined;
+    if (isMoved || (await countRowsOfFile(engine, localPath)) !== receipt.rows_stored) return undefined;
     const writtenAt = texts.get(METADATA_KEYS.writtenAt) ?? '';
-    return { receipt, profilesState, writtenAt, columns: await readColumnTypes(engine, local) };
+    return { receipt, profilesState, writtenAt, columns: await readColumnTypes(engine, localPath) };
   } catch (error) {
     engine.throwIfAborted();
     if (isOutOfMemory(error)) throw error;
     return undefined;
   }
+}
+
+/** The state with the receipts of leftovers. Days without a file are pruned. */
+function correctedState(before: PlaceState, comparisons: readonly Comparison[], now: number) {
+  const leftovers = comparisons.filter((comparison) => comparison.kind === 'leftover');
+  const newReceipts = leftovers.flatMap(({ metadata, file }) => (file.table === EVENTS.name ? metadata.receipt : []));
+  const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
+  const removedDays = findRemovedDays(receipts, new Set(comparisons.map(({ file }) => dayOfPath(file.path))));
+  const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
+  const [profiles = before.user_profiles] = leftovers.flatMap(({ metadata }) => metadata.profilesState ?? []);
+  // Profiles are no table without their file, unless they have no row.
+  const hasProfiles =
+    countStoredRows(profiles?.receipts.values() ?? []) === 0 ||
+    comparisons.filter(isLive).some(({ file }) => file.table === USER_PROFILES.name);
+  return { state: { ...before, events, user_profiles: hasProfiles ? profiles : undefined }, removedDays };
 }
