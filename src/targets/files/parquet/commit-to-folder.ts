@@ -28,8 +28,6 @@ export async function commitToFolder(
   checkHeld: () => void,
 ): Promise<FolderVersion> {
   const { storage } = place;
-  // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
-  const interimVersion = await writeState(storage, { ...before, state: interimState(before.state, change) }, checkHeld);
   const files = new Map(before.files.map((file) => [file.path, file]));
   const replace = async ({ day, table, file }: FileChange) => {
     const path = filePath(day, table);
@@ -38,6 +36,9 @@ export async function commitToFolder(
     if (file === undefined) await removeFile(storage, path);
     else files.set(path, await putFile(storage, file));
   };
+
+  // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
+  const interimVersion = await writeState(storage, { ...before, state: interimState(before.state, change) }, checkHeld);
   // 2. The other files get the new columns.
   for await (const rewritten of rewriteOutdated(place, before.files, change)) await replace(rewritten);
   // 3. The files of the change replace the others, in their order. Days without rows lose theirs.
@@ -63,10 +64,8 @@ async function writeState(storage: Storage, version: FolderVersion, checkHeld: (
 }
 
 /** Moves a new file into its place. */
-async function putFile(
-  storage: Storage,
-  { localPath, statistics: _statistics, ...file }: NewFile,
-): Promise<FolderFile> {
+async function putFile(storage: Storage, newFile: NewFile): Promise<FolderFile> {
+  const { localPath, statistics: _statistics, ...file } = newFile;
   await storage.putFile(localPath, file.path);
   const onDisk = sizeAndTime(join(storage.address, file.path));
   if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
