@@ -31,7 +31,7 @@ export const PARQUET: FilesFormat<FolderVersion> = {
 
   async read(place, before) {
     const { storage, mode, options } = place;
-    // What was read may have been changed meanwhile.
+    // A folder is read again because a writer may have changed it meanwhile.
     if (before !== undefined) await awaitWriter(place);
     const version = await readFolder(place);
     if (mode === 'load' && options.loadsProfiles === true && !hasProfiles(version)) {
@@ -46,8 +46,8 @@ export const PARQUET: FilesFormat<FolderVersion> = {
 
   async recordRun(place, _before, lastRun) {
     await commitUnderLock(place, async (version) => {
-      const change = mendingChange(version);
-      return { change: change && { ...change, state: { ...change.state, lastRun } }, report: undefined };
+      const change = mendingChange({ ...version, state: { ...version.state, lastRun } });
+      return { change, report: undefined };
     });
   },
 
