@@ -57,9 +57,9 @@ export function finishBatch(
   });
   // A snapshot replaces all that was there.
   const keptState = table.isSnapshot ? newTableState(table, tableBefore.timezone) : tableBefore;
-  const keptReceipts = withRows(withRenewed(keptState.receipts, unchangedDownloads), rowsByDay, changedAt);
-  const otherReceipts = withChangedAt(keptReceipts, widenedDays, changedAt);
-  const receipts = receiptsOf([...otherReceipts.values(), ...writtenReceipts]);
+  const renewedReceipts = withRenewed(keptState.receipts, unchangedDownloads);
+  const keptReceipts = withChangedAt(withRows(renewedReceipts, rowsByDay, changedAt), widenedDays, changedAt);
+  const receipts = receiptsOf([...keptReceipts.values(), ...writtenReceipts]);
   const state: TableState = {
     timezone: tableBefore.timezone,
     columns: columns.map(({ typeBefore, formsByDay, changeRecord, ...column }) => column),
@@ -82,7 +82,7 @@ export function finishBatch(
   return { state, commit };
 }
 
-/** The changes of a batch to record. A missing column is recorded once a name: `earlierRecords`: of earlier batches. */
+/** The changes of a batch to record. A missing column is recorded once a name, so not if `earlierRecords` have it. */
 function newChangeRecords(
   columns: readonly PlannedColumn[],
   earlierRecords: readonly ColumnChange[],

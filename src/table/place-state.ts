@@ -31,6 +31,22 @@ export interface PlaceState {
   readonly suppressionLength?: number | undefined;
 }
 
+/** One run that loaded a place, recorded when it ends. */
+export interface RunRecord {
+  /** Instants: ISO, UTC. */
+  readonly began: string;
+  readonly ended: string;
+  readonly exitCode: number;
+  /** The sentence of a failure. */
+  readonly cause: string | null;
+  /** Of the program. */
+  readonly version: string;
+  readonly rows: number;
+  readonly days: number;
+  readonly exports: number;
+  readonly bytes: number;
+}
+
 /** A column that was added, widened, or missing for the first time. */
 export interface ColumnChange {
   /** Instant of the change (ISO, UTC). */
@@ -61,6 +77,14 @@ export const withTable = (state: PlaceState | undefined, { name }: Table, tableS
   [name]: tableState,
 });
 
+/** The state of a table once rows have left it. `rowsLost`: their number, by day. */
+export function withoutRows(table: TableState, rowsLost: ReadonlyMap<Day, number>, changedAt: string): TableState {
+  const rowsByDay = [...rowsLost].map(([day, lost]) => {
+    return [day, (table.receipts.get(day)?.rows_stored ?? lost) - lost] as const;
+  });
+  return { ...table, receipts: withRows(table.receipts, new Map(rowsByDay), changedAt) };
+}
+
 /** The state of a table as it is stored in JSON (schemas/files-state.json). */
 export interface TableJson extends Pick<TableState, 'timezone' | 'columns' | 'changes'> {
   readonly cursor: ExportState | null;
@@ -80,27 +104,3 @@ export const tableFromJson = ({ timezone, columns, cursor, changes, days }: Tabl
   exportState: parseState(cursor),
   changes,
 });
-
-/** One run that loaded a place, recorded when it ends. */
-export interface RunRecord {
-  /** Instants: ISO, UTC. */
-  readonly began: string;
-  readonly ended: string;
-  readonly exitCode: number;
-  /** The sentence of a failure. */
-  readonly cause: string | null;
-  /** Of the program. */
-  readonly version: string;
-  readonly rows: number;
-  readonly days: number;
-  readonly exports: number;
-  readonly bytes: number;
-}
-
-/** The state of a table once rows have left it. `rowsLost`: their number, by day. */
-export function withoutRows(table: TableState, rowsLost: ReadonlyMap<Day, number>, changedAt: string): TableState {
-  const rowsByDay = [...rowsLost].map(([day, lost]) => {
-    return [day, (table.receipts.get(day)?.rows_stored ?? lost) - lost] as const;
-  });
-  return { ...table, receipts: withRows(table.receipts, new Map(rowsByDay), changedAt) };
-}

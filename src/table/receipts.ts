@@ -25,16 +25,6 @@ export const receiptsOf = (receipts: Iterable<StoredReceipt>): Receipts =>
 export const countStoredRows = (receipts: Iterable<StoredReceipt>): number =>
   [...receipts].reduce((sum, { rows_stored }) => sum + rows_stored, 0);
 
-/** The receipts once downloads came whose rows are there. One is renewed if its `is_over` or `to_date` changed. */
-export function withRenewed(receipts: Receipts, unchangedDownloads: readonly CheckedDay[]): Receipts {
-  const renewedReceipts = unchangedDownloads.flatMap(({ receipt }) => {
-    const before = receipts.get(receipt.day);
-    if (before === undefined || (before.is_over === receipt.is_over && before.to_date === receipt.to_date)) return [];
-    return [{ ...receipt, rows_stored: before.rows_stored, changed_at: before.changed_at }];
-  });
-  return receiptsOf([...receipts.values(), ...renewedReceipts]);
-}
-
 /** Days that should have rows and have none: somebody removed them. `daysWithRows`: the days that have some. */
 export function findRemovedDays(receipts: Receipts, daysWithRows: { has(day: Day): boolean }): Day[] {
   return [...receipts.values()]
@@ -59,6 +49,16 @@ export function nextChangedAt(receipts: Receipts, now: number): string {
 /** Receipts of the same days in the same order, each as `change` makes it. */
 const mapReceipts = (receipts: Receipts, change: (receipt: StoredReceipt) => StoredReceipt): Receipts =>
   new Map([...receipts].map(([day, receipt]) => [day, change(receipt)]));
+
+/** The receipts once downloads came whose rows are there. One is renewed if its `is_over` or `to_date` changed. */
+export function withRenewed(receipts: Receipts, unchangedDownloads: readonly CheckedDay[]): Receipts {
+  const newReceipts = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
+  return mapReceipts(receipts, (before) => {
+    const receipt = newReceipts.get(before.day) ?? before;
+    if (receipt.is_over === before.is_over && receipt.to_date === before.to_date) return before;
+    return { ...receipt, rows_stored: before.rows_stored, changed_at: before.changed_at };
+  });
+}
 
 /** The receipts after the rows of some days are gone. */
 export const withPruned = (receipts: Receipts, days: readonly Day[], changedAt: string): Receipts =>
