@@ -77,7 +77,7 @@ function rulesOfTable({ isSnapshot, firstColumns }: Table, rules: ColumnRules, i
 /** Plans a column. Days are read as if they were committed one by one. */
 function planColumn(
   column: StoredColumn,
-  rules: TypeRules,
+  typeRules: TypeRules,
   days: readonly ScannedDay[],
   isFirstCommit: boolean,
 ): PlannedColumn {
@@ -87,16 +87,16 @@ function planColumn(
   for (const { day, columns } of days) {
     const dayForms = columns.get(key)?.forms ?? 0;
     forms |= dayForms;
-    formsByDay.set(day, formsOfDay(dayForms, typeAfter(rules, forms), rules.fixedType !== null));
+    formsByDay.set(day, formsOfDay(dayForms, typeAfter(typeRules, forms), typeRules.fixedType !== null));
   }
   const [firstCell] = days.flatMap(({ columns }) => columns.get(key)?.firstCells ?? []);
   const columnAfter = {
     ...column,
-    type: typeAfter(rules, forms),
+    type: typeAfter(typeRules, forms),
     forms: column.forms | forms,
     firstShape: column.firstShape ?? firstCell?.shape ?? null,
   };
-  const changeRecord = changeRecordOf(column.type, columnAfter, days, isFirstCommit, rules.zone);
+  const changeRecord = changeRecordOf(column.type, columnAfter, days, isFirstCommit, typeRules.zone);
   return { ...columnAfter, typeBefore: column.type, formsByDay, changeRecord };
 }
 
@@ -112,25 +112,24 @@ function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean)
 /** What a batch changes of a column, with the first day that does. */
 function changeRecordOf(
   typeBefore: ColumnType | null,
-  column: StoredColumn,
+  columnAfter: StoredColumn,
   days: readonly ScannedDay[],
   isFirstCommit: boolean,
   zone: Zone | undefined,
 ): PlannedColumn['changeRecord'] {
-  const { source: sourceName, type } = column;
-  const key = columnKey(column);
-  const { day: firstDay } = days.find(({ columns }) => columns.has(key)) ?? days[0] ?? {};
+  const { source: sourceName, type, firstShape } = columnAfter;
+  const key = columnKey(columnAfter);
+  const firstDay = (days.find(({ columns }) => columns.has(key)) ?? days.at(0))?.day;
   if (type === null || firstDay === undefined) return undefined;
   if (isFirstCommit || typeBefore === null) {
-    return { sourceName, change: 'added', fromType: null, toType: type, day: firstDay, shape: column.firstShape };
+    return { sourceName, change: 'added', fromType: null, toType: type, day: firstDay, shape: firstShape };
   }
   if (type !== typeBefore) {
     const codec = codecOf(typeBefore, zone);
-    const misfits = days.flatMap(({ day, columns }) => {
+    const [firstMisfit = { day: firstDay, shape: null }] = days.flatMap(({ day, columns }) => {
       const cells = columns.get(key)?.firstCells ?? [];
       return cells.filter(({ forms }) => !fits(codec, forms)).map(({ shape }) => ({ day, shape }));
     });
-    const [firstMisfit = { day: firstDay, shape: null }] = misfits;
     return { sourceName, change: 'widened', fromType: typeBefore, toType: type, ...firstMisfit };
   }
   const dayWithout = days.find(({ columns }) => columns.size > 0 && !columns.has(key));

@@ -37,15 +37,15 @@ export function typeRulesOf(
   const zone = zoneOf(timezone);
   // A setting for `event_name` is one for the event name, unless that is a column beside it.
   const hasOtherName = source === EVENT_NAME && !tableColumns.some((other) => other.source === EVENT_NAME_ALTERNATIVE);
-  const names = hasOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
-  const [pinnedType] = occurrence === 1 ? names.flatMap((name) => pinnedTypes?.get(name) ?? []) : [];
-  const [configuredType = pinnedType] = names.flatMap((name) => columnTypes.get(nfc(name)) ?? []);
+  const settingNames = hasOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
+  const [pinnedType] = occurrence === 1 ? settingNames.flatMap((name) => pinnedTypes?.get(name) ?? []) : [];
+  const [configuredType = pinnedType] = settingNames.flatMap((name) => columnTypes.get(nfc(name)) ?? []);
   if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
   const isFrozen = schemaMode === 'freeze';
   const isCustom = group === 'custom' || group === 'custom_item';
   // Stored values must fit into the type that the service declares.
-  const isDeclared = !isCustom && declared !== undefined && (type === null || canWiden(type, declared, forms, zone));
-  const keptType = isDeclared ? declared : type;
+  const takesDeclared = !isCustom && declared !== undefined && (type === null || canWiden(type, declared, forms, zone));
+  const keptType = takesDeclared ? declared : type;
   return {
     columnBefore: column,
     fixedType: configuredType ?? (isCustom && !isFrozen ? null : keptType),
@@ -60,7 +60,8 @@ export function typeAfter(rules: TypeRules, newForms: CellForms): ColumnType | n
   const { columnBefore, fixedType, isPinned, mayBeAdded, zone } = rules;
   const { type, forms: storedForms } = columnBefore;
   const hasNewValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
-  if (type === null && !isPinned && !(mayBeAdded && hasNewValue)) return null;
+  const isInTable = type !== null || isPinned || (mayBeAdded && hasNewValue);
+  if (!isInTable) return null;
   if (fixedType !== null) return fixedType;
   const forms = storedForms | newForms;
   return type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone);
