@@ -27,14 +27,13 @@ export class ColumnKeys {
    * is the given one, else the newest.
    */
   keyCheckOf(text: string): string | undefined {
-    const newestKeyCheck = this.#keyChecks.findLast((keyCheck) => keyCheck !== null) ?? undefined;
-    return newestKeyCheck === undefined || !isHash(text) ? undefined : (this.matchingKey?.checkValue ?? newestKeyCheck);
+    if (!isHash(text)) return undefined;
+    return this.matchingKey?.checkValue ?? this.#keyChecks.findLast((keyCheck) => keyCheck !== null);
   }
 
   /**
    * Returns warnings of rows with hashes under other keys than the given one. Only its key connects a hash with a plain
-   * id. Throws a configuration failure if `needsKey` and no rows are under the given key. Without need, equal hashes
-   * suffice where all rows have them.
+   * id. Throws a configuration failure if `needsKey` and no rows are under the given key.
    */
   warningsOfOtherKeys({ needsKey, place }: { readonly needsKey: boolean; readonly place: string }): string[] {
     const { matchingKey } = this;
@@ -45,6 +44,7 @@ export class ColumnKeys {
           'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
       );
     }
+    // Equal hashes suffice where all rows have them.
     if (!needsKey && new Set(this.#keyChecks).size === 1) return [];
     return [
       `${place}: some rows have ${this.#source} hashed under another key. Rows of these people may stay, or come ` +

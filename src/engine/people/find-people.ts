@@ -35,9 +35,9 @@ interface SearchedTable extends TableRows {
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const { ids, byColumn, hashKey, suppressedPeople } = query;
-  const tables = await searchedTables(place, query);
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
+  const tables = await lookUpIds(place, query);
   const unifiedIdsInRows = await unifiedIdsOfRows(tables);
   const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
 
@@ -74,7 +74,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 4. Who these rows are of, and how many each id has.
   const counts = countPeople(leavingRows);
 
-  // 5. Of ids without a row: how another id there differs.
+  // 5. Of ids without a row: a text there that is probably the same id.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIdById = new Map<string, string>();
   for (const { externalColumn } of tables) {
@@ -90,8 +90,8 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   return { people, conditions };
 }
 
-/** The tables that have rows. */
-async function searchedTables(place: SearchedPlace, query: PeopleQuery): Promise<SearchedTable[]> {
+/** Looks the ids of a query up in each table that has rows. */
+async function lookUpIds(place: SearchedPlace, query: PeopleQuery): Promise<SearchedTable[]> {
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalColumns = { events: byColumn, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
   const tables: SearchedTable[] = [];
@@ -140,27 +140,28 @@ async function groupRows({ engine, relation, externalColumn, unifiedColumn }: Se
 interface LeavingRows {
   /** The listed ids that they are of; none for rows of the suppression list. */
   readonly ids: ReadonlySet<string>;
-  /** By `personOf`. */
+  /** Whose they are, by `personOf`. */
   readonly people: readonly string[];
   readonly keyCheckPairs: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
   readonly hasOtherId: boolean;
   readonly rowCount: number;
 }
 
+/** What `PeopleInPlace` says of these rows. */
 function countPeople(leavingRows: readonly LeavingRows[]) {
   const listedRows = leavingRows.filter(({ ids }) => ids.size > 0);
   const suppressedRows = leavingRows.filter(({ ids }) => ids.size === 0);
   const peopleOf = (rows: readonly LeavingRows[]) => new Set(rows.flatMap(({ people }) => people));
   const countRows = (rows: readonly LeavingRows[]) => rows.reduce((sum, { rowCount }) => sum + rowCount, 0);
-  const people = peopleOf(listedRows);
+  const listedPeople = peopleOf(listedRows);
   const rowCountById = new Map<string, number>();
   for (const { ids, rowCount } of listedRows) {
     for (const id of ids) rowCountById.set(id, (rowCountById.get(id) ?? 0) + rowCount);
   }
-  const otherPeople = [...peopleOf(suppressedRows)].filter((person) => !people.has(person));
+  const otherPeople = [...peopleOf(suppressedRows)].filter((person) => !listedPeople.has(person));
   return {
     keyCheckByUnifiedId: new Map(listedRows.flatMap(({ keyCheckPairs }) => keyCheckPairs)),
-    personCount: people.size,
+    personCount: listedPeople.size,
     rowCountById,
     rowCount: countRows(listedRows),
     peopleWithOtherIds: peopleOf(listedRows.filter(({ hasOtherId }) => hasOtherId)),

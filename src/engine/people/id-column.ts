@@ -80,6 +80,7 @@ export class IdColumn {
     const plainForms = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
     const forms = hashKey === undefined ? plainForms : [...plainForms, ...plainForms.map(hmacSql)];
     // Only its hash tells that a plain cell holds the same id as a hashed one.
+    const needsPlainCells = hashKey !== undefined && hasPlainRows;
     const textsOfPlainCells = `
       UNION
       SELECT id, cells.text
@@ -90,7 +91,7 @@ export class IdColumn {
       WITH
         entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
         forms AS (SELECT entry.id AS id, unnest(${listSql(forms)}) AS text FROM entries),
-        texts AS (SELECT id, text FROM forms ${hashKey !== undefined && hasPlainRows ? textsOfPlainCells : ''})
+        texts AS (SELECT id, text FROM forms ${needsPlainCells ? textsOfPlainCells : ''})
       SELECT DISTINCT id, text
       FROM texts
       WHERE text <> ''`;
