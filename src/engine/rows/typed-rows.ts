@@ -5,7 +5,6 @@ import { groupBy } from '../../base/group.ts';
 import { identifier, literal } from '../../base/sql.ts';
 import { compareUtf8 } from '../../base/text.ts';
 import { columnKey } from '../../cells/csv/header.ts';
-import type { ColumnType } from '../../cells/types/column-types.ts';
 import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
 import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
@@ -60,47 +59,6 @@ export async function storeTypedRows(
   }
 }
 
-/** Number of rows of these files. */
-export const sumRows = (files: readonly CheckedFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
-
-function checkStored(days: readonly CheckedDay[], storedRows: number): void {
-  const expectedRows = sumRows(days.flatMap(({ files }) => files));
-  if (storedRows === expectedRows) return;
-  const dayList = days.map(({ receipt }) => receipt.day).join(', ');
-  throw new MisreadFileError(
-    `${expectedRows} rows of ${dayList} came to ${storedRows}: nothing was kept. Please report it.`,
-  );
-}
-
-/** Temporary table: the rows of a day in their order, with their ids as keys. */
-const STAGE_TABLE = '_dfinery_stage';
-/**
- * Temporary table: the keys of the rows whose id an earlier row has. `ref` is the `rowid` in the stage.
- *
- *     ref  key
- *     23   a#2
- */
-const KEYS_TABLE = '_dfinery_keys';
-
-/** Stores the rows of a day with repeated ids numbered, in their order. Returns how many were stored. */
-async function storeNumbered(engine: Engine, rows: TypedRows, store: StoreRows): Promise<number> {
-  await engine.keepOrder();
-  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rows.sql}`);
-  await engine.run(`
-    CREATE OR REPLACE TEMP TABLE ${KEYS_TABLE} AS
-    SELECT rowid AS ref, _key || '#' || row_number() OVER (PARTITION BY _key ORDER BY rowid) AS key
-    FROM ${STAGE_TABLE}
-    WHERE _key IN (SELECT _key FROM ${STAGE_TABLE} GROUP BY _key HAVING count(*) > 1)
-    QUALIFY row_number() OVER (PARTITION BY _key ORDER BY rowid) > 1`);
-  const sql = `
-    SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
-    FROM ${STAGE_TABLE} s LEFT JOIN ${KEYS_TABLE} k ON s.rowid = k.ref
-    ORDER BY s.rowid`;
-  const storedRows = await store({ ...rows, sql });
-  for (const table of [STAGE_TABLE, KEYS_TABLE]) await engine.run(`DROP TABLE ${table}`);
-  return storedRows;
-}
-
 /** A file, and the receipt of its day. */
 interface FileOfDay extends CheckedFile {
   readonly receipt: Receipt;
@@ -108,20 +66,14 @@ interface FileOfDay extends CheckedFile {
 
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
-function unionOfQueries(queries: readonly TypedRows[]): TypedRows {
-  const filledColumns = new Set(queries.flatMap((query) => [...query.filledColumns]));
-  return { sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '), filledColumns };
-}
-
 /** Equal for files that one query can read: of the header, and of the types as which stored texts are read. */
 function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
-  const readings = columns.flatMap((column): (ColumnType | boolean)[] => {
-    const { type } = column;
-    if (type !== null && type !== 'string') return [];
+  const textColumns = columns.filter(({ type }) => type === null || type === 'string');
+  const readings = textColumns.map((column) => {
     const { forms, isNullText } = formsOfFiles(column, [file]);
     // The cell `null` is a text in some days only. A file without it goes with those.
     const mayTakeNull = isNullText || (forms & NULL_TEXT) === 0;
-    return type === null ? [mayTakeNull] : [cellTypeOf(type, forms, zone), mayTakeNull];
+    return [column.type && cellTypeOf(column.type, forms, zone), mayTakeNull];
   });
   return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }
@@ -190,6 +142,52 @@ function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => str
   if (values.length === 1) return values[0][1];
   return `CASE ${PATH_COLUMN} ${values.map(([path, value]) => `WHEN ${path} THEN ${value}`).join(' ')} END`;
 }
+
+function unionOfQueries(queries: readonly TypedRows[]): TypedRows {
+  const filledColumns = new Set(queries.flatMap((query) => [...query.filledColumns]));
+  return { sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '), filledColumns };
+}
+
+/** Temporary table: the rows of a day in their order, with their ids as keys. */
+const STAGE_TABLE = '_dfinery_stage';
+/**
+ * Temporary table: the keys of the rows whose id an earlier row has. `ref` is the `rowid` in the stage.
+ *
+ *     ref  key
+ *     23   a#2
+ */
+const KEYS_TABLE = '_dfinery_keys';
+
+/** Stores the rows of a day with repeated ids numbered, in their order. Returns how many were stored. */
+async function storeNumbered(engine: Engine, rows: TypedRows, store: StoreRows): Promise<number> {
+  await engine.keepOrder();
+  await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rows.sql}`);
+  await engine.run(`
+    CREATE OR REPLACE TEMP TABLE ${KEYS_TABLE} AS
+    SELECT rowid AS ref, _key || '#' || row_number() OVER (PARTITION BY _key ORDER BY rowid) AS key
+    FROM ${STAGE_TABLE}
+    WHERE _key IN (SELECT _key FROM ${STAGE_TABLE} GROUP BY _key HAVING count(*) > 1)
+    QUALIFY row_number() OVER (PARTITION BY _key ORDER BY rowid) > 1`);
+  const sql = `
+    SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
+    FROM ${STAGE_TABLE} s LEFT JOIN ${KEYS_TABLE} k ON s.rowid = k.ref
+    ORDER BY s.rowid`;
+  const storedRows = await store({ ...rows, sql });
+  for (const table of [STAGE_TABLE, KEYS_TABLE]) await engine.run(`DROP TABLE ${table}`);
+  return storedRows;
+}
+
+function checkStored(days: readonly CheckedDay[], storedRows: number): void {
+  const expectedRows = sumRows(days.flatMap(({ files }) => files));
+  if (storedRows === expectedRows) return;
+  const dayList = days.map(({ receipt }) => receipt.day).join(', ');
+  throw new MisreadFileError(
+    `${expectedRows} rows of ${dayList} came to ${storedRows}: nothing was kept. Please report it.`,
+  );
+}
+
+/** Number of rows of these files. */
+export const sumRows = (files: readonly CheckedFile[]): number => files.reduce((sum, { rows }) => sum + rows, 0);
 
 /** The SELECT of typed rows: the program's columns as asked for, then each typed one of `columns` in its type. */
 export function selectRowsSql(
