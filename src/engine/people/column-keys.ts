@@ -8,7 +8,7 @@ import { isHash } from './people.ts';
 export class ColumnKeys {
   /** The key that was given, if rows have hashes under it. */
   readonly matchingKey: HashKey | undefined;
-  readonly hasPlainRows: boolean;
+  readonly isPartlyHashed: boolean;
   readonly #source: string;
   /** Check values of the keys, oldest first; null for rows with plain values. */
   readonly #keyChecks: readonly (string | null)[];
@@ -18,8 +18,8 @@ export class ColumnKeys {
     const hashings = exportState?.hashed ?? [NOTHING_HASHED];
     this.#source = source;
     this.#keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(source) ? key_check : null));
-    this.hasPlainRows = this.#keyChecks.includes(null);
     this.matchingKey = givenKey !== undefined && this.#keyChecks.includes(givenKey.checkValue) ? givenKey : undefined;
+    this.isPartlyHashed = this.matchingKey !== undefined && this.#keyChecks.includes(null);
   }
 
   /**

@@ -147,7 +147,6 @@ interface LeavingRows {
   readonly rowCount: number;
 }
 
-/** What `PeopleInPlace` says of these rows. */
 function countPeople(leavingRows: readonly LeavingRows[]) {
   const listedRows = leavingRows.filter(({ ids }) => ids.size > 0);
   const suppressedRows = leavingRows.filter(({ ids }) => ids.size === 0);

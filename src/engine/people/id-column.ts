@@ -76,11 +76,10 @@ export class IdColumn {
   /** Looks for texts: as they are, by value in the column's type, and by hash. */
   async lookUp(texts: readonly TextOfId[]): Promise<LookUp> {
     if (this.cells.length === 0) return { condition: 'false', idsOf: () => [] };
-    const { matchingKey: hashKey, hasPlainRows } = this.keys;
+    const { matchingKey: hashKey, isPartlyHashed } = this.keys;
     const plainForms = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
     const forms = hashKey === undefined ? plainForms : [...plainForms, ...plainForms.map(hmacSql)];
     // Only its hash tells that a plain cell holds the same id as a hashed one.
-    const needsPlainCells = hashKey !== undefined && hasPlainRows;
     const textsOfPlainCells = `
       UNION
       SELECT id, cells.text
@@ -91,7 +90,7 @@ export class IdColumn {
       WITH
         entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
         forms AS (SELECT entry.id AS id, unnest(${listSql(forms)}) AS text FROM entries),
-        texts AS (SELECT id, text FROM forms ${needsPlainCells ? textsOfPlainCells : ''})
+        texts AS (SELECT id, text FROM forms ${isPartlyHashed ? textsOfPlainCells : ''})
       SELECT DISTINCT id, text
       FROM texts
       WHERE text <> ''`;

@@ -1,11 +1,11 @@
+// What `verify` finds in the rows of a place.
+
 import { unseparatedCount } from '../../base/quantities.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { dayOfRowSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { countRowsByDay } from './row-counts.ts';
-
-// What `verify` finds in the rows of a place.
 
 export interface Difference {
   readonly check: 'files' | 'rows' | 'keys' | 'columns';
@@ -36,38 +36,41 @@ export async function checkRows(
   const daySql = dayOfRowSql(table, receipts.keys());
   const rowsByDay = await countRowsByDay(engine, from, daySql);
   for (const day of new Set([...receipts.keys(), ...rowsByDay.keys()])) {
-    const [expected, rows = 0] = [receipts.get(day)?.rows_stored, rowsByDay.get(day)];
-    if (rows === expected) continue;
+    const expectedRows = receipts.get(day)?.rows_stored;
+    const rows = rowsByDay.get(day) ?? 0;
+    if (rows === expectedRows) continue;
     const name = table.isSnapshot ? table.name : day;
     const message =
-      expected === undefined
+      expectedRows === undefined
         ? `${name} has ${unseparatedCount(rows, 'row')} and no receipt`
-        : `${name} should have ${unseparatedCount(expected, 'row')}, and has ${rows}`;
+        : `${name} should have ${unseparatedCount(expectedRows, 'row')}, and has ${rows}`;
     differences.push(difference('rows', message));
   }
   // Keys that may occur twice are found by their hashes, which take less memory than texts.
-  const keys = await engine.row(`
-    WITH many AS MATERIALIZED (SELECT hash(_key) FROM ${from} GROUP BY ALL HAVING count(*) > 1),
-    keyed AS MATERIALIZED (
+  const counts = await engine.row(`
+    WITH repeated_hashes AS MATERIALIZED (SELECT hash(_key) FROM ${from} GROUP BY ALL HAVING count(*) > 1),
+    keys_of_days AS MATERIALIZED (
       SELECT _key, ${daySql} AS day, count(*) AS n
       FROM ${from}
-      WHERE hash(_key) IN (FROM many)
+      WHERE _key IS NOT NULL AND hash(_key) IN (FROM repeated_hashes)
       GROUP BY ALL
     )
     SELECT
-      (SELECT count(*) FROM ${from} WHERE _key IS NULL) AS absent,
-      (SELECT count(*) FROM keyed WHERE n > 1 AND _key IS NOT NULL) AS repeated,
-      (SELECT count(*) FROM (SELECT _key FROM keyed WHERE _key IS NOT NULL GROUP BY _key HAVING count(*) > 1)) AS shared`);
-  const [absent, repeated, shared] = [keys.absent, keys.repeated, keys.shared].map(Number);
-  if (absent > 0) {
-    const rowsHave = unseparatedCount(absent, 'row has', 'rows have');
+      (SELECT count(*) FROM ${from} WHERE _key IS NULL) AS rows_without_key,
+      (SELECT count(*) FROM keys_of_days WHERE n > 1) AS repeated_keys,
+      (SELECT count(*) FROM (SELECT _key FROM keys_of_days GROUP BY _key HAVING count(*) > 1)) AS shared_keys`);
+  const rowsWithoutKey = Number(counts.rows_without_key);
+  const repeatedKeys = Number(counts.repeated_keys);
+  const sharedKeys = Number(counts.shared_keys);
+  if (rowsWithoutKey > 0) {
+    const rowsHave = unseparatedCount(rowsWithoutKey, 'row has', 'rows have');
     differences.push(difference('keys', `${rowsHave} no _key in ${table.name}`));
   }
-  if (repeated > 0) {
-    const keysOccur = unseparatedCount(repeated, 'key occurs', 'keys occur');
+  if (repeatedKeys > 0) {
+    const keysOccur = unseparatedCount(repeatedKeys, 'key occurs', 'keys occur');
     differences.push(difference('keys', `${keysOccur} more than once in ${table.isSnapshot ? table.name : 'a day'}`));
   }
   const warnings =
-    shared === 0 ? [] : [`${unseparatedCount(shared, 'key occurs', 'keys occur')} under more than one day.`];
+    sharedKeys === 0 ? [] : [`${unseparatedCount(sharedKeys, 'key occurs', 'keys occur')} under more than one day.`];
   return { differences, warnings };
 }

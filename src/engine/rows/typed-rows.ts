@@ -81,8 +81,7 @@ function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zo
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
 function filesQuery(files: readonly FileOfDay[], { table, columns }: RowsBatch, zone: Zone | undefined): TypedRows {
   const header = files[0].columns;
-  const idKey = columnKey({ source: table.idColumn, occurrence: 1 });
-  const idIndex = header.findIndex(({ key }) => key === idKey);
+  const idIndex = header.findIndex(({ source }) => source === table.idColumn);
   const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.rows);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
   const cells = header.map(({ key }, index): CellSql & { readonly column?: StoredColumn } => {
