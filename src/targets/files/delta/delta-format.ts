@@ -103,14 +103,14 @@ const tablesOf = ({ tables }: DeltaVersion): DeltaTable[] => TABLES.flatMap(({ n
 /** Both tables as one version. */
 function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
   const { events, user_profiles: profiles } = tables;
-  const [receipt] = profiles?.state?.receipts.values() ?? [];
+  const [profilesReceipt] = profiles?.state?.receipts.values() ?? [];
   // Somebody may have removed the file of profiles.
-  const profilesState = receipt === undefined || receipt.pruned ? undefined : profiles?.state;
+  const hasProfiles = profilesReceipt !== undefined && profilesReceipt.pruned !== true;
   return {
-    isLoaded: events.state !== undefined || profilesState !== undefined,
+    isLoaded: events.state !== undefined || hasProfiles,
     state: {
       events: events.state ?? newTableState(EVENTS, profiles?.state?.timezone ?? null),
-      user_profiles: profilesState,
+      user_profiles: hasProfiles ? profiles?.state : undefined,
       suppressionLength: events.state?.suppressionLength,
       lastRun,
     },
@@ -182,15 +182,15 @@ async function changesOfTables(place: FilesPlace, before: DeltaVersion, change: 
 /** Stores all files, then creates the entry of each table, events first. */
 async function commitToTables(place: FilesPlace, before: DeltaTables, changes: TableChanges): Promise<DeltaTables> {
   const { storage } = place;
-  let newFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
-  await putFiles(storage, newFiles);
+  let uncommittedFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
+  await putFiles(storage, uncommittedFiles);
   const tablesAfter = { ...before };
   for (const { name } of TABLES) {
     const [table, change] = [before[name], changes[name]];
     if (table === undefined || change === undefined) continue;
     const committed = await commitToTable(place, table, change);
     if (committed === undefined) {
-      await storage.remove(newFiles.map(({ path }) => path));
+      await storage.remove(uncommittedFiles.map(({ path }) => path));
       const kept =
         tablesAfter.events === before.events
           ? 'nothing of this commit was kept'
@@ -198,7 +198,7 @@ async function commitToTables(place: FilesPlace, before: DeltaTables, changes: T
       throw transientError(`Another run has committed to ${storage.address}/${name} first: ${kept}. Run again.`);
     }
     tablesAfter[name] = committed;
-    newFiles = newFiles.filter((file) => file.table !== name);
+    uncommittedFiles = uncommittedFiles.filter((file) => file.table !== name);
   }
   return tablesAfter;
 }
