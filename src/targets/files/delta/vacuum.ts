@@ -8,7 +8,7 @@ import { writeCheckpoint } from './protocol/checkpoint.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 import { DEFAULT_RETENTION_MS, retentionMsOf } from './schema.ts';
 
-// Removes from a table what left it long ago, and what dead runs left. After a purge it removes all of the past.
+// Renews checkpoints. Removes what left a table long ago, what dead runs left, and after a purge all of the past.
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
