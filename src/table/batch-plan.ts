@@ -1,8 +1,8 @@
 // This folder: what a place holds beside its rows, and what a batch makes of it. It runs no DuckDB and reads no disk.
 //
 // For each batch a sink calls `planBatch` of this file. It stores the rows, and calls `finishBatch` of `commit.ts`.
-// A snapshot of profiles is a batch of one download, which replaces its table. `column-plan.ts` plans the columns of the
-// table: `new-columns.ts` decides which are new, `column-names.ts` their names, `column-type.ts` the types of all.
+// A snapshot of profiles is a batch of one download, which replaces its table. `column-plan.ts` plans the columns of
+// the table: `new-columns.ts` decides which are new, `column-names.ts` their names, `column-type.ts` the types of all.
 // `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing of it.
 
 import { type Day, formatDays } from '../base/days.ts';

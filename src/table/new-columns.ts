@@ -54,9 +54,9 @@ export function newColumns(
     addedColumns.map(({ source }) => columnName(source)),
   );
   // `event_items` also has the id of the person and the system columns, which every export has.
-  const namesOfItems = [...RESERVED_NAMES, ...FIRST_COLUMNS.map(({ name }) => name)];
+  const reservedItemNames = [...RESERVED_NAMES, ...FIRST_COLUMNS.map(({ name }) => name)];
   const itemNames = assignItemNames(
-    [...namesOfItems, ...storedColumns.flatMap(({ itemName }) => itemName ?? [])],
+    [...reservedItemNames, ...storedColumns.flatMap(({ itemName }) => itemName ?? [])],
     names.filter((_, i) => isItemGroup(addedColumns[i].group)),
   );
   return addedColumns.map(({ source, occurrence, group }, i) => {

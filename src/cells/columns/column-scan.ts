@@ -50,14 +50,14 @@ function shapeOfCharacter(character: string): string {
 }
 
 /** A column whose cells identify rows. */
-export type IdColumn = typeof DETAIL_LOG_ID | typeof UNIFIED_ID;
+export type RowIdColumn = typeof DETAIL_LOG_ID | typeof UNIFIED_ID;
 
 /**
  * What is done with each filled cell of a column, beside counting it.
  *
  *   examined     its forms are collected
  *   unread       nothing: the forms can change no more, or nobody asks for them
- *   row_id       it is an id; its forms are not collected, since an `IdColumn` is a declared string
+ *   row_id       it is an id; its forms are not collected, since a `RowIdColumn` is a declared string
  *   event_name   it is the name of an event, which is a declared string too
  */
 type CellUse = 'examined' | 'unread' | 'row_id' | 'event_name';
@@ -99,7 +99,7 @@ export class ColumnCollector {
   readonly #eventNames = new Set<string>();
 
   /** `names`: the header. */
-  constructor(names: readonly string[], columns: EditedColumns, idColumn: IdColumn, zone: Zone | undefined) {
+  constructor(names: readonly string[], columns: EditedColumns, idColumn: RowIdColumn, zone: Zone | undefined) {
     this.#tallies = columns.map((column, i): Tally => {
       const mayShowHeader = HEADER_MARKS.has(names[i].toLowerCase());
       const use = useOf(column, idColumn);
@@ -177,7 +177,7 @@ export class ColumnCollector {
   }
 }
 
-function useOf(column: KeptColumn | undefined, idColumn: IdColumn): CellUse {
+function useOf(column: KeptColumn | undefined, idColumn: RowIdColumn): CellUse {
   if (column === undefined) return 'unread';
   const { source, occurrence, declared, isHashed } = column;
   // An event name that is hashed must not be remembered. A hashed id still identifies its row.

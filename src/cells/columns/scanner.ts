@@ -8,7 +8,7 @@ import { CellText, type CsvRow } from '../csv/row.ts';
 import { RowReader } from '../csv/row-reader.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader, NO_EDITS } from './column-edits.ts';
-import { ColumnCollector, type ColumnScan, type IdColumn } from './column-scan.ts';
+import { ColumnCollector, type ColumnScan, type RowIdColumn } from './column-scan.ts';
 import { InvalidCells, type InvalidUtf8 } from './invalid-cells.ts';
 import { RowWriter } from './row-writer.ts';
 
@@ -22,7 +22,7 @@ export interface ScannerOptions {
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
   /** Default: df_event_detail_log_id. */
-  readonly idColumn?: IdColumn | undefined;
+  readonly idColumn?: RowIdColumn | undefined;
   /** As `RowReader` has it. */
   readonly gatheredBytes?: number | undefined;
 }

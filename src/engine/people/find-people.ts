@@ -93,7 +93,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
 /** Looks the ids of a query up in each table that has rows. */
 async function lookUpIds(place: SearchedPlace, query: PeopleQuery): Promise<SearchedTable[]> {
   const { ids, byColumn, searchesProfiles, hashKey } = query;
-  const externalColumns = { events: byColumn, user_profiles: searchesProfiles === true ? EXTERNAL_ID : undefined };
+  const externalColumns = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
   const tables: SearchedTable[] = [];
   for (const { name } of TABLES) {
     const [relation, state] = [place.relations[name], place.state[name]];

@@ -130,17 +130,17 @@ export class IdColumn {
         ids AS (SELECT unnest(from_json($ids, '["VARCHAR"]')) AS id),
         folded_ids AS (SELECT id, unnest(${listSql(foldedTexts)}) AS folded FROM ids),
         folded_cells AS (
-          SELECT ${foldedSql('text')} AS folded, any_value(text) AS stored
+          SELECT ${foldedSql('text')} AS folded, any_value(text) AS cell_text
           FROM (SELECT DISTINCT text FROM ${this.#cellsOfRows})
           GROUP BY folded
         )
-      SELECT id, any_value(stored) AS stored
+      SELECT id, any_value(cell_text) AS cell_text
       FROM folded_ids
       JOIN folded_cells USING (folded)
       WHERE folded <> ''
       GROUP BY id`;
     const rows = await this.#engine.rows(sql, { ...this.keys.matchingKey?.hmacPads(), ids: JSON.stringify(ids) });
-    return new Map(rows.map(({ id, stored }) => [String(id), String(stored)]));
+    return new Map(rows.map(({ id, cell_text }) => [String(id), String(cell_text)]));
   }
 }
 

@@ -97,15 +97,15 @@ function filesQuery(files: readonly FileOfDay[], { table, columns }: RowsBatch, 
     _rescued: rescuedSql(cells),
     _loaded_at: byFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
   };
-  const values = cells.flatMap(({ column, value }) => (column && value ? { column, value } : []));
+  const columnValues = cells.flatMap(({ column, value }) => (column && value ? { column, value } : []));
   const select = [
     ...table.programColumns.map(({ name }) => `${programSql[name]} AS ${name}`),
-    ...values.map(({ column, value }) => `${value} AS ${identifier(column.name)}`),
+    ...columnValues.map(({ column, value }) => `${value} AS ${identifier(column.name)}`),
   ];
   const readerTypes = cells.map(({ readerType = 'VARCHAR' }) => readerType);
   return {
     sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, readerTypes)}`,
-    filledColumns: new Set(values.map(({ column }) => column.name)),
+    filledColumns: new Set(columnValues.map(({ column }) => column.name)),
   };
 }
 
