@@ -95,14 +95,8 @@ export class DaysOutcome {
     }
     this.#failures.push(error);
     // A body that can never be read says nothing of other days, once the service has exported one.
-    const counted = this.#failures.filter(({ kind }) => kind === 'transient' || !service.hasExportedDay);
-    if (counted.length >= MAX_FAILED) throw this.failure;
-  }
-
-  /** Days that the caller named, and that were not over when they were loaded. */
-  get openDays(): readonly Day[] {
-    const isNamed = this.#plan.mode === 'named';
-    return this.#loadedReceipts.filter(({ is_over }) => isNamed && !is_over).map(({ day }) => day);
+    const serviceFailures = this.#failures.filter(({ kind }) => kind === 'transient' || !service.hasExportedDay);
+    if (serviceFailures.length >= MAX_FAILED) throw this.failure;
   }
 
   /** What is to be stored with the days that were loaded so far. */
@@ -124,31 +118,15 @@ export class DaysOutcome {
     };
   }
 
-  get #failsAtGap(): boolean {
-    const { mode, settings } = this.#plan;
-    return mode === 'named' || settings.onGap === 'fail';
-  }
-
   /** Why the run fails, whatever the days to come bring. */
   get failure(): UserError | undefined {
     if (this.gaps.length > 0 && this.#failsAtGap) return gapError(this.gaps, this.#plan.mode);
     return this.#failures[0];
   }
 
-  get #unprovenError(): UserError | undefined {
-    const [first] = this.#unprovenDays;
-    if (first === undefined) return undefined;
-    return transientError(
-      `${formatDays(this.#unprovenDays.map(({ day }) => day))}: ${first.clause} before the service exported any day as CSV. ` +
-        'So it is not known whether there are no events: nothing was stored of them, run again later.',
-    );
-  }
-
-  /** Logs the days that failed, but for the error that the caller reports. */
-  logFailures(reported: unknown): void {
-    for (const failure of this.#failures) {
-      if (failure !== reported) this.#deps.logger.error('day.failed', failure.message, { ...failure.where });
-    }
+  get #failsAtGap(): boolean {
+    const { mode, settings } = this.#plan;
+    return mode === 'named' || settings.onGap === 'fail';
   }
 
   /** Reports what was not loaded once all days are known. Throws the worst of it. */
@@ -174,6 +152,28 @@ export class DaysOutcome {
     const error = this.failure ?? this.#unprovenError ?? (hasLoaded ? undefined : this.#openError);
     this.logFailures(error);
     if (error !== undefined) throw error;
+  }
+
+  get #unprovenError(): UserError | undefined {
+    const [first] = this.#unprovenDays;
+    if (first === undefined) return undefined;
+    return transientError(
+      `${formatDays(this.#unprovenDays.map(({ day }) => day))}: ${first.clause} before the service exported any day as CSV. ` +
+        'So it is not known whether there are no events: nothing was stored of them, run again later.',
+    );
+  }
+
+  /** Logs the days that failed, but for the error that the caller reports. */
+  logFailures(reported: unknown): void {
+    for (const failure of this.#failures) {
+      if (failure !== reported) this.#deps.logger.error('day.failed', failure.message, { ...failure.where });
+    }
+  }
+
+  /** Days that the caller named, and that were not over when they were loaded. */
+  get openDays(): readonly Day[] {
+    if (this.#plan.mode !== 'named') return [];
+    return this.#loadedReceipts.filter(({ is_over }) => !is_over).map(({ day }) => day);
   }
 }
 

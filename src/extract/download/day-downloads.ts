@@ -52,17 +52,6 @@ export class DayDownloads {
     }
   }
 
-  #startFrom(i: number): void {
-    for (const day of this.#days.slice(i, i + this.#deps.maxConcurrentExports)) this.#download(day);
-  }
-
-  /** Ends all downloads and removes their files. */
-  async close(): Promise<void> {
-    this.#stop.abort(new Error('the run has ended'));
-    await Promise.allSettled(this.#started.values());
-    await this.#deps.spool.remove();
-  }
-
   /**
    * Sends, one after the other, the requests on which others depend. First the day that shows whether an export
    * includes its end. Then, in a first run, the newest days that are over, until one proves that the service exports
@@ -73,9 +62,9 @@ export class DayDownloads {
     const now = clock.now();
     if (endProofDay !== undefined) await this.#resultAlone(endProofDay);
     await this.#proveExports(this.#days.filter((day) => day <= lastDayOver(now)).slice(-MAX_PROOFS));
-    const oldest = oldestExportedDay(now, settings.historyDays);
-    const lost = this.#days.findLast((day) => day < oldest);
-    if (lost !== undefined) await this.#resultAlone(lost);
+    const oldestDay = oldestExportedDay(now, settings.historyDays);
+    const lostDay = this.#days.findLast((day) => day < oldestDay);
+    if (lostDay !== undefined) await this.#resultAlone(lostDay);
   }
 
   /** Throws a configuration failure if all of these days are answered with 404: the address knows no export. */
@@ -98,6 +87,10 @@ export class DayDownloads {
     return dayResult;
   }
 
+  #startFrom(i: number): void {
+    for (const day of this.#days.slice(i, i + this.#deps.maxConcurrentExports)) this.#download(day);
+  }
+
   /** The result of a day, whose download begins unless it has. */
   #download(day: Day): Promise<DayResult> {
     const started = this.#started.get(day);
@@ -107,6 +100,13 @@ export class DayDownloads {
     // A failure is thrown when it is the turn of its day.
     download.catch(() => {});
     return download;
+  }
+
+  /** Ends all downloads and removes their files. */
+  async close(): Promise<void> {
+    this.#stop.abort(new Error('the run has ended'));
+    await Promise.allSettled(this.#started.values());
+    await this.#deps.spool.remove();
   }
 }
 
