@@ -20,7 +20,7 @@ import { includesEndOf, toDateOf } from './which-days.ts';
 
 const READ_BYTES = 1 << 20;
 
-export interface DayFile {
+export interface FileToLoad {
   readonly file: string;
   readonly day: Day;
   readonly settings: ExportSettings & { readonly spoolDir: string };
@@ -36,21 +36,21 @@ export interface DayFile {
  * stored. Throws what `store` throws.
  */
 export async function loadDayFromFile<T>(
-  dayFile: DayFile,
+  fileToLoad: FileToLoad,
   { clock, signal }: Pick<Runtime, 'clock' | 'signal'>,
   store: (checkedDay: CheckedDay, commitInfo: CommitInfo) => Promise<T>,
 ): Promise<T> {
-  const { file, day, settings, state, storedReceipt } = dayFile;
+  const { file, day, settings, state, storedReceipt } = fileToLoad;
   const now = clock.now();
   const fingerprints = fingerprintsOf(settings);
   checkState(state, fingerprints, { now, fullRefresh: false });
-  checkNeedsFile(dayFile, now);
-  const requestedAt = await requestedAtOf(dayFile, now);
+  checkNeedsFile(fileToLoad, now);
+  const requestedAt = await lastChangeOf(fileToLoad, now);
   const spool = await RunFolder.open(settings.spoolDir, clock);
   try {
-    const checkedDay = checkedDayOf([await copyChecked(dayFile, spool, signal)], {
+    const checkedDay = checkedDayOf([await copyChecked(fileToLoad, spool, signal)], {
       day,
-      to_date: toDateOf(day, includesEndOf(dayFile)),
+      to_date: toDateOf(day, includesEndOf(fileToLoad)),
       requestedAt,
       is_over: true,
       filters: fingerprints.filters,
@@ -62,7 +62,7 @@ export async function loadDayFromFile<T>(
     const rowsBefore = storedReceipt?.pruned === true ? 0 : (storedReceipt?.rows_stored ?? 0);
     if (rows < rowsBefore)
       throw fileError(
-        dayFile,
+        fileToLoad,
         `${file} has ${unseparatedCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}: the stored rows stay.`,
       );
     return await store(checkedDay, { now, start: state?.start_date ?? day, fingerprints, rewrites: true });
@@ -71,10 +71,10 @@ export async function loadDayFromFile<T>(
   }
 }
 
-const fileError = ({ file, day }: DayFile, message: string, cause?: unknown) =>
+const fileError = ({ file, day }: Pick<FileToLoad, 'file' | 'day'>, message: string, cause?: unknown) =>
   configError(message, { cause, where: { file, day } });
 
-function checkNeedsFile({ day, storedReceipt, settings }: DayFile, now: number): void {
+function checkNeedsFile({ day, storedReceipt, settings }: FileToLoad, now: number): void {
   const isLoaded = storedReceipt?.is_over === true && storedReceipt.pruned !== true;
   if (day < oldestExportedDay(now, settings.historyDays) || (day <= lastDayOver(now) && !isLoaded)) return;
   const why = day > lastDayOver(now) ? 'is not over' : 'is loaded, and the service still exports it';
@@ -82,42 +82,42 @@ function checkNeedsFile({ day, storedReceipt, settings }: DayFile, now: number):
 }
 
 /** The last change of the file (ms since 1970). Throws if the day was not over by then. */
-async function requestedAtOf(dayFile: DayFile, now: number): Promise<number> {
-  const { file, day } = dayFile;
+async function lastChangeOf({ file, day }: FileToLoad, now: number): Promise<number> {
   const { mtimeMs } = await stat(file).catch((error: unknown) => {
-    throw fileError(dayFile, `${file} cannot be read: ${messageOf(error)}`, error);
+    throw fileError({ file, day }, `${file} cannot be read: ${messageOf(error)}`, error);
   });
-  if (mtimeMs > now) throw fileError(dayFile, `${file} was changed in the future: set its time, or the clock, right.`);
+  if (mtimeMs > now)
+    throw fileError({ file, day }, `${file} was changed in the future: set its time, or the clock, right.`);
   if (day <= lastDayOver(mtimeMs)) return mtimeMs;
   const changedAt = new Date(mtimeMs).toISOString().slice(0, 16);
   throw fileError(
-    dayFile,
+    { file, day },
     `${file} was last changed at ${changedAt} UTC, when ${day} was not over: rows may be missing.`,
   );
 }
 
-async function copyChecked(dayFile: DayFile, spool: RunFolder, signal: AbortSignal): Promise<SpooledBody> {
-  const { file, day, settings, state, suppression } = dayFile;
+async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: AbortSignal): Promise<SpooledBody> {
+  const { file, day, settings, state, suppression } = fileToLoad;
   const scannerOptions = scannerOptionsOf(settings, suppression);
   const output = await openSpoolOutput(spool);
   // It may fail at once, so that its reader must be there.
   const bytes = createReadStream(file, { highWaterMark: READ_BYTES, signal });
   const copy = await checkBody(bytes, output, { scannerOptions, signal }).catch((error: unknown) => {
     signal.throwIfAborted();
-    if (error instanceof MalformedCsv) throw fileError(dayFile, `${file} is no whole export: ${error.clause}.`);
-    if (error instanceof UnusableCsv) throw fileError(dayFile, `${file} has ${error.mismatch}: convert it first.`);
+    if (error instanceof MalformedCsv) throw fileError(fileToLoad, `${file} is no whole export: ${error.clause}.`);
+    if (error instanceof UnusableCsv) throw fileError(fileToLoad, `${file} has ${error.mismatch}: convert it first.`);
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
-    throw fileError(dayFile, `${file} cannot be read: ${messageOf(error)}`, error);
+    throw fileError(fileToLoad, `${file} cannot be read: ${messageOf(error)}`, error);
   });
   const { hasFinalNewline, columns } = copy.scan;
   if (!hasFinalNewline && state?.final_newline !== false)
     throw fileError(
-      dayFile,
+      fileToLoad,
       `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`,
     );
   if (columns.some((column) => isAbout(day, column))) return copy;
   throw fileError(
-    dayFile,
+    fileToLoad,
     `${file} has no system column whose first and last time are of ${day}: is it of another day?`,
   );
 }
