@@ -96,11 +96,10 @@ function hashedAfter(before: ExportState | undefined, latest: HashedColumns): re
   return hashings.some(({ columns }) => columns.length > 0) ? hashings : undefined;
 }
 
-/**
- * True for a day at or after the cursor of an earlier run. A state without a start and with an empty `days` is of none.
- */
+/** True for a day at or after the cursor of an earlier run. */
 export function wasWanted(day: Day, state: ExportState | undefined): boolean {
   if (state === undefined || day < state.from_date) return false;
+  // Before its first day a stream writes a state of no run: without a start, and with empty `days`.
   return state.start_date !== undefined || state.days === undefined || Object.keys(state.days).length > 0;
 }
 
