@@ -25,21 +25,6 @@ export type ExportSettings = ExportFilters &
 /** The settings that decide what happens to the columns. */
 type ColumnSettings = Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>;
 
-/** The columns that hold hashes under one key in some rows of a place; without columns, rows of plain values. */
-export interface HashedColumns {
-  /** Names in the export, sorted. */
-  readonly columns: readonly string[];
-  /** Check value of the key; null if nothing is hashed. */
-  readonly key_check: string | null;
-}
-
-export const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
-
-function hashedColumnsOf({ columnsHash, hashKey }: ColumnSettings): HashedColumns {
-  if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
-  return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).checkValue };
-}
-
 /** The columns that a configuration drops or hashes. */
 export function editsOf({ columnsDrop, columnsHash, hashKey }: ColumnSettings): ColumnEdits {
   return { drop: new Set(columnsDrop), hash: new Set(columnsHash), key: hashKey && new HashKey(hashKey) };
@@ -51,6 +36,16 @@ export const scannerOptionsOf = (
   suppression?: Suppression,
 ): ScannerOptions => ({ timezone: settings.timezone, needsEventColumns: true, edits: editsOf(settings), suppression });
 
+/** The columns that hold hashes under one key in some rows of a place; without columns, rows of plain values. */
+export interface HashedColumns {
+  /** Names in the export, sorted. */
+  readonly columns: readonly string[];
+  /** Check value of the key; null if nothing is hashed. */
+  readonly key_check: string | null;
+}
+
+export const NOTHING_HASHED: HashedColumns = { columns: [], key_check: null };
+
 /** By what a state knows the settings of its last run again. Hashes are SHA-256 (hex). */
 export interface SettingsFingerprints {
   readonly service: string;
@@ -61,33 +56,38 @@ export interface SettingsFingerprints {
 
 export const fingerprintsOf = (settings: ExportSettings): SettingsFingerprints =>
   fingerprintsWith(settings, [
-    selection(settings.events, settings.eventsCondition),
-    selection(settings.properties, settings.propertiesCondition),
+    canonicalFilter(settings.events, settings.eventsCondition),
+    canonicalFilter(settings.properties, settings.propertiesCondition),
   ]);
 
 /** Those of the profiles, which have no filters. */
 export const profileFingerprintsOf = (settings: ExportSettings): SettingsFingerprints => fingerprintsWith(settings, []);
 
-function fingerprintsWith(settings: ExportSettings, selections: readonly unknown[]): SettingsFingerprints {
+function fingerprintsWith(settings: ExportSettings, canonicalFilters: readonly unknown[]): SettingsFingerprints {
   const hashedColumns = hashedColumnsOf(settings);
   const { columns, key_check } = hashedColumns;
-  const filters = sha256OfJson([...selections, [...new Set(settings.columnsDrop)].sort(), columns, key_check]);
+  const filters = sha256OfJson([...canonicalFilters, [...new Set(settings.columnsDrop)].sort(), columns, key_check]);
   return { service: serviceFingerprint(settings), filters, hashedColumns };
+}
+
+function hashedColumnsOf({ columnsHash, hashKey }: ColumnSettings): HashedColumns {
+  if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
+  return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).checkValue };
 }
 
 /** The hash by which the state identifies a service; `base_url` may change. */
 export const serviceFingerprint = ({ serviceId }: Pick<SourceConfig, 'serviceId'>): string =>
   sha256OfJson(['dfinery', serviceId]);
 
-/** True if a list filters anything: one without names does not, whatever its condition. */
-export const isFilter = (names: readonly string[], condition: NameCondition): boolean =>
-  condition !== 'all' && names.length > 0;
-
 /** A form that is equal for filters with equal meaning: order, repetitions and names without effect do not count. */
-function selection(names: readonly string[], condition: NameCondition): unknown {
+function canonicalFilter(names: readonly string[], condition: NameCondition): unknown {
   if (!isFilter(names, condition)) return ['all'];
   return [condition, [...new Set(names)].sort()];
 }
+
+/** True if a list filters anything: one without names does not, whatever its condition. */
+export const isFilter = (names: readonly string[], condition: NameCondition): boolean =>
+  condition !== 'all' && names.length > 0;
 
 export function filtersOf(settings: ExportFilters): ExportFilters {
   const { events, eventsCondition, properties, propertiesCondition } = settings;
