@@ -7,7 +7,6 @@ import { type ExportState, stateAfter } from '../../extract/export-state.ts';
 import type { ExtractDeps } from '../../extract/extract-deps.ts';
 import { cursorOf } from '../../extract/which-days.ts';
 import type { StreamStats } from '../records/record-encoder.ts';
-import type { RecordStream } from '../records/streams.ts';
 import type { StreamOutput } from './stream-output.ts';
 import type { StreamPlan } from './stream-plans.ts';
 
@@ -18,7 +17,6 @@ const KEPT_DAYS = 35;
 export class EventStream {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
-  readonly recordStream: RecordStream;
   readonly #service: ExtractDeps['service'];
   readonly #outcome: DaysOutcome;
   #state: ExportState | undefined;
@@ -26,7 +24,6 @@ export class EventStream {
   constructor(output: StreamOutput, plan: StreamPlan, deps: ExtractDeps) {
     this.plan = plan;
     this.output = output;
-    this.recordStream = { name: plan.name, schemas: output.schemas };
     this.#service = deps.service;
     this.#outcome = new DaysOutcome(plan, deps);
     this.#state = plan.state;

@@ -118,7 +118,7 @@ async function deliverDay(result: DayResult, streams: readonly EventStream[], de
   for (const stream of streams) if (stream.needs(day) && (await stream.accept(result))) recipients.push(stream);
   if (result.kind === 'downloaded') {
     const { checkedDay } = result;
-    const recordStreams = recipients.map(({ recordStream }) => recordStream);
+    const recordStreams = recipients.map(({ plan, output }) => ({ name: plan.name, schemas: output.schemas }));
     const stats = await writeDay(checkedDay, recordStreams, deps);
     for (const [i, stream] of recipients.entries()) await stream.finishDay(checkedDay.receipt, stats[i]);
     await removeFiles(checkedDay.files);
@@ -138,9 +138,8 @@ function loggedOnce(logger: Logger): Logger {
   const once =
     (level: LogLevel): Logger[LogLevel] =>
     (event, message, fields) => {
-      if (logged.has(message)) return;
+      if (!logged.has(message)) logger[level](event, message, fields);
       logged.add(message);
-      logger[level](event, message, fields);
     };
   return { debug: once('debug'), info: once('info'), warn: once('warn'), error: once('error') };
 }
