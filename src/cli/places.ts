@@ -54,9 +54,9 @@ export function checkedTarget<T extends Target>(
     throw configError(`${word} is not possible here: write ${placeUsage(targets)}.`);
   const names = targets.map(({ name }) => name);
   if (target === undefined) throw unknownNameError('target', word, names);
-  const { name: actual = word } = TARGETS.find(({ isAt }) => isAt(address)) ?? {};
-  if (actual === word) return target;
-  throw configError(`${address} is a place of ${actual}: write ${`${usage} ${actual} ${address}`.trim()}.`);
+  const { name: actualName } = TARGETS.find(({ isAt }) => isAt(address)) ?? target;
+  if (actualName === word) return target;
+  throw configError(`${address} is a place of ${actualName}: write ${`${usage} ${actualName} ${address}`.trim()}.`);
 }
 
 /** What all places of a command have in common. */

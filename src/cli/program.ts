@@ -5,9 +5,9 @@ import { EXIT, type ExitCode } from '../base/errors.ts';
 import { printable } from '../base/text.ts';
 import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
-import type { CommandResult } from './command.ts';
+import type { Command, CommandResult } from './command.ts';
 import { type CommandLine, newParser, parseCommandLine } from './command-line.ts';
-import { type Context, contextOf, printableTerminal, type System, terminalLog } from './context.ts';
+import { contextOf, printableTerminal, type System, terminalLog } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
 
@@ -37,17 +37,17 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     newParser().showCompletionScript();
     return EXIT.done;
   }
-  const { name, command, problem, values } = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
+  const commandLine = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
+  const { name, command, values } = commandLine;
   if (values.version === true) return print([VERSION]);
   if (name !== undefined && values.help === true) return print(await commandHelp(name, columns));
-  if (problem !== undefined) return await runCommand({ name, values }, () => Promise.reject(problem), system);
   if (command === undefined) return print(await programHelp(columns));
-  return await runCommand({ name, values }, (context) => command.run(values, context), system);
+  return await runCommand(command, commandLine, system);
 }
 
 async function runCommand(
-  { name, values }: Pick<CommandLine, 'name' | 'values'>,
-  work: (context: Context) => Promise<CommandResult>,
+  command: Pick<Command, 'run'>,
+  { name, values }: CommandLine,
   system: System,
 ): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
@@ -55,7 +55,7 @@ async function runCommand(
   const context = contextOf({ ...system, terminal }, terminalLog(terminal, system.clock, logFormat), logLevel, name);
   let outcome: CommandResult;
   try {
-    outcome = await work(context);
+    outcome = await command.run(values, context);
   } catch (thrown) {
     const { exit, error, log } = failureOf(thrown, context);
     log();
