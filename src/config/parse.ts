@@ -11,39 +11,6 @@ import { type ConfigSchema, readVariables, type Variable, variablesOf } from './
 import { nearest } from './nearest.ts';
 import { type Problem, problemOf, schemaProblems, throwProblems } from './problems.ts';
 
-type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
-  ? `${First}${Capitalize<CamelCase<Rest>>}`
-  : K;
-
-/** The type of a value: a secret, that of the default, or a text. A test holds the schemas to it. */
-type ValueOf<P> = P extends { airbyte_secret: boolean }
-  ? Secret | undefined
-  : P extends { default: infer D }
-    ? D extends never[]
-      ? readonly string[]
-      : D
-    : string | undefined;
-
-/** The values that a schema found valid, by key in camel case. Each key without a default may be missing. */
-export type ValuesOf<S extends ConfigSchema> = {
-  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof StructuredValues
-    ? StructuredValues[K]
-    : ValueOf<S['properties'][K]>;
-};
-
-/** Values that are more than a text, a number or a list of names. Their schemas check them. */
-interface StructuredValues {
-  readonly places: readonly { readonly target: string; readonly place: string }[] | undefined;
-}
-
-/** The keys that a connector needs, and of the command line some commands. */
-export type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
-
-/** A configuration in which the fields of these keys are not missing. */
-export type ConfigHaving<C, K extends RequiredKey> = Readonly<C> & {
-  readonly [F in keyof C & CamelCase<K>]: NonNullable<C[F]>;
-};
-
 /** A schema, with what it cannot say. */
 interface ConfigPart<S extends ConfigSchema, C> {
   readonly schema: S;
@@ -61,6 +28,8 @@ export interface ParsedConfig<C> {
   /** The secrets of the configuration, which no message may show. */
   readonly secrets: readonly Secret[];
 }
+
+const NOT_USABLE = 'the configuration is not usable';
 
 /**
  * Parses the untrusted configuration of a connector. Missing secrets are looked for in the environment. Throws one
@@ -92,8 +61,6 @@ export const parseForCommand = <S extends ConfigSchema, C extends object>(
   values: object,
   variableNames: ReadonlyMap<string, string>,
 ) => parse(part, values, variableNames);
-
-const NOT_USABLE = 'the configuration is not usable';
 
 /** A frozen configuration with every default filled in. A command, which has `variableNames`, may miss keys. */
 function parse<S extends ConfigSchema, C extends object>(
@@ -151,3 +118,36 @@ export const describeUnknownKeys = (keys: readonly string[], object: object): st
       const nearKey = nearest(key, keys);
       return nearKey === undefined ? key : `${key} (did you mean ${nearKey}?)`;
     });
+
+/** The keys that a connector needs, and of the command line some commands. */
+export type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
+
+/** A configuration in which the fields of these keys are not missing. */
+export type ConfigHaving<C, K extends RequiredKey> = Readonly<C> & {
+  readonly [F in keyof C & CamelCase<K>]: NonNullable<C[F]>;
+};
+
+type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : K;
+
+/** The type of a value: a secret, that of the default, or a text. A test holds the schemas to it. */
+type ValueOf<P> = P extends { airbyte_secret: boolean }
+  ? Secret | undefined
+  : P extends { default: infer D }
+    ? D extends never[]
+      ? readonly string[]
+      : D
+    : string | undefined;
+
+/** The values that a schema found valid, by key in camel case. Each key without a default may be missing. */
+export type ValuesOf<S extends ConfigSchema> = {
+  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof StructuredValues
+    ? StructuredValues[K]
+    : ValueOf<S['properties'][K]>;
+};
+
+/** Values that are more than a text, a number or a list of names. Their schemas check them. */
+interface StructuredValues {
+  readonly places: readonly { readonly target: string; readonly place: string }[] | undefined;
+}

@@ -15,6 +15,14 @@ export const UNKNOWN_ZONE = 'is no IANA name such as Asia/Seoul';
 export type NameCondition = 'all' | 'include' | 'exclude';
 export type SchemaMode = 'evolve' | 'freeze';
 
+/** The keys of the Airbyte source, which the command line has, too. */
+export const SOURCE_PART = { schema, validate, configOf, ruleProblems };
+
+export const parseSourceConfig = (value: unknown, env: Env) => parseForConnector(SOURCE_PART, value, env);
+
+/** The source's configuration: frozen, with every default filled in. */
+export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];
+
 function configOf({ eventsConditionType, propertiesConditionType, ...values }: ValuesOf<typeof schema>) {
   const types = Object.entries<ColumnType>(values.columnTypes).map(([name, type]) => [nfc(name), type] as const);
   const columnTypes: ReadonlyMap<string, ColumnType> = new Map(types);
@@ -36,14 +44,6 @@ const nfcNames = (names: readonly string[]): readonly string[] => names.map(nfc)
 const conditionOf = (conditionType: string | undefined, names: readonly string[]): NameCondition =>
   (conditionType ?? (names.length > 0 ? 'include' : 'all')) as NameCondition;
 
-/** The keys of the Airbyte source, which the command line has, too. */
-export const SOURCE_PART = { schema, validate, configOf, ruleProblems };
-
-export const parseSourceConfig = (value: unknown, env: Env) => parseForConnector(SOURCE_PART, value, env);
-
-/** The source's configuration: frozen, with every default filled in. */
-export type SourceConfig = ReturnType<typeof parseSourceConfig>['config'];
-
 /** Columns that may not be dropped: every export has them, and tables, keys and days are made of them. */
 const NEVER_DROPPED = new Set([...REQUIRED_COLUMNS, EVENT_NAME_ALTERNATIVE]);
 /** Columns that may not be hashed: days, partitions and the cursor come from them. */
@@ -53,9 +53,9 @@ const NEVER_HASHED = new Set(
 
 function ruleProblems(config: ReturnType<typeof configOf>): Problem[] {
   const { timezone = 'UTC', startDate = '', endDate = startDate, hashKey, suppressionFile, suppressionKey } = config;
-  const { columnsDrop: dropped, columnsHash: hashed, columnTypes } = config;
+  const { columnsDrop, columnsHash, columnTypes } = config;
   const isKeyShort = hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH;
-  const problems = [
+  return [
     !isZoneName(timezone) && problemOf('timezone', UNKNOWN_ZONE),
     startDate > endDate && problemOf('start_date', `${startDate} is after end_date ${endDate}`),
     namesProblem(
@@ -70,28 +70,27 @@ function ruleProblems(config: ReturnType<typeof configOf>): Problem[] {
       missingBeside('suppression_key', 'suppression_file'),
     namesProblem(
       'columns_drop',
-      dropped.filter((name) => NEVER_DROPPED.has(name)),
+      columnsDrop.filter((name) => NEVER_DROPPED.has(name)),
       (names) => `has ${names}: every export has that, and every target needs it; where it names a person, hash it`,
     ),
     namesProblem(
       'columns_hash',
-      hashed.filter((name) => NEVER_HASHED.has(name)),
+      columnsHash.filter((name) => NEVER_HASHED.has(name)),
       (names) => `has ${names}: days and the cursor come from such times, which cannot be hashed`,
     ),
     namesProblem(
       'columns_hash',
-      hashed.filter((name) => dropped.includes(name)),
+      columnsHash.filter((name) => columnsDrop.includes(name)),
       (names) => `and columns_drop both have ${names}, wanted one of them for each column`,
     ),
     namesProblem(
       'column_types',
-      hashed.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
+      columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string'),
       (names) => `gives ${names} another type than string, and columns_hash makes it a text of hex digits`,
     ),
-    hashed.length > 0 && hashKey === undefined && missingBeside('hash_key', 'columns_hash'),
-    hashed.length > 0 && isKeyShort && problemOf('hash_key', SHORT_KEY),
-  ];
-  return problems.filter((problem) => problem !== false);
+    columnsHash.length > 0 && hashKey === undefined && missingBeside('hash_key', 'columns_hash'),
+    columnsHash.length > 0 && isKeyShort && problemOf('hash_key', SHORT_KEY),
+  ].filter((problem) => problem !== false);
 }
 
 const SHORT_KEY = `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`;
