@@ -1,7 +1,7 @@
+// Counts of rows. `from` is SQL after FROM that gives rows of a table, or of a file with its columns.
+
 import type { Day } from '../../base/days.ts';
 import type { Engine } from '../session/engine.ts';
-
-// Counts of rows. `from` is SQL after FROM that gives rows of a table, or of a file with its columns.
 
 /** Counts rows by day. `from` may end with a condition. `daySql`: SQL of the day of a row. */
 export async function countRowsByDay(engine: Engine, from: string, daySql = 'event_date'): Promise<Map<Day, number>> {

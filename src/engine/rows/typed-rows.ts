@@ -135,7 +135,7 @@ function keySql(header: CheckedFile['columns'], idIndex: number): string {
   return idIndex < 0 ? hashSql : `coalesce(${readerColumn(idIndex)}, ${hashSql})`;
 }
 
-/** SQL of what is the same for all rows of a day, in rows of files. */
+/** SQL of a value that all rows of a day share. */
 function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
   const values = files.map(({ path, receipt }) => [literal(path), sqlOf(receipt)]);
   if (values.length === 1) return values[0][1];
