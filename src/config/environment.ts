@@ -4,7 +4,7 @@ import { isObject, parseJsonOfKind } from '../base/json.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './problems.ts';
 
-export interface KeySchema {
+interface KeySchema {
   readonly type?: string;
   /** `uri` is an address to which something is sent. */
   readonly format?: string;
