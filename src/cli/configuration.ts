@@ -44,22 +44,22 @@ export function readConfiguration(
   pathOrObject: string | object | undefined,
   context: Pick<Context, 'env' | 'redactor'>,
 ) {
-  const { folder, shownFile, env, values: inFile } = readFileOrObject(pathOrObject, context.env);
-  const { erasure: erasureValue, ...keysInFile } = inFile;
+  const { folder, shownFile, env, values: fileObject } = readFileOrObject(pathOrObject, context.env);
+  const { erasure: erasureValue, ...valuesInFile } = fileObject;
   const erasureInFile: unknown = erasureValue ?? {};
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
   refuseUnknownVariables(env, VARIABLES);
-  const { values: inEnvironment, variableNames, problems } = readVariables(VARIABLES, env);
+  const { values: valuesInEnvironment, variableNames, problems } = readVariables(VARIABLES, env);
   // No message may show a secret, whatever else is wrong with it.
-  for (const part of [keysInFile, erasureInFile, inEnvironment])
+  for (const part of [valuesInFile, erasureInFile, valuesInEnvironment])
     for (const key of SECRET_KEYS) if (typeof part[key] === 'string') context.redactor.add(new Secret(part[key]));
   throwProblems('the environment is not usable', problems);
   const unknownTexts = [
-    ...describeUnknownKeys(FILE_KEYS, keysInFile),
+    ...describeUnknownKeys(FILE_KEYS, valuesInFile),
     ...describeUnknownKeys(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
   ];
   if (unknownTexts.length > 0) throw configError(`${shownFile} has unknown keys: ${unknownTexts.join(', ')}.`);
-  const writtenValues = mapPaths({ ...keysInFile, ...erasureInFile, ...inEnvironment }, (path, key) => {
+  const writtenValues = mapPaths({ ...valuesInFile, ...erasureInFile, ...valuesInEnvironment }, (path, key) => {
     // Messages and logs show addresses, so that none may hold a key.
     if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${shownFile}`);
     return variableNames.has(key) ? path : pathInFolder(path, folder);

@@ -1,3 +1,5 @@
+// What `forget` and `person` share: the options that name people and places, and the configuration.
+
 import { configError } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';
 import { IdList } from '../erasure/id-list.ts';
@@ -9,8 +11,6 @@ import { type OptionValues, placePairs, textOption, underHeading } from './comma
 import { type CommandConfig, EXPORT_KEYS, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
 import { checkedTarget, placeSettings } from './places.ts';
-
-// What `forget` and `person` share: the options that name people and places, and the configuration.
 
 /** Headings of their help. */
 export const WHOM_HEADING = 'Whom';
