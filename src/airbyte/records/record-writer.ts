@@ -43,11 +43,11 @@ export async function writeRecords(
   const { idColumn } = STREAMS[streams[0].name];
   const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
   const eventRowFlags = needsEventRows ? await flagEventRows(day, signal) : undefined;
-  const rowsById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
+  const rowCountById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
   const lines = new LineBuffer();
   let rowIndex = 0;
   for (const file of day.files) {
-    const key = new RowKey(file.columns, idColumn, rowsById);
+    const key = new RowKey(file.columns, idColumn, rowCountById);
     const isItemColumn = file.columns.map(({ group }) => isItemGroup(group));
     const encoders = streams.map((stream, i) => new RecordEncoder(stream, file, { zone, emittedAt }, lines, stats[i]));
     for await (const reader of readPieces(file, signal)) {

@@ -21,15 +21,15 @@ export class RowKey {
   readonly #logIdColumn: number;
   readonly #logIdText = new CellText();
   readonly #digest: RowDigest;
-  readonly #rowsById: Map<string, number> | undefined;
+  readonly #rowCountById: Map<string, number> | undefined;
 
-  /** `rowsById` counts the rows of all files of the day; undefined: no id occurs twice. */
-  constructor(header: readonly HeaderColumn[], idColumn: string, rowsById?: Map<string, number>) {
+  /** `rowCountById` counts the rows of all files of the day; undefined: no id occurs twice. */
+  constructor(header: readonly HeaderColumn[], idColumn: string, rowCountById?: Map<string, number>) {
     const sources = header.map((column) => column.source);
     this.#idColumn = sources.indexOf(idColumn);
     this.#logIdColumn = sources.indexOf(LOG_ID);
     this.#digest = new RowDigest(sources);
-    this.#rowsById = rowsById;
+    this.#rowCountById = rowCountById;
   }
 
   read(row: CsvRow): void {
@@ -40,10 +40,10 @@ export class RowKey {
     if (logIdCell >= 0) this.#logIdText.read(row, logIdCell);
     this.logId = logIdCell >= 0 ? this.#logIdText : undefined;
     this.#readPosition(idCell >= 0 ? this.logId : undefined);
-    if (this.#rowsById === undefined) return;
+    if (this.#rowCountById === undefined) return;
     const id = this.id.latin1;
-    this.occurrence = (this.#rowsById.get(id) ?? 0) + 1;
-    this.#rowsById.set(id, this.occurrence);
+    this.occurrence = (this.#rowCountById.get(id) ?? 0) + 1;
+    this.#rowCountById.set(id, this.occurrence);
   }
 
   /** The item position as a number, or -1; beyond 2^53 it is rounded. */
@@ -69,22 +69,22 @@ export class RowKey {
 /** SHA-256 over the non-empty cells of a row, in the byte order of their names: `3:age2:31`, with lengths in bytes. */
 class RowDigest {
   readonly #names: readonly Buffer[];
-  readonly #order: readonly number[];
-  readonly #cellOf: Int32Array;
+  readonly #sortedColumns: readonly number[];
+  readonly #cellByColumn: Int32Array;
   readonly #text = new CellText();
 
   constructor(sources: readonly string[]) {
     this.#names = sources.map((source) => Buffer.from(source));
-    this.#order = sources.map((_, i) => i).sort((a, b) => Buffer.compare(this.#names[a], this.#names[b]));
-    this.#cellOf = new Int32Array(sources.length);
+    this.#sortedColumns = sources.map((_, i) => i).sort((a, b) => Buffer.compare(this.#names[a], this.#names[b]));
+    this.#cellByColumn = new Int32Array(sources.length);
   }
 
   of(row: CsvRow): string {
-    this.#cellOf.fill(-1);
-    for (let k = 0; k < row.filledCells; k++) this.#cellOf[row.columnNumbers[k]] = k;
+    this.#cellByColumn.fill(-1);
+    for (let k = 0; k < row.filledCells; k++) this.#cellByColumn[row.columnNumbers[k]] = k;
     const hash = createHash('sha256');
-    for (const column of this.#order) {
-      const k = this.#cellOf[column];
+    for (const column of this.#sortedColumns) {
+      const k = this.#cellByColumn[column];
       if (k < 0) continue;
       this.#text.read(row, k);
       const { content } = this.#text;

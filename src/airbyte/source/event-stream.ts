@@ -33,7 +33,7 @@ export class EventStream {
   async start(): Promise<void> {
     await this.output.writeStatus('STARTED');
     // Before its first day nothing was read under any filters.
-    const initialState = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.plan.refresh };
+    const initialState = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.plan.refreshJob };
     await this.output.writeState(this.#state ?? initialState, 0);
     await this.output.writeStatus('RUNNING');
     if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
@@ -63,7 +63,7 @@ export class EventStream {
   async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
     this.output.logStats(receipt.day, stats);
     const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
-    const refresh = this.plan.refresh && { ...this.plan.refresh, refreshed_through: receipt.day };
+    const refresh = this.plan.refreshJob && { ...this.plan.refreshJob, refreshed_through: receipt.day };
     this.#state = {
       ...stateAfter(this.#state, receipts, this.#outcome.commitInfo()),
       days: Object.fromEntries(receipts),

@@ -11,7 +11,7 @@ import { EVENT_STREAMS, type StreamName } from '../records/streams.ts';
 export interface StreamPlan extends Plan {
   readonly name: StreamName;
   /** The job of a full refresh, which its state names; undefined for an incremental stream. */
-  readonly refresh: { readonly sync_id: number | undefined } | undefined;
+  readonly refreshJob: { readonly sync_id: number | undefined } | undefined;
   /** True if the destination keeps a record that one sync sends twice. */
   readonly keepsDuplicates: boolean;
 }
@@ -23,16 +23,16 @@ export function planStream(
   settings: SourceConfig,
   now: number,
 ): StreamPlan {
-  const name = streamName(stream);
+  const name = requireEventStream(stream);
   const { appends, keepsDuplicates } = duplicatesKept(stream);
   const input = { settings, appends, now };
   const state = withoutTransientKeys(savedState);
   const isRefresh = stream.syncMode === 'full_refresh';
   const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
-  return { ...plan, name, keepsDuplicates, refresh: isRefresh ? { sync_id: stream.syncId } : undefined };
+  return { ...plan, name, keepsDuplicates, refreshJob: isRefresh ? { sync_id: stream.syncId } : undefined };
 }
 
-function streamName({ descriptor, syncMode }: ConfiguredStream): StreamName {
+function requireEventStream({ descriptor, syncMode }: ConfiguredStream): StreamName {
   const name = EVENT_STREAMS.find((stream) => stream === descriptor.name);
   if (name === undefined || descriptor.namespace !== undefined) {
     throw configError(
