@@ -30,14 +30,14 @@ export async function proveEndDay(
     return { answer: answerOfDay, includesEnd: true };
   }
   const answerWithNext = await sendExport({ to: next });
-  let isExcluded = false;
+  let includesEnd: false | undefined;
   if (hasNoRows(answerOfDay) && answerWithNext.kind === 'checked' && rowCount([answerWithNext]) > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
-    isExcluded = hasNoRows(nextAlone);
+    if (hasNoRows(nextAlone)) includesEnd = false;
     await discardFiles(nextAlone);
   }
   await discardFiles(answerOfDay);
-  return { answer: answerWithNext, includesEnd: isExcluded ? false : undefined };
+  return { answer: answerWithNext, includesEnd };
 }
 
 /** True for a failure that another `to_date` would not change. */
