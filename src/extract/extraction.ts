@@ -92,7 +92,7 @@ class Batch {
   readonly #clock: Clock;
   #days: CheckedDay[] = [];
   #expiry: Promise<undefined> | undefined;
-  #cancel = () => {};
+  #cancelExpiry = () => {};
 
   constructor(limits: BatchLimits, clock: Clock) {
     this.#limits = limits;
@@ -103,7 +103,7 @@ class Batch {
     this.#days.push(day);
     if (this.#days.length > 1 || this.isFull) return;
     this.#expiry = new Promise((resolve) => {
-      this.#cancel = this.#clock.after(this.#limits.waitMs, () => resolve(undefined));
+      this.#cancelExpiry = this.#clock.after(this.#limits.waitMs, () => resolve(undefined));
     });
   }
 
@@ -123,7 +123,7 @@ class Batch {
     const days = this.#days;
     this.#days = [];
     this.#expiry = undefined;
-    this.#cancel();
+    this.#cancelExpiry();
     return days;
   }
 }

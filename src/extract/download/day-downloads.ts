@@ -9,15 +9,15 @@ import type { Plan } from '../which-days.ts';
 import { DayDownload, type DayResult, type DownloadDeps } from './day-download.ts';
 
 /** The newest days that a first run asks for before all others, until one comes as CSV. */
-const MAX_PROOFS = 7;
+const MAX_PROOF_DAYS = 7;
 
 /** Downloads the days of one or several plans, each once, several at a time, and delivers them in order. */
 export class DayDownloads {
   readonly #days: readonly Day[];
   readonly #deps: DownloadDeps;
   readonly #stop: AbortController;
-  /** The days that were started and not delivered. */
-  readonly #started = new Map<Day, Promise<DayResult>>();
+  /** Each until its result is delivered. */
+  readonly #startedDownloads = new Map<Day, Promise<DayResult>>();
 
   private constructor(plans: readonly Plan[], deps: ExtractDeps, spool: RunFolder) {
     const [{ settings, fingerprints }] = plans;
@@ -46,7 +46,7 @@ export class DayDownloads {
     for (const [i, day] of this.#days.entries()) {
       const dayResult = await this.#download(day);
       this.#deps.signal.throwIfAborted();
-      this.#started.delete(day);
+      this.#startedDownloads.delete(day);
       this.#startFrom(i + 1);
       yield dayResult;
     }
@@ -61,7 +61,7 @@ export class DayDownloads {
     const { endProofDay, settings, clock } = this.#deps;
     const now = clock.now();
     if (endProofDay !== undefined) await this.#resultAlone(endProofDay);
-    await this.#proveExports(this.#days.filter((day) => day <= lastDayOver(now)).slice(-MAX_PROOFS));
+    await this.#proveExports(this.#days.filter((day) => day <= lastDayOver(now)).slice(-MAX_PROOF_DAYS));
     const oldestDay = oldestExportedDay(now, settings.historyDays);
     const lostDay = this.#days.findLast((day) => day < oldestDay);
     if (lostDay !== undefined) await this.#resultAlone(lostDay);
@@ -93,10 +93,10 @@ export class DayDownloads {
 
   /** The result of a day, whose download begins unless it has. */
   #download(day: Day): Promise<DayResult> {
-    const started = this.#started.get(day);
-    if (started !== undefined) return started;
+    const startedDownload = this.#startedDownloads.get(day);
+    if (startedDownload !== undefined) return startedDownload;
     const download = new DayDownload(day, this.#deps).run();
-    this.#started.set(day, download);
+    this.#startedDownloads.set(day, download);
     // A failure is thrown when it is the turn of its day.
     download.catch(() => {});
     return download;
@@ -105,7 +105,7 @@ export class DayDownloads {
   /** Ends all downloads and removes their files. */
   async close(): Promise<void> {
     this.#stop.abort(new Error('the run has ended'));
-    await Promise.allSettled(this.#started.values());
+    await Promise.allSettled(this.#startedDownloads.values());
     await this.#deps.spool.remove();
   }
 }
