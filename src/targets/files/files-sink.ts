@@ -21,10 +21,7 @@ export function openFilesSink(format: FilesFormat, options: OpenOptions): Promis
     const place = await openPlace(format, options, 'load');
     try {
       const version = await format.read(place);
-      const { timezone } = options.rules;
-      const tables = TABLES.flatMap(({ name }) => version.state[name] ?? []);
-      const otherTable = tables.find((table) => table.timezone !== timezone && table.receipts.size > 0);
-      if (otherTable !== undefined) throw otherTimezoneError(options.address, timezone, otherTable.timezone);
+      checkTimezone(version.state, options);
       warnOfRemovedDays(options.logger, version.removedDays);
       return new FilesSink(place, version, options);
     } catch (error) {
@@ -32,6 +29,13 @@ export function openFilesSink(format: FilesFormat, options: OpenOptions): Promis
       throw error;
     }
   });
+}
+
+/** Throws a configuration failure if a table was loaded with another time zone. */
+function checkTimezone(state: PlaceState, { address, rules: { timezone } }: OpenOptions): void {
+  const tables = TABLES.flatMap(({ name }) => state[name] ?? []);
+  const otherTable = tables.find((table) => table.timezone !== timezone && table.receipts.size > 0);
+  if (otherTable !== undefined) throw otherTimezoneError(address, timezone, otherTable.timezone);
 }
 
 /** A place that is open for loading. */
@@ -86,12 +90,16 @@ class FilesSink implements Sink {
     }
   }
 
-  /** The change that stores a batch, and what is reported of it. Throws if people were purged since the opening. */
+  /**
+   * The change that stores a batch, and what is reported of it. Throws if people were purged since the opening, or if
+   * another run has loaded a first day with another time zone.
+   */
   async #planChange(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
     const { address, clock, logger, rules } = this.#options;
     const place = this.#place;
     const state = version.isLoaded ? version.state : newPlaceState(rules.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
+    checkTimezone(state, this.#options);
     const tableState = state[table.name];
     // A first run that died before it stored rows may have had another time zone.
     const tableBefore = tableState?.receipts.size ? tableState : newTableState(table, rules.timezone);

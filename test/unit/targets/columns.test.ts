@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
+import type { Sink } from '../../../src/targets/contract.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { VECTORS } from '../../support/vectors.ts';
@@ -159,6 +160,18 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     place.timezone = 'Asia/Kathmandu';
     await place.load([[place.of(D1, [{ id: 'a' }])]], { columnTypes });
     expect((await place.report()).lastEventAt).toBe(`${D1} 10:00:00`);
+  });
+
+  it('are of one time zone, also if two first loads are under way', async () => {
+    const sinks: Sink[] = [];
+    for (const timezone of ['Asia/Seoul', 'UTC']) {
+      place.timezone = timezone;
+      sinks.push(await place.open());
+    }
+    const [first, second] = sinks.map((sink) => () => sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1)));
+    await first();
+    await expect(second()).rejects.toThrow(/^timezone is UTC/);
+    for (const sink of sinks) await sink.close();
   });
 
   it('of one name are reported with the rescued cells of each', async () => {
