@@ -158,11 +158,11 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
  */
 async function changesOfTables(place: FilesPlace, before: DeltaVersion, change: PlaceChange): Promise<TableChanges> {
   const { kind, state } = change;
-  const { events, user_profiles: profiles } = before.tables;
+  const { events } = before.tables;
 
   const profileFiles = change.files.filter(({ table }) => table === USER_PROFILES.name);
   const hasProfilesChange = state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0);
-  const makesProfiles = hasProfilesChange && profiles?.state === undefined;
+  const makesProfiles = hasProfilesChange && before.state.user_profiles === undefined;
 
   const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
   // Other files get the types that columns have now.
