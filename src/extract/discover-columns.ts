@@ -11,7 +11,7 @@ import { readJsonFile } from '../fs/named-file.ts';
 import { downloadChecked, downloadError } from '../service/export/download.ts';
 import { exportHeader } from '../service/export/export-header.ts';
 import { earliestToday, lastDayOver, oldestExportedDay } from './calendar.ts';
-import { editsOf, filtersOf, isFilter } from './export-settings.ts';
+import { editsOf, filtersOf, keepsColumn } from './export-settings.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 
 /** The number of days whose cells show the types. */
@@ -71,15 +71,11 @@ function joinColumns(
     }));
 }
 
-/** The columns that the service defines, as far as the configured filter includes them. */
-function standardNames({ properties, propertiesCondition: condition, columnsDrop }: SourceConfig): string[] {
-  const isExported = (name: string) =>
-    !isFilter(properties, condition) || properties.includes(name) === (condition === 'include');
-  return [...KNOWN_COLUMNS.values()]
-    .filter(({ name, required }) => required || isExported(name))
-    .map(({ name }) => name)
-    .filter((name) => name !== EVENT_NAME_ALTERNATIVE && !columnsDrop.includes(name));
-}
+/** The columns that the service defines, as far as the configuration keeps them. */
+const standardNames = (config: SourceConfig): string[] =>
+  [...KNOWN_COLUMNS.values()]
+    .filter(({ name, required }) => name !== EVENT_NAME_ALTERNATIVE && (required || keepsColumn(name, config)))
+    .map(({ name }) => name);
 
 /**
  * The columns of a sample of days until `lastDay`, from all of its cells. If the service does not export so many days

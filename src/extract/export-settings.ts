@@ -30,6 +30,19 @@ export function editsOf({ columnsDrop, columnsHash, hashKey }: ColumnSettings): 
   return { drop: new Set(columnsDrop), hash: new Set(columnsHash), key: hashKey && new HashKey(hashKey) };
 }
 
+/** True if a column that is not required stays in the exports, as far as the configuration says it. */
+export function keepsColumn(
+  name: string,
+  {
+    properties,
+    propertiesCondition: condition,
+    columnsDrop,
+  }: Pick<ExportSettings, 'columnsDrop' | keyof ExportFilters>,
+): boolean {
+  const isExported = !isFilter(properties, condition) || properties.includes(name) === (condition === 'include');
+  return isExported && !columnsDrop.includes(name);
+}
+
 /** How every export of events is scanned. */
 export const scannerOptionsOf = (
   settings: ColumnSettings & Pick<SourceConfig, 'timezone'>,

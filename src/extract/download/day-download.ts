@@ -11,11 +11,11 @@ import { downloadChecked, downloadError } from '../../service/export/download.ts
 import type { ExportRefusal } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
-import { filtersOf } from '../export-settings.ts';
+import { filtersOf, keepsColumn } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
 import { openSpoolOutput, removeFiles, type SendExport, type SpooledBody, type SpooledDownload } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
-import { proveEndDay } from './end-day.ts';
+import { EVENT_DATETIME, proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
 
 /** What became of one day of a plan. `gone`: the service no longer exports it. */
@@ -95,7 +95,7 @@ export class DayDownload {
   async #proveEndDay(): Promise<SpooledDownload> {
     const { service, logger, settings } = this.#deps;
     const day = this.#day;
-    const { answer, includesEnd } = await proveEndDay(day, this.#export, settings.columnsDrop);
+    const { answer, includesEnd } = await proveEndDay(day, this.#export, keepsColumn(EVENT_DATETIME, settings));
     this.#toDate = toDateOf(day, includesEnd);
     if (includesEnd === undefined) return answer;
     service.learnIncludesEnd(includesEnd);

@@ -5,12 +5,13 @@ import { rowCount } from '../checked-day.ts';
 import { discardFiles, type SendExport, type SpooledDownload } from '../spool.ts';
 
 const HOUR_S = 3600;
-const EVENT_DATETIME = 'df_event_datetime';
+/** The service may select by this column, the only one of them that a configuration can leave out. */
+export const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the answer for D
- * under the rule that holds then.
+ * under the rule that holds then. `canProve`: the rows have every column by which the service may select.
  *
  *   [D,D] spans an hour                                                       the end is included
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
@@ -19,13 +20,11 @@ const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DA
 export async function proveEndDay(
   day: Day,
   sendExport: SendExport,
-  columnsDrop: readonly string[],
+  canProve: boolean,
 ): Promise<{ readonly answer: SpooledDownload; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
   const answerOfDay = await sendExport({ to: day });
   if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
-  // The service may select by this column, the only one of them that can be dropped.
-  const canProve = !columnsDrop.includes(EVENT_DATETIME);
   if (answerOfDay.kind === 'checked' && canProve && spansAnHour(answerOfDay.scan.columns)) {
     return { answer: answerOfDay, includesEnd: true };
   }

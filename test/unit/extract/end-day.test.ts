@@ -68,9 +68,13 @@ describe('whether an export includes its to_date', () => {
     expect(fixture.ids('2026-01-16', '2026-01-20').filter((id) => !ids.includes(id))).toEqual([]);
   });
 
-  it('stays open where the column by which the service may select is dropped', async () => {
+  it.each([
+    { columnsDrop: ['df_event_datetime'] },
+    { properties: ['df_event_datetime'], propertiesCondition: 'exclude' } as const,
+    { properties: ['df_order_id'], propertiesCondition: 'include' } as const,
+  ])('stays open where the column by which the service may select is left out by %j', async (settings) => {
     fixture = await Fixture.start(NOW, { rows });
-    await fixture.run({ ...SETTINGS, columnsDrop: ['df_event_datetime'] });
+    await fixture.run({ ...SETTINGS, ...settings });
     expect(fixture.target.state).not.toHaveProperty('to_date_inclusive');
   });
 
