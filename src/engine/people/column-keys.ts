@@ -1,5 +1,6 @@
 import { configError } from '../../base/errors.ts';
 import type { HashKey } from '../../base/hash-key.ts';
+import { nfc } from '../../base/text.ts';
 import { NOTHING_HASHED } from '../../extract/export-settings.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { isHash } from './people.ts';
@@ -13,11 +14,11 @@ export class ColumnKeys {
   /** Check values of the keys, oldest first; null for rows with plain values. */
   readonly #keyChecks: readonly (string | null)[];
 
-  /** `source`: the column's name in the export. */
+  /** `source`: the column's name in the export, in any Unicode form. */
   constructor(source: string, { exportState }: TableState, givenKey: HashKey | undefined) {
     const hashings = exportState?.hashed ?? [NOTHING_HASHED];
     this.#source = source;
-    this.#keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(source) ? key_check : null));
+    this.#keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(nfc(source)) ? key_check : null));
     this.matchingKey = givenKey !== undefined && this.#keyChecks.includes(givenKey.checkValue) ? givenKey : undefined;
     this.isPartlyHashed = this.matchingKey !== undefined && this.#keyChecks.includes(null);
   }

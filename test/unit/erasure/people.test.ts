@@ -191,6 +191,12 @@ describe('people in a place', () => {
     expect(await look({ byColumn: 'member', ids: ['a'], hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
   });
 
+  it('are found by a hashed column whose name the export has in another Unicode form', async () => {
+    const rows = [{ id: 'e1', df_unified_id: 'u1', ['고객'.normalize('NFD')]: hashKey.hashOf('a') }];
+    await loadHashed(D1, rows, ['고객'], hashKey);
+    expect(await look({ byColumn: '고객', ids: ['a'], hashKey })).toMatchObject({ personCount: 1, rowCount: 1 });
+  });
+
   it('of the suppression list alone need no key of the hashed column of ids', async () => {
     await loadHashed(D2, [{ id: 'e1', df_unified_id: 'u1', member: hashKey.hashOf('a') }], ['member'], hashKey);
     await expect(look({ byColumn: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
