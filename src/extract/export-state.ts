@@ -54,8 +54,8 @@ export interface CommitInfo {
 }
 
 /**
- * The state of a place after a commit. `receipts` are all of the place after the commit, by day. Pure; called under the
- * lock of the place. The cursor never moves back, and passes no day that is not both loaded and over, but for a gap.
+ * The state of a place or a stream after a commit. `receipts` are those after the commit, by day: all of a place, the
+ * last of a stream. Pure. The cursor never moves back, and passes no day that is not both loaded and over, but for a gap.
  */
 export function stateAfter(
   before: ExportState | undefined,

@@ -9,7 +9,7 @@ export interface StoredColumn {
   readonly source: string;
   /** 1 for the first column of that name in a header, 2, 3… for further ones. */
   readonly occurrence: number;
-  /** Its name in `events`, which never changes. */
+  /** Its name in the table, which never changes. */
   readonly name: string;
   /** Its name in `event_items`; null for columns of other groups. */
   readonly itemName: string | null;

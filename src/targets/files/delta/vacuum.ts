@@ -34,7 +34,7 @@ async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<v
   const { storage, options } = place;
   const { table } = snapshot;
   const now = options.clock.now();
-  // A run with a longer retention also asks when a file left, unless a purge has erased it.
+  // When a file left stays known for the default retention at least: a later run may have a longer one.
   const since = now - Math.max(retentionMsOf(options, snapshot.metaData), DEFAULT_RETENTION_MS);
   await writeCheckpoint(place, snapshot, since);
   const isOld = ({ path, modified }: StoredObject) => {

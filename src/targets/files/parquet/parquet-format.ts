@@ -1,5 +1,5 @@
 // This folder: the target `parquet`: a folder with one Parquet file a day, which readers find by a glob pattern.
-// `_dfinery.json` says what it holds, and is replaced last. Each file carries its own receipt, so no journal is
+// `_dfinery.json` says what it holds; a commit replaces it last. Each file carries its own receipt, so no journal is
 // needed. `read-folder.ts` finds what a kill left half-way, and `commit-to-folder.ts` mends it.
 
 import { join } from 'node:path';
@@ -85,7 +85,7 @@ function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): bo
   });
 }
 
-/** Plans under the lock, on a folder that is read anew. Without a change it stores how the files differ from it. */
+/** Plans under the lock, on a folder that is read anew. Without a change it stores what a killed run left half-way. */
 async function commitUnderLock<T>(place: FilesPlace, plan: (version: PlaceVersion) => Promise<PlannedCommit<T>>) {
   const { storage, runFolder, options } = place;
   const { clock, lockWaitMs: waitMs, signal, address } = options;

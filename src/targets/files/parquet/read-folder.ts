@@ -132,11 +132,11 @@ async function compareFile(
   const localPath = join(root, path);
   const entry = entryByPath.get(path);
   const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
-  const isUnchanged = entry?.bytes === bytes && entry.modified === modified;
-  const sha256 = isUnchanged ? entry.sha256 : await hashFile(localPath);
+  const hasSameSizeAndTime = entry?.bytes === bytes && entry.modified === modified;
+  const sha256 = hasSameSizeAndTime ? entry.sha256 : await hashFile(localPath);
   const hasSameHash = entry?.sha256 === sha256;
   if (hasSameHash && storedReceipt?.rows_stored !== 0) {
-    const columns = isUnchanged ? tableColumns[table] : await readColumnTypes(engine, localPath);
+    const columns = hasSameSizeAndTime ? tableColumns[table] : await readColumnTypes(engine, localPath);
     return { kind: 'unchanged', file: { ...entry, bytes, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
