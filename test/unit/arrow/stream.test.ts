@@ -1,5 +1,8 @@
+import { readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { arrow } from '../../../src/targets/targets.ts';
+import { expectMode } from '../../support/modes.ts';
 import { ArrowFixture } from '../../support/targets/arrow.ts';
 import { filesBelow } from '../../support/targets/place.ts';
 
@@ -79,6 +82,18 @@ describe('an Arrow stream', () => {
     })();
     await fixture.write(days, { pinnedTypes: new Map() });
     expect(Math.max(...counts)).toBeLessThan(4);
+  });
+
+  it('is for its owner alone while its file is not complete', async () => {
+    const folder = dirname(fixture.out);
+    let unfinishedFiles: string[] = [];
+    async function* days() {
+      unfinishedFiles = readdirSync(folder).filter((name) => name.includes('events.arrows'));
+      for (const name of unfinishedFiles) expectMode(join(folder, name), 0o600);
+      yield fixture.of(D1, [{ id: 'a' }]);
+    }
+    await fixture.write(days());
+    expect(unfinishedFiles).toHaveLength(1);
   });
 
   it('is all or nothing, except on stdout with a given schema', async () => {

@@ -135,6 +135,7 @@ describe('a purge of a DuckDB file with tables of others', () => {
   });
 
   it('keeps them, with their indexes, and names them before', async () => {
+    await place.loadProfiles(place.snapshot('df_unified_id\nu9\n'));
     await query(place.place, 'CREATE SCHEMA s; CREATE TABLE s.mine AS SELECT 1 AS x; CREATE INDEX i ON s.mine (x)');
     expect(await preview()).toMatchObject({ people: { personCount: 1 }, foreignNames: ['s.mine'] });
     expect((await place.keys()).length).toBe(2);
