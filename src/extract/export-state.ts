@@ -55,7 +55,7 @@ export interface CommitInfo {
 
 /**
  * The state of a place or a stream after a commit. `receipts` are those after the commit, by day: all of a place, the
- * last of a stream. Pure. The cursor never moves back, and passes no day that is not both loaded and over, but for a gap.
+ * last of a stream. Pure. The cursor never moves back. It passes no day that is not loaded and over, but for a gap.
  */
 export function stateAfter(
   before: ExportState | undefined,

@@ -76,7 +76,7 @@ export function logNotes({ notes }: Plan, logger: Logger): void {
  *
  *   mode           reads
  *   named          every day from `--from` on
- *   refresh        every day from the start on that is still exported, but those that somebody removed
+ *   refresh        every day from the start on that is still exported, but for pruned days
  *   sync           the days from the cursor on that are not complete; `lookback_days` before the first of them; and
  *                  the days that are read again
  */

@@ -34,7 +34,7 @@ export async function makeFolders(path: string, mode = PRIVATE_FOLDER_MODE): Pro
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 
-/** Codes of a file system that does not sync folders, and of a folder that is gone or that this user cannot read. */
+/** Codes where folders cannot be synced, and of a folder that is gone or unreadable. */
 const NO_SYNC_CODES: ReadonlySet<string> = new Set(['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP', 'ENOENT']);
 
 /** Syncs the names in a folder to disk, on file systems that support it. */
