@@ -4,7 +4,13 @@ import { isObject } from '../base/json.ts';
 import { compareUtf8, nfc, sentenceOf } from '../base/text.ts';
 import { editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
-import { type ColumnGroup, EVENT_NAME_ALTERNATIVE, headerColumns, KNOWN_COLUMNS } from '../cells/csv/header.ts';
+import {
+  type ColumnGroup,
+  EVENT_NAME_ALTERNATIVE,
+  headerColumns,
+  KNOWN_COLUMNS,
+  settingOf,
+} from '../cells/csv/header.ts';
 import { type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { readJsonFile } from '../fs/named-file.ts';
@@ -60,15 +66,14 @@ function joinColumns(
   const types = new Map(scans.map(({ key, type }) => [key, type]));
   const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(standardNames(config))];
   const byKey = new Map(columns.flatMap((column) => (column === undefined ? [] : [[column.key, column] as const])));
-  return [...byKey.values()]
-    .sort((a, b) => compareUtf8(a.source, b.source) || a.occurrence - b.occurrence)
-    .map(({ key, source, group, declared }) => ({
-      source,
-      group,
-      type: edits.hash.has(nfc(source))
-        ? 'string'
-        : (config.columnTypes.get(nfc(source)) ?? declared ?? types.get(key) ?? 'string'),
-    }));
+  const sortedColumns = [...byKey.values()].sort(
+    (a, b) => compareUtf8(a.source, b.source) || a.occurrence - b.occurrence,
+  );
+  return sortedColumns.map(({ key, source, group, declared }) => {
+    const configuredType = settingOf(config.columnTypes, nfc(source), sortedColumns);
+    const type = edits.hash.has(nfc(source)) ? 'string' : (configuredType ?? declared ?? types.get(key) ?? 'string');
+    return { source, group, type };
+  });
 }
 
 /** The columns that the service defines, as far as the configuration keeps them. */

@@ -3,7 +3,7 @@
 
 import { configError } from '../base/errors.ts';
 import { nfc } from '../base/text.ts';
-import { EVENT_NAME, EVENT_NAME_ALTERNATIVE } from '../cells/csv/header.ts';
+import { settingOf } from '../cells/csv/header.ts';
 import { type ColumnType, canWiden, typeOf, widenedType } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
@@ -35,11 +35,8 @@ export function typeRulesOf(
 ): TypeRules {
   const { source, occurrence, group, type, forms } = column;
   const zone = zoneOf(timezone);
-  // A setting for `event_name` is one for the event name, unless that is a column beside it.
-  const hasOtherName = source === EVENT_NAME && !tableColumns.some((other) => other.source === EVENT_NAME_ALTERNATIVE);
-  const settingNames = hasOtherName ? [source, EVENT_NAME_ALTERNATIVE] : [source];
-  const [pinnedType] = occurrence === 1 ? settingNames.flatMap((name) => pinnedTypes?.get(name) ?? []) : [];
-  const [configuredType = pinnedType] = settingNames.flatMap((name) => columnTypes.get(nfc(name)) ?? []);
+  const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, tableColumns) : undefined;
+  const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
   if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
   const isFrozen = schemaMode === 'freeze';
   const isCustom = group === 'custom' || group === 'custom_item';

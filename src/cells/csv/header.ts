@@ -73,6 +73,16 @@ export function headerColumns(header: readonly string[]): HeaderColumn[] {
   });
 }
 
+/** The setting of a column by its name. `event_name` also names the event name, unless it is a column beside it. */
+export function settingOf<T>(
+  settings: ReadonlyMap<string, T> | undefined,
+  source: string,
+  columns: readonly Pick<HeaderColumn, 'source'>[],
+): T | undefined {
+  const hasOtherName = source === EVENT_NAME && !columns.some((column) => column.source === EVENT_NAME_ALTERNATIVE);
+  return settings?.get(source) ?? (hasOtherName ? settings?.get(EVENT_NAME_ALTERNATIVE) : undefined);
+}
+
 /** Those of `REQUIRED_COLUMNS` that this header lacks. */
 export function missingColumns(header: readonly string[]): string[] {
   const sources = new Set(headerColumns(header).map(({ source }) => source));

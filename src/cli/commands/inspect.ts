@@ -3,7 +3,7 @@ import { codeOf, configError } from '../../base/errors.ts';
 import { formatBytes, formatCount } from '../../base/quantities.ts';
 import { nfc } from '../../base/text.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
-import { missingColumns } from '../../cells/csv/header.ts';
+import { missingColumns, settingOf } from '../../cells/csv/header.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
@@ -37,7 +37,8 @@ export const command = defineCommand({
     if (missing.length > 0) {
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
-    const typeOf = (source: string) => columnTypes.get(nfc(source)) ?? pinnedTypes?.get(source);
+    const typeOf = (source: string) =>
+      settingOf(columnTypes, nfc(source), scan.columns) ?? settingOf(pinnedTypes, source, scan.columns);
     const columns = inspectedColumns(scan, typeOf, zoneOf(timezone));
     const result = {
       v: 1,
@@ -84,9 +85,9 @@ function inspectedColumns(
   typeOf: (source: string) => ColumnType | undefined,
   zone: Zone | undefined,
 ) {
-  return columns.map(({ name: source, group, type: cellType, forms, filledCells: filled }) => {
+  return columns.map(({ name, source, group, type: cellType, forms, filledCells: filled }) => {
     const type = typeOf(source) ?? cellType ?? null;
-    return { source, group, type, filled, fits: type === null || fits(codecOf(type, zone), forms) };
+    return { source: name, group, type, filled, fits: type === null || fits(codecOf(type, zone), forms) };
   });
 }
 

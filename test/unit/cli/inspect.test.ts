@@ -67,6 +67,14 @@ describe('inspect', () => {
     expect(column('memo')).toMatchObject({ type: 'double', fits: false });
   });
 
+  it.each(['df_event_name', 'event_name'])('takes a type of the event name by both of its names: %s', async (name) => {
+    const config = fileOf(JSON.stringify({ column_types: { [name]: 'long' } }));
+    for (const header of ['df_event_name', 'event_name']) {
+      const { column } = await json(fileOf(`${header}\nlogin\n`), '--config', config);
+      expect(column(header)).toMatchObject({ type: 'long', fits: false });
+    }
+  });
+
   it('takes datetimes with a zone where the configuration names a zone', async () => {
     const path = fileOf(csvOf([{ id: 'e', at: '2026-01-01T10:00:00+09:00' }]));
     const config = fileOf(JSON.stringify({ timezone: 'Asia/Seoul' }));

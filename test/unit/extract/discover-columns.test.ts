@@ -44,3 +44,18 @@ it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be 
   expect(columns).toContainEqual({ source: 'age', group: 'custom', type: 'long' });
   await fixture.close();
 });
+
+it('gives the event name the type that column_types gives event_name, as a place does', async () => {
+  const rows = steadyRows('2026-01-15', '2026-01-20', 4);
+  const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows });
+  const { config } = parseSourceConfig(
+    {
+      ...{ base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: 'true' },
+      column_types: { event_name: 'long' },
+    },
+    {},
+  );
+  const columns = await discoverColumns(config, fixture.deps());
+  expect(columns).toContainEqual({ source: 'df_event_name', group: 'system', type: 'long' });
+  await fixture.close();
+});
