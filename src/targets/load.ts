@@ -12,7 +12,7 @@ import type { ObservedService } from '../extract/observed-service.ts';
 import type { Plan } from '../extract/which-days.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
 import { USER_PROFILES } from '../table/tables.ts';
-import type { Sink, StreamSink } from './contract.ts';
+import type { OnSent, Sink, StreamSink } from './contract.ts';
 
 /** What a load has brought into a place. */
 interface LoadResult {
@@ -134,9 +134,10 @@ export class Load {
 
   async #sendDays(extraction: Extraction, sink: StreamSink): Promise<void> {
     try {
-      await sink.write(extraction.days(), (download, sent) => {
+      const onSent: OnSent = (download, sent) => {
         this.#result = addCommit(this.#result, [download], sent);
-      });
+      };
+      await sink.write((stop) => extraction.days(stop), onSent);
     } catch (error) {
       if (sink.isAllOrNothing) this.#result = NOTHING_LOADED;
       throw error;

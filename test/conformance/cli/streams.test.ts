@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
-import { onNth, STALL } from '../../support/service/faults.ts';
+import { onDay, onNth, STALL } from '../../support/service/faults.ts';
 import { until } from '../../support/wait.ts';
 
 let fixture: CliFixture;
@@ -62,5 +62,17 @@ describe('an Arrow stream on stdout', () => {
     const summary = JSON.parse(stderr.trimEnd().split('\n').at(-1) ?? '');
     expect(summary).toMatchObject({ exit: 0, error: null, days: 0, rows: 0, columns_added: [], rescued_cells: 0 });
     expect(summary.exports).toBeGreaterThan(0);
+  });
+
+  it('with a given schema ends at once when its reader leaves, and waits for no download', async () => {
+    fixture = await CliFixture.start({ fault: onDay(daysBack(6), STALL) });
+    const schema = join(fixture.dir, 'schema.json');
+    writeFileSync(schema, JSON.stringify({ columns: [] }));
+    const config = { to_date_inclusive: true, max_concurrent_exports: 2 };
+    const child = fixture.start(fixture.syncInto('arrow', '-', config, ['--schema', schema]));
+    child.process.stdout?.destroy();
+    const { code, stderr } = await child.ended;
+    expect([code, stderr]).toEqual([0, expect.stringContaining('before its end, after 0 whole days')]);
+    expect(fixture.spooled()).toEqual([]);
   });
 });

@@ -67,9 +67,9 @@ export class AgreementFixture extends DuckDbFixture {
   /** The rows of one stream over these days, by the header of the first. */
   async inArrow(days: readonly CheckedDay[], timezone: string | undefined): Promise<Held> {
     const out = join(this.dir, 'events.arrows');
-    const each = (async function* () {
+    async function* each() {
       yield* days;
-    })();
+    }
     await openArrowSink(out, this.options({ timezone: timezone ?? null })).write(each, () => {});
     const streamed = streamedColumns(out);
     const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];
