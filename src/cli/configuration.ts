@@ -6,13 +6,7 @@ import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import { readVariables, refuseUnknownVariables, variableNameOf, variablesOf } from '../config/environment.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
-import {
-  type ConfigHaving,
-  describeUnknownKeys,
-  parseForCommand,
-  type RequiredKey,
-  requireObject,
-} from '../config/parse.ts';
+import { type ConfigHaving, describeUnknownKeys, parsePart, type RequiredKey, requireObject } from '../config/parse.ts';
 import { throwProblems } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import { credentialsError, hasCredentials, isAddress } from '../fs/local-path.ts';
@@ -65,11 +59,12 @@ export function readConfiguration(
     return variableNames.has(key) ? path : pathInFolder(path, folder);
   });
   const values = { ...writtenValues, places: writtenValues.places ?? defaultPlaces(writtenValues) };
-  const source = parseForCommand(SOURCE_PART, values, variableNames);
-  const local = parseForCommand(LOCAL_PART, values, variableNames);
-  const erasure = parseForCommand(ERASURE_PART, values, variableNames);
-  const missingKeys = [source, local, erasure].flatMap((part) => part.missingKeys);
-  return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingKeys, shownFile });
+  const options = { mayMissKeys: true, variableNames };
+  const source = parsePart(SOURCE_PART, values, options);
+  const local = parsePart(LOCAL_PART, values, options);
+  const erasure = parsePart(ERASURE_PART, values, options);
+  const missingProblems = [source, local, erasure].flatMap((part) => part.missingProblems);
+  return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingProblems, shownFile });
 }
 
 /** What a plan needs, and what an export needs. The keys of hashes are missing only beside what they hash. */
@@ -82,7 +77,7 @@ export function requireKeys<K extends RequiredKey | (typeof PLAN_KEYS)[number]>(
   config: CommandConfig,
   ...keys: readonly K[]
 ) {
-  const problems = keys.flatMap((key) => config.missingKeys.find((problem) => problem.key === key) ?? []);
+  const problems = keys.flatMap((key) => config.missingProblems.find((problem) => problem.key === key) ?? []);
   if (problems.length === 0) return config as ConfigHaving<CommandConfig, K & RequiredKey>;
   const names = problems.map(({ key }) => `${variableNameOf(key)}${SECRET_KEYS.includes(key) ? ' (or …_FILE)' : ''}`);
   const isInErasure = problems.some(({ key }) => ERASURE_KEYS.includes(key));

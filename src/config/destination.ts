@@ -3,10 +3,7 @@ import validate from '../../schemas/destination-config.validator';
 import type { Env } from '../base/env.ts';
 import { parseForConnector, type ValuesOf } from './parse.ts';
 
-const configOf = (values: ValuesOf<typeof schema>) => ({
-  ...values,
-  onRejected: values.onRejected as 'fail' | 'continue',
-});
+const configOf = (values: ValuesOf<typeof schema>) => values;
 
 export const parseDestinationConfig = (value: unknown, env: Env) =>
   parseForConnector({ schema, validate, configOf }, value, env);

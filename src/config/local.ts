@@ -8,7 +8,7 @@ import validateLocal from '../../schemas/local-config.validator';
 import { systemError } from '../base/errors.ts';
 import { parseDuration } from '../base/quantities.ts';
 import type { ValuesOf } from './parse.ts';
-import { type Problem, problemOf } from './problems.ts';
+import { problemOf } from './problems.ts';
 
 export const LOCAL_PART = {
   schema: localSchema,
@@ -19,12 +19,13 @@ export const LOCAL_PART = {
     retentionMs: durationOf(retention),
     spoolDir: spoolDir ?? tmpdir(),
   }),
-  ruleProblems({ target, place }: Pick<ValuesOf<typeof localSchema>, 'target' | 'place'>): Problem[] {
-    if ((target === undefined) === (place === undefined)) return [];
-    const key = target === undefined ? 'target' : 'place';
-    return [problemOf(key, 'is missing: target and place go together')];
-  },
+  ruleProblems: ({ target, place }: Pick<ValuesOf<typeof localSchema>, 'target' | 'place'>) => [
+    target === undefined && place !== undefined && problemOf('target', MISSING_HALF),
+    place === undefined && target !== undefined && problemOf('place', MISSING_HALF),
+  ],
 };
+
+const MISSING_HALF = 'is missing: target and place go together';
 
 /** Milliseconds of a duration that the schema has checked. */
 function durationOf(text: string): number {

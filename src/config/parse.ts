@@ -15,10 +15,10 @@ import { type Problem, problemOf, schemaProblems, throwProblems } from './proble
 interface ConfigPart<S extends ConfigSchema, C> {
   readonly schema: S;
   readonly validate: Validator;
-  /** Gives values narrower types, or makes others of them. */
+  /** Makes the configuration of values that each fit the schema. */
   configOf(values: ValuesOf<S>): C;
-  /** What is wrong with a configuration whose values each fit the schema. */
-  ruleProblems?(config: NoInfer<C>): readonly Problem[];
+  /** One problem for each further rule, or false if the configuration keeps it. */
+  ruleProblems?(config: NoInfer<C>): readonly (Problem | false)[];
 }
 
 export interface ParsedConfig<C> {
@@ -44,7 +44,7 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   const isMissingSecret = ({ key, keySchema }: Variable) => keySchema.airbyte_secret && (object[key] ?? '') === '';
   const fromEnvironment = readVariables(variablesOf(part.schema).filter(isMissingSecret), env);
   throwProblems(NOT_USABLE, fromEnvironment.problems);
-  const { config } = parse(part, { ...object, ...fromEnvironment.values });
+  const { config } = parsePart(part, { ...object, ...fromEnvironment.values }, { mayMissKeys: false });
   return {
     config: config as ConfigHaving<C, RequiredKey>,
     unknownKeyTexts: describeUnknownKeys(Object.keys(part.schema.properties), object),
@@ -52,23 +52,20 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   };
 }
 
-/**
- * Parses those values of a command that belong to a part. Throws for values that are wrong. Keys that are missing may
- * still be needed: `missingKeys` has their problems. `variableNames`: the variables that gave keys.
- */
-export const parseForCommand = <S extends ConfigSchema, C extends object>(
-  part: ConfigPart<S, C>,
-  values: object,
-  variableNames: ReadonlyMap<string, string>,
-) => parse(part, values, variableNames);
+interface ParseOptions {
+  /** True for a command, which may need only some keys. `missingProblems` then has those that are missing. */
+  readonly mayMissKeys: boolean;
+  /** The variables that gave values, by key. Messages name them. */
+  readonly variableNames?: ReadonlyMap<string, string>;
+}
 
-/** A frozen configuration with every default filled in. A command, which has `variableNames`, may miss keys. */
-function parse<S extends ConfigSchema, C extends object>(
+/** Parses those values that belong to a part, by its rules. Throws one configuration failure that lists the problems. */
+export function parsePart<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   object: object,
-  variableNames?: ReadonlyMap<string, string>,
+  { mayMissKeys, variableNames }: ParseOptions,
 ) {
-  const isRefused = ({ isMissing }: Problem) => !isMissing || variableNames === undefined;
+  const isRefused = ({ isMissing }: Problem) => !(isMissing && mayMissKeys);
   const values = usableValues(object, schema);
   // The validation also fills in the defaults.
   const problems = schemaProblems(validate, values);
@@ -79,9 +76,9 @@ function parse<S extends ConfigSchema, C extends object>(
     return [camelCase(key), isSecret ? new Secret(value) : format === 'uri' ? cleanBaseUrl(value) : value];
   });
   const config = configOf(Object.fromEntries(fields) as ValuesOf<S>);
-  problems.push(...addressProblems(values, schema), ...ruleProblems(config));
+  problems.push(...addressProblems(values, schema), ...ruleProblems(config).filter((problem) => problem !== false));
   throwProblems(NOT_USABLE, problems.filter(isRefused), variableNames);
-  return { config: Object.freeze(config), missingKeys: problems };
+  return { config: Object.freeze(config), missingProblems: problems };
 }
 
 /**
@@ -142,12 +139,18 @@ type ValueOf<P> = P extends { airbyte_secret: boolean }
 
 /** The values that a schema found valid, by key in camel case. Each key without a default may be missing. */
 export type ValuesOf<S extends ConfigSchema> = {
-  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof StructuredValues
-    ? StructuredValues[K]
+  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof DeclaredTypes
+    ? DeclaredTypes[K]
     : ValueOf<S['properties'][K]>;
 };
 
-/** Values that are more than a text, a number or a list of names. Their schemas check them. */
-interface StructuredValues {
+/** The types of choices and of lists of objects, which TypeScript does not read from a schema. Their schemas check them. */
+interface DeclaredTypes {
+  readonly events_condition_type: 'all' | 'include' | 'exclude' | undefined;
+  readonly properties_condition_type: 'all' | 'include' | 'exclude' | undefined;
+  readonly to_date_inclusive: 'auto' | 'true' | 'false';
+  readonly on_gap: 'fail' | 'warn';
+  readonly schema_mode: 'evolve' | 'freeze';
+  readonly on_rejected: 'fail' | 'continue';
   readonly places: readonly { readonly target: string; readonly place: string }[] | undefined;
 }

@@ -15,6 +15,12 @@ export interface Problem {
 /** A problem from the key and a clause: `is missing`. */
 export const problemOf = (key: string, clause: string): Problem => ({ key, text: `${key} ${clause}` });
 
+/** The problem of a key that is needed beside another one. */
+export const missingBeside = (key: string, otherKey: string): Problem => ({
+  ...problemOf(key, `is missing beside ${otherKey}`),
+  isMissing: true,
+});
+
 const FORMATS: Readonly<Record<string, string>> = {
   date: 'a day of the calendar as yyyy-MM-dd',
   uri: 'an address such as https://host',
