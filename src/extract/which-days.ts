@@ -92,11 +92,10 @@ export function planRun(input: PlanInput): Plan {
   if (state === undefined) checkBegun('start_date', settings.startDate, now);
   const oldestDay = oldestExportedDay(now, settings.historyDays);
   const start = state?.start_date ?? firstStart(input, state, oldestDay);
-  const basis = { settings, fingerprints, appends, state, receipts, start };
-  const range = { firstDay: laterOf(start, oldestDay), lastDay: lastDayOf(input), now };
-  if (from !== undefined) return { ...basis, mode: 'named', ...namedDays(from, to, settings, range) };
-  if (fullRefresh) return { ...basis, mode: 'refresh', ...refreshDays(basis, range) };
-  return { ...basis, mode: 'sync', ...syncDays(basis, range) };
+  const plan = { settings, fingerprints, appends, state, receipts, start };
+  const basis = { ...plan, firstDay: laterOf(start, oldestDay), lastDay: lastDayOf(input), now };
+  if (from !== undefined) return { ...plan, ...namedDays(from, to, basis) };
+  return { ...plan, ...(fullRefresh ? refreshDays(basis) : syncDays(basis)) };
 }
 
 /** A day that has not begun anywhere is a typing error: a run would read nothing, for a year perhaps. */
@@ -117,21 +116,20 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
   return earlierOf(to ?? settings.endDate ?? latest, latest);
 }
 
-/** What the days are chosen from. */
-type PlanBasis = Omit<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
+type ChosenDays = Pick<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
 
-/** The first day from the start on that is most likely still exported, the last that may be read, this instant (ms). */
-interface DayRange {
+/** What the days are chosen from. */
+interface PlanBasis extends Omit<Plan, keyof ChosenDays> {
+  /** The first day from the start on that is most likely still exported. */
   readonly firstDay: Day;
+  /** The last day that may be read. */
   readonly lastDay: Day;
   readonly now: number;
 }
 
-type ChosenDays = Pick<Plan, 'days' | 'lookedBackTo' | 'notes'>;
-
 const note = (level: PlanNote['level'], event: string, message: string): PlanNote => ({ level, event, message });
 
-function namedDays(from: Day, to: Day | undefined, settings: ExportSettings, { lastDay, now }: DayRange): ChosenDays {
+function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: PlanBasis): ChosenDays {
   if (from > lastDay) {
     const { timezone = 'UTC', endDate } = settings;
     const [limit, end] = to === undefined ? ['end_date', endDate] : ['--to', to];
@@ -141,24 +139,23 @@ function namedDays(from: Day, to: Day | undefined, settings: ExportSettings, { l
   }
   const isOpen = to !== undefined && lastDay > lastDayOver(now);
   const message = `${lastDay} is not over everywhere yet: what is loaded of it may not be all.`;
-  return { days: daysOf(from, lastDay), notes: isOpen ? [note('warn', 'plan.open_day', message)] : [] };
+  return { mode: 'named', days: daysOf(from, lastDay), notes: isOpen ? [note('warn', 'plan.open_day', message)] : [] };
 }
 
-function refreshDays({ receipts, start, state, fingerprints }: PlanBasis, range: DayRange): ChosenDays {
-  const { firstDay, lastDay } = range;
+function refreshDays({ receipts, start, state, fingerprints, firstDay, lastDay }: PlanBasis): ChosenDays {
   const notes = start < firstDay && state === undefined ? [shortenedWarning(start, firstDay)] : [];
   const olderDays = [...receipts.keys()].filter((day) => day < firstDay).sort();
-  for (const [isOther, days] of groupBy(olderDays, (day) => hasOtherSettings(receipts.get(day), fingerprints))) {
+  for (const [isOther, staleDays] of groupBy(olderDays, (day) => hasOtherSettings(receipts.get(day), fingerprints))) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
-    const message = `Days before ${firstDay} can no longer be exported: ${formatDays(days)} stay as they are${how}.`;
+    const message = `Days before ${firstDay} can no longer be exported: ${formatDays(staleDays)} stay as they are${how}.`;
     notes.push(note('warn', 'plan.older_days', message));
   }
-  return { days: daysOf(firstDay, lastDay).filter((day) => receipts.get(day)?.pruned !== true), notes };
+  const days = daysOf(firstDay, lastDay).filter((day) => receipts.get(day)?.pruned !== true);
+  return { mode: 'refresh', days, notes };
 }
 
-function syncDays(basis: PlanBasis, range: DayRange): ChosenDays {
-  const { settings, receipts, appends, state, start, fingerprints } = basis;
-  const { firstDay, lastDay, now } = range;
+function syncDays(basis: PlanBasis): ChosenDays {
+  const { settings, receipts, appends, state, start, fingerprints, firstDay, lastDay, now } = basis;
   const gaps = new Set(state?.gaps);
   // Only `--from` reads a day that was lost, or whose rows were removed.
   const mayBeReadAgain = (day: Day) =>
@@ -168,14 +165,14 @@ function syncDays(basis: PlanBasis, range: DayRange): ChosenDays {
   );
   const suspectDays = emptyOrImplausibleDays(receipts, { now, appends });
   const readAgain = union(suspectDays, daysWithOtherFilters).filter(mayBeReadAgain);
-  const notes = [...startWarnings(basis, now), ...readAgainNotes(readAgain, basis)];
+  const notes = [...startWarnings(basis), ...readAgainNotes(readAgain, basis)];
   const incompleteDays = daysOf(cursorOf(basis), lastDay).filter((day) => !isComplete(day, receipts, gaps));
   const [firstIncomplete] = incompleteDays;
-  if (appends || firstIncomplete === undefined) return { days: union(readAgain, incompleteDays), notes };
+  if (appends || firstIncomplete === undefined) return { mode: 'sync', days: union(readAgain, incompleteDays), notes };
   const lookbackStart = addDays(firstIncomplete, -settings.lookbackDays);
   const lookback = daysOf(laterOf(lookbackStart, firstDay), addDays(firstIncomplete, -1)).filter(mayBeReadAgain);
   const lookedBackTo = lookback.find((day) => day === lookbackStart && !readAgain.includes(day));
-  return { days: union(lookback, readAgain, incompleteDays), lookedBackTo, notes };
+  return { mode: 'sync', days: union(lookback, readAgain, incompleteDays), lookedBackTo, notes };
 }
 
 const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();
@@ -194,7 +191,7 @@ function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBa
 }
 
 /** Warns if days after `start_date` are not read. */
-function startWarnings({ settings, receipts, state, start }: PlanBasis, now: number): PlanNote[] {
+function startWarnings({ settings, receipts, state, start, now }: PlanBasis): PlanNote[] {
   const { startDate = start, historyDays } = settings;
   if (state === undefined) return startDate < start ? [shortenedWarning(startDate, start)] : [];
   const oldestUnread = laterOf(startDate, oldestExportedDay(now, historyDays));
