@@ -5,7 +5,6 @@ import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
 import type { DownloadResult } from '../service/export/download.ts';
-import type { EventRequest, ExportRefusal } from '../service/export/export-service.ts';
 
 /** A file in the spool, while it is written. */
 interface SpoolOutput extends Required<CheckedOutput> {
@@ -17,9 +16,6 @@ export type SpooledBody = CheckedBody<SpoolOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
 export type SpooledDownload = DownloadResult<SpoolOutput>;
-
-/** Exports the day at hand, or with these changes to its request, until the answer is final. */
-export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledDownload>;
 
 /** Begins a file in the folder of a run. */
 export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {
@@ -41,7 +37,3 @@ export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {
 export async function removeFiles(files: readonly { readonly path: string }[]): Promise<void> {
   for (const { path } of files) await unlink(path).catch(() => {});
 }
-
-/** Removes the files of results that have one. */
-export const discardFiles = (...results: readonly (SpooledBody | ExportRefusal)[]): Promise<void> =>
-  removeFiles(results.flatMap((result) => (result.kind === 'checked' ? result.output : [])));

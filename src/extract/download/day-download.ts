@@ -13,9 +13,9 @@ import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
 import { filtersOf, keepsColumn } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { openSpoolOutput, removeFiles, type SendExport, type SpooledBody, type SpooledDownload } from '../spool.ts';
+import { openSpoolOutput, removeFiles, type SpooledBody, type SpooledDownload } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
-import { EVENT_DATETIME, proveEndDay } from './end-day.ts';
+import { EVENT_DATETIME, proveEndDay, type SendExport } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
 
 /** What became of one day of a plan. `gone`: the service no longer exports it. */

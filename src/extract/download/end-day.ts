@@ -1,13 +1,17 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
+import type { EventRequest } from '../../service/export/export-service.ts';
 import { rowCount } from '../checked-day.ts';
-import { discardFiles, type SendExport, type SpooledDownload } from '../spool.ts';
+import type { SpooledDownload } from '../spool.ts';
 
 const HOUR_S = 3600;
 /** The service may select by this column, the only one of them that a configuration can leave out. */
 export const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
+
+/** Exports the day at hand, or with these changes to its request, until the answer is final. */
+export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledDownload>;
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the answer for D
@@ -33,10 +37,15 @@ export async function proveEndDay(
   if (hasNoRows(answerOfDay) && answerWithNext.kind === 'checked' && rowCount([answerWithNext]) > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
     if (hasNoRows(nextAlone)) includesEnd = false;
-    await discardFiles(nextAlone);
+    await discard(nextAlone);
   }
-  await discardFiles(answerOfDay);
+  await discard(answerOfDay);
   return { answer: answerWithNext, includesEnd };
+}
+
+/** Removes the file of an answer that has one. */
+async function discard(answer: SpooledDownload): Promise<void> {
+  if (answer.kind === 'checked') await answer.output.discard();
 }
 
 /** True for a failure that another `to_date` would not change. */

@@ -2,7 +2,8 @@ import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, ExportRefusal } from '../../service/export/export-service.ts';
 import { isFilter } from '../export-settings.ts';
-import { discardFiles, type SendExport, type SpooledBody } from '../spool.ts';
+import type { SpooledBody } from '../spool.ts';
+import type { SendExport } from './end-day.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [
@@ -42,7 +43,7 @@ export async function exportParts(
   const acceptedNames: string[] = [];
   let invalidPart: ExportRefusal | undefined;
   const fail = async (which: string, part: ExportRefusal) => {
-    await discardFiles(...parts);
+    for (const { output } of parts) await output.discard();
     return tooLargeError(day, which, part);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
