@@ -52,7 +52,7 @@ export function progressOf(
   { plannedDays, began, waitingUntil }: { plannedDays: number; began: number; waitingUntil: number | undefined },
   now: number,
 ): Progress {
-  const { total, exports, bytes } = counts;
+  const { total, answeredExports, bytes } = counts;
   const days = total.daysWritten.length + total.daysUnchanged.length;
   const planned = Math.max(plannedDays, days);
   const isWaiting = waitingUntil !== undefined;
@@ -63,13 +63,13 @@ export function progressOf(
     `${days} of ${formatCount(planned, 'day')} stored`,
     isWaiting && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
     !isWaiting && days > 0 && daysToGo > 0 && `${formatDuration((elapsed / days) * daysToGo)} left`,
-    `${formatCount(exports, 'export')}, ${formatBytes(bytes)}`,
+    `${formatCount(answeredExports, 'export')}, ${formatBytes(bytes)}`,
     formatCount(total.rowsWritten, 'row'),
     elapsed > 0 && `${(bytes / 1e3 / elapsed).toFixed(1)} MB/s`,
   ];
   return {
     text: parts.filter((part) => part !== false).join(' · '),
-    bar: barOf(days, exports, planned),
+    bar: barOf(days, answeredExports, planned),
     lineEveryMs: isWaiting ? WAITING_LINE_EVERY_MS : LINE_EVERY_MS,
   };
 }

@@ -16,7 +16,7 @@ const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 /** The service, and what its answers have shown. The first export of a run tells the others. */
 export class ObservedService implements ExportService {
   /** Number of exports that the service answered. */
-  exports = 0;
+  answeredExports = 0;
   /** Bytes of CSV received, also of exports that fail. */
   bytes = 0;
   /** Whether an export includes its `to_date`; undefined while it is not known. */
@@ -49,7 +49,7 @@ export class ObservedService implements ExportService {
 
   export<T>(request: ExportRequest, signal: AbortSignal, use: (answer: ExportAnswer) => Promise<T>): Promise<T> {
     return this.#service.export(request, signal, async (answer) => {
-      this.exports++;
+      this.answeredExports++;
       this.#compareClocks(answer.serverTime);
       return use(answer.kind === 'data' ? { ...answer, bytes: this.#counted(answer.bytes) } : answer);
     });

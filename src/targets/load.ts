@@ -35,7 +35,7 @@ export const NOTHING_LOADED: LoadResult = {
 
 export type LoadCounts = LoadResult &
   Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'> &
-  Pick<ObservedService, 'exports' | 'bytes' | 'includesEnd'>;
+  Pick<ObservedService, 'answeredExports' | 'bytes' | 'includesEnd'>;
 
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
@@ -49,9 +49,9 @@ export class Load {
 
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
-    const { exports, bytes, includesEnd } = this.#deps.service;
+    const { answeredExports, bytes, includesEnd } = this.#deps.service;
     const { gaps = [], openDays = [], implausibleDays = [] } = this.#outcome ?? {};
-    return { ...this.#result, exports, bytes, includesEnd, gaps, openDays, implausibleDays };
+    return { ...this.#result, answeredExports, bytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**

@@ -12,14 +12,14 @@ export function summaryOf(
   counts: LoadCounts,
   { seconds, keepsCursor }: { readonly seconds: number; readonly keepsCursor: boolean },
 ): Summary {
-  const { total, exports, bytes } = counts;
+  const { total, answeredExports, bytes } = counts;
   return {
     ...EMPTY_SUMMARY,
     rows: total.rowsWritten,
     rows_new: Math.max(0, total.rowsNew),
     days: total.daysWritten.length + total.daysUnchanged.length,
     days_changed: total.daysChanged,
-    exports,
+    exports: answeredExports,
     bytes,
     seconds,
     from_date: plan.days[0] ?? null,

@@ -83,7 +83,7 @@ export class DayDownloads {
   /** The result of a day on which others depend. Throws if the service has given no answer at all. */
   async #resultAlone(day: Day): Promise<DayResult> {
     const dayResult = await this.#download(day);
-    if (dayResult.kind === 'failed' && this.#deps.service.exports === 0) throw dayResult.error;
+    if (dayResult.kind === 'failed' && this.#deps.service.answeredExports === 0) throw dayResult.error;
     return dayResult;
   }
 

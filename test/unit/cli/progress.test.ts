@@ -6,7 +6,7 @@ import { NOTHING_LOADED } from '../../../src/targets/load.ts';
 /** How far a run of 31 days is 100 s after its begin. */
 const told = (days: number, waitingUntil?: number) => {
   const noDays = { includesEnd: true, gaps: [], openDays: [], implausibleDays: [] };
-  const counts = { ...noDays, ...NOTHING_LOADED, bytes: 914_600_000, exports: 20 };
+  const counts = { ...noDays, ...NOTHING_LOADED, bytes: 914_600_000, answeredExports: 20 };
   counts.total = { ...counts.total, daysWritten: Array<string>(days).fill(''), rowsWritten: 191_666 };
   return progressOf(counts, { plannedDays: 31, began: 0, waitingUntil }, 100_000);
 };
