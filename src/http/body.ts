@@ -8,7 +8,6 @@ type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
 /** The bytes of a body without the compression that its headers name. Throws WrongBody for what was not requested. */
 export async function* decodedBody(raw: Bytes, headers: IncomingHttpHeaders): Bytes {
-  checkCharset(headers);
   yield* hasGzip(headers) ? gunzip(raw) : raw;
 }
 
@@ -20,8 +19,8 @@ function hasGzip(headers: IncomingHttpHeaders): boolean {
   throw new WrongBody('content_encoding', `compressed its answer as ${shown(coding)}, which was not requested`);
 }
 
-/** Throws WrongBody for text that says that it is not UTF-8. */
-function checkCharset(headers: IncomingHttpHeaders): void {
+/** Throws WrongBody for text that says that it is not UTF-8. A failure may be in any charset: its words are ASCII. */
+export function checkCharset(headers: IncomingHttpHeaders): void {
   const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(headers['content-type'] ?? '')?.[1] ?? 'utf-8';
   if (/^(utf-?8|us-ascii)$/i.test(charset)) return;
   throw new WrongBody('charset', `declares the charset ${shown(charset)}, wanted UTF-8`);

@@ -3,7 +3,7 @@ import type { Env } from '../base/env.ts';
 import { UserError } from '../base/errors.ts';
 import { sentenceOf } from '../base/text.ts';
 import type { DestinationConfig } from '../config/destination.ts';
-import { firstBytes } from '../http/body.ts';
+import { checkCharset, firstBytes } from '../http/body.ts';
 import { networkProblem, WrongBody } from '../http/failures.ts';
 import { NO_QUOTA_REPORT, type QuotaReport, readQuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
@@ -86,6 +86,7 @@ export class DeletionClient {
     const answer = await this.#transport.send(request, signal);
     try {
       const { status, headers } = answer;
+      if (status === 200) checkCharset(headers);
       // A failure counts by its status, also one whose body cannot be read.
       const body = await firstBytes(answer.bytes(), { keepsPart: status !== 200 });
       return { status, headers, body: body.toString() };

@@ -7,7 +7,7 @@ import { UserError } from '../../base/errors.ts';
 import type { Runtime } from '../../base/runtime.ts';
 import type { SourceConfig } from '../../config/source.ts';
 import type { HttpAnswer } from '../../http/answer.ts';
-import { firstBytes } from '../../http/body.ts';
+import { checkCharset, firstBytes } from '../../http/body.ts';
 import { bodyProblem, networkProblem } from '../../http/failures.ts';
 import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
@@ -109,7 +109,10 @@ export class ExportClient implements ExportService {
     try {
       if (answer.status === 200) {
         const body = await peekBody(bytes);
-        if (body.content === 'other') return { kind: 'data', bytes: this.#csvBytes(body.bytes, waitLimit.outerSignal) };
+        if (body.content === 'other') {
+          checkCharset(answer.headers);
+          return { kind: 'data', bytes: this.#csvBytes(body.bytes, waitLimit.outerSignal) };
+        }
         bytes = body.bytes;
       }
       // What came before a failure may name its reason.

@@ -167,4 +167,13 @@ describe('an answer that cannot be read as it is', () => {
   ])('is named: %s', async (_title, steps, kind, code, named) => {
     expect(await refusal(steps)).toMatchObject({ kind, code, clause: expect.stringMatching(named) });
   });
+
+  it.each([
+    ['a page', 200, '<html>', 'retry', 'html_200'],
+    ['a reason', 200, '{"message":"too_many_api_requests"}', 'wait', 'too_many_api_requests'],
+    ['a failure', 503, '<html>', 'retry', 'unavailable'],
+  ])('counts as in UTF-8 if it is no CSV: %s in another charset', async (_title, status, body, kind, code) => {
+    const answer = await refusal(whole(status, body, { 'Content-Type': 'text/html; charset=iso-8859-1' }));
+    expect(answer).toMatchObject({ kind, code, status });
+  });
 });
