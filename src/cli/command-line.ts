@@ -22,8 +22,9 @@ import { VARIABLES } from './configuration.ts';
 export interface CommandLine {
   /** The name of its command; undefined if no known one was given. */
   readonly name: string | undefined;
-  /** Of a line with a problem one that throws it; then `values` say only how to tell of it. */
-  readonly command: Pick<Command, 'run'> | undefined;
+  readonly command: Command | undefined;
+  /** What is wrong with the line, if anything: then `values` say only how to tell of it. */
+  readonly problem: UserError | undefined;
   readonly values: OptionValues<OptionTable & typeof GLOBAL_OPTIONS>;
 }
 
@@ -89,8 +90,7 @@ export async function parseCommandLine(argv: readonly string[]): Promise<Command
   const firstProblem = problems.find((problem) => problem !== undefined);
   const helpHint = `See dfinery-elt ${name === undefined ? '' : `${name} `}--help.`;
   const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);
-  const refusal = { run: () => Promise.reject(problem) };
-  return { name, command: problem === undefined ? command : refusal, values: values as CommandLine['values'] };
+  return { name, command, problem, values: values as CommandLine['values'] };
 }
 
 /** What yargs makes of a command line: each option with its words, and the words that belong to none. */

@@ -4,7 +4,8 @@ import { LOG_LEVELS } from '../base/log.ts';
 import { parseDuration } from '../base/quantities.ts';
 import { nearest } from '../config/nearest.ts';
 import { hasCredentials } from '../fs/local-path.ts';
-import { type Context, LOG_FORMATS } from './context.ts';
+import type { Context } from './context.ts';
+import { LOG_FORMATS } from './terminal.ts';
 
 export interface Command<O extends OptionTable = OptionTable> {
   /** Options by name in camel case: `maxWait` is `--max-wait`. Arguments are among them, in their order. */

@@ -4,11 +4,12 @@ import type { Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
-import { contextOf, NO_TERMINAL } from './context.ts';
+import { contextOf } from './context.ts';
 import { placeAndConfig } from './places.ts';
 import type { PlanResult, Status, Summary, Verification } from './results.ts';
 import { runSync } from './run/run.ts';
 import { planSync } from './run/sync-plan.ts';
+import { NO_TERMINAL } from './terminal.ts';
 
 /** The keys of `dfinery.json`. docs/configuration.md says what they mean. */
 export interface Configuration {

@@ -7,7 +7,7 @@ import type { LogLevel } from '../base/log.ts';
 import { OutputQueue } from '../base/output-queue.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
-import type { Terminal } from './context.ts';
+import type { Terminal } from './terminal.ts';
 import { truncate, widthOf } from './text-layout.ts';
 
 /** Longest wait (ms) for a reader of the log that takes nothing. After a signal to stop also for one of the results. */

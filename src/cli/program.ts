@@ -1,15 +1,16 @@
 // This folder: the command line. A run goes from main.ts through this file into one file of `commands/`. command.ts
 // says what a command and an option are. `run/` holds the run of `sync`, and `report/` the pages of HTML.
 
-import { EXIT, type ExitCode } from '../base/errors.ts';
+import { EXIT, type ExitCode, UserError } from '../base/errors.ts';
 import { printable } from '../base/text.ts';
 import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
 import type { Command, CommandResult } from './command.ts';
 import { type CommandLine, newParser, parseCommandLine } from './command-line.ts';
-import { contextOf, printableTerminal, type System, terminalLog } from './context.ts';
+import { contextOf, type System } from './context.ts';
 import { failureOf } from './failure.ts';
 import { commandHelp, completionsOf, configHelp, programHelp } from './help.ts';
+import { printableTerminal, terminalLog } from './terminal.ts';
 
 /** The option with which the script of `completion` asks. */
 const COMPLETION = '--get-yargs-completions';
@@ -38,24 +39,23 @@ export async function runCommandLine(argv: readonly string[], system: System): P
     return EXIT.done;
   }
   const commandLine = await parseCommandLine(first === 'help' ? [...others, '--help'] : argv);
-  const { name, command, values } = commandLine;
+  const { name, command, problem, values } = commandLine;
   if (values.version === true) return print([VERSION]);
   if (name !== undefined && values.help === true) return print(await commandHelp(name, columns));
-  if (command === undefined) return print(await programHelp(columns));
-  return await runCommand(command, commandLine, system);
+  const task = problem ?? command;
+  if (task === undefined) return print(await programHelp(columns));
+  return await runCommand(task, commandLine, system);
 }
 
-async function runCommand(
-  command: Pick<Command, 'run'>,
-  { name, values }: CommandLine,
-  system: System,
-): Promise<ExitCode> {
+/** `task`: the command, or what is wrong with its line. */
+async function runCommand(task: Command | UserError, { name, values }: CommandLine, system: System): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
   const terminal = printableTerminal(system.terminal, quiet === true);
   const context = contextOf({ ...system, terminal }, terminalLog(terminal, system.clock, logFormat), logLevel, name);
   let outcome: CommandResult;
   try {
-    outcome = await command.run(values, context);
+    if (task instanceof UserError) throw task;
+    outcome = await task.run(values, context);
   } catch (thrown) {
     const { exit, error, log } = failureOf(thrown, context);
     log();

@@ -2,7 +2,7 @@ import { withSeparators } from '../../base/quantities.ts';
 import { printable } from '../../base/text.ts';
 import { VERSION } from '../../base/version.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
-import type { Terminal } from '../context.ts';
+import type { Terminal } from '../terminal.ts';
 import { isNumberText } from '../text-layout.ts';
 
 /** A piece of HTML that needs no escaping. */

@@ -1,9 +1,10 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError } from '../../../src/base/errors.ts';
-import { contextOf, NO_TERMINAL } from '../../../src/cli/context.ts';
+import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
 import { endRun } from '../../../src/cli/run/run.ts';
+import { NO_TERMINAL } from '../../../src/cli/terminal.ts';
 
 const SYSTEM = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal: new AbortController().signal };
 

@@ -1,0 +1,53 @@
+import type { Writable } from 'node:stream';
+import type { Clock } from '../base/clock.ts';
+import type { LogLevel, LogSink } from '../base/log.ts';
+import { printable } from '../base/text.ts';
+
+/** The two streams of the command line: results on stdout, everything else on stderr. No call blocks the process. */
+export interface Terminal {
+  /** Writes one line of a result on stdout. */
+  print(line: string): void;
+  /** Writes one line of log, above the status. */
+  log(line: string, level?: LogLevel): void;
+  /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
+  showStatus(line?: string): void;
+  /** The stream of the results, for a command that writes binary data to it; default: the process's stdout. */
+  readonly stdout?: Writable | undefined;
+  readonly isInteractive: boolean;
+  /** The width of the results; infinite where they go to no terminal. */
+  readonly columns: number;
+}
+
+/** A terminal that shows nothing. */
+export const NO_TERMINAL: Terminal = {
+  print() {},
+  log() {},
+  showStatus() {},
+  isInteractive: false,
+  columns: Number.POSITIVE_INFINITY,
+};
+
+/** Makes each text one printable line, whatever characters from outside it contains. A quiet one shows no status. */
+export const printableTerminal = (terminal: Terminal, isQuiet: boolean): Terminal => ({
+  stdout: terminal.stdout,
+  isInteractive: terminal.isInteractive && !isQuiet,
+  columns: terminal.columns,
+  print: (line) => terminal.print(printable(line)),
+  log: (line, level) => terminal.log(printable(line), level),
+  showStatus: (line) => (isQuiet ? undefined : terminal.showStatus(line)),
+});
+
+export const LOG_FORMATS = ['text', 'json'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
+const LEVEL_MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
+
+/** The log below the results of a terminal. */
+export function terminalLog(terminal: Terminal, clock: Clock, format: LogFormat): LogSink {
+  return ({ level, event, message, fields }) => {
+    const time = new Date(clock.now()).toISOString();
+    const json = () => JSON.stringify({ time, level, event, message, ...fields });
+    const line = format === 'json' ? json() : `${time.slice(11, 19)}Z ${LEVEL_MARKS[level]} ${message}`;
+    terminal.log(line, level);
+  };
+}
