@@ -71,6 +71,7 @@ export function readConfiguration(
 export const PLAN_KEYS = ['service_id', 'hash_key', 'suppression_key'] as const;
 export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 export type PlanConfig = ConfigHaving<CommandConfig, 'service_id'>;
+export type ExportConfig = ConfigHaving<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
 
 /** The same configuration. Throws a UserError that names each of the keys that is missing, with its variable. */
 export function requireKeys<K extends RequiredKey | (typeof PLAN_KEYS)[number]>(

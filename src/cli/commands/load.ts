@@ -10,8 +10,8 @@ import { PLAN_KEYS, type PlanConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { openOptions, placeAndConfig, placeArguments, storedState } from '../places.ts';
 import { withElapsedTime } from '../progress.ts';
-import { EMPTY_SUMMARY, type Summary } from '../results.ts';
-import { endRun } from '../run/run.ts';
+import { EMPTY_SUMMARY } from '../results.ts';
+import { type RunOutcome, withRunRecord } from '../run/run.ts';
 
 export const command = defineCommand({
   options: {
@@ -32,13 +32,8 @@ export const command = defineCommand({
     if (state?.events.exportState === undefined)
       throw configError(`${address} holds nothing yet: sync first, then load what the service no longer exports.`);
     const sink = await target.open(openOptions(place, config, context));
-    const began = context.clock.now();
-    const loading = withElapsedTime(`Loading ${file}`, loadDay(sink, file, day, config, context), context);
-    const loaded = await loading.then(
-      (summary) => ({ summary }),
-      (error: unknown) => ({ summary: EMPTY_SUMMARY, error }),
-    );
-    const { summary, error } = await endRun(sink, { began, ...loaded }, context);
+    const load = () => withElapsedTime(`Loading ${file}`, loadDay(sink, file, day, config, context), context);
+    const { summary, error } = await withRunRecord(sink, load, context);
     if (error !== undefined) throw error;
     const { rows, days_changed, next_from_date: cursor } = summary;
     const line = `${formatCount(rows, 'row')} of ${day} are in ${address}${cursor === null ? '' : `; the cursor is at ${cursor}`}.`;
@@ -53,7 +48,7 @@ async function loadDay(
   day: Day,
   config: PlanConfig,
   { clock, signal }: Context,
-): Promise<Summary> {
+): Promise<RunOutcome> {
   const suppression = SuppressionList.of(config)?.readFilter(config);
   refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
   const { exportState: state, receipts } = sink.state?.events ?? {};
@@ -62,5 +57,5 @@ async function loadDay(
     sink.commit([checkedDay], commitInfo),
   );
   const next_from_date = sink.state?.events.exportState?.from_date ?? null;
-  return { ...EMPTY_SUMMARY, rows: rowsWritten, days: 1, days_changed: daysChanged, next_from_date };
+  return { summary: { ...EMPTY_SUMMARY, rows: rowsWritten, days: 1, days_changed: daysChanged, next_from_date } };
 }

@@ -6,10 +6,10 @@ import { refuseOlderList, SuppressionList } from '../../erasure/suppression-list
 import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { extractDeps } from '../../extract/extract-deps.ts';
 import { type PlanInput, planRun } from '../../extract/which-days.ts';
-import { type ExportClient, openExportClient } from '../../service/export/client.ts';
+import { openExportClient } from '../../service/export/client.ts';
 import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
-import { type CommandConfig, EXPORT_KEYS, requireKeys } from '../configuration.ts';
+import { type CommandConfig, EXPORT_KEYS, type ExportConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
 import { openOptions } from '../places.ts';
@@ -35,58 +35,63 @@ export interface RunOutcome {
 
 /** Opens a place, plans, and exports into it. The place records the run. */
 export async function runSync(run: SyncRun, context: Context): Promise<RunOutcome> {
-  const { place, daySelection, maxWaitMs } = run;
-  const { clock } = context;
-  let began = clock.now();
-  let sink: Sink | StreamSink | undefined;
-  let service: ExportClient | undefined;
-  let summaryNow = (): Summary => EMPTY_SUMMARY;
-  let error: unknown;
+  const { place, schemaFile } = run;
   try {
     const config = requireKeys(run.config, ...EXPORT_KEYS);
-    sink = await place.target.open(openOptions(place, config, context, readPinnedTypes(run.schemaFile)));
-    // A wait for the lock of the place does not count.
-    began = clock.now();
-    const suppression = SuppressionList.of(config)?.readFilter(config);
-    refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
-    const { exportState, receipts } = sink.state?.events ?? {};
-    const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
-    let waitingUntil: number | undefined;
-    const onWait = (until: number | undefined) => {
-      waitingUntil = until;
-    };
-    service = openExportClient(config, context, { maxWaitMs, onWait });
-    const load = new Load(extractDeps(config, service, context, suppression));
-    const keepsCursor = 'commit' in sink;
-    summaryNow = () => summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor });
-    const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-    await withProgress(progress, load.loadAll(plan, sink), context);
-  } catch (thrown) {
-    error = thrown;
-  } finally {
-    await service?.close();
+    const sink = await place.target.open(openOptions(place, config, context, readPinnedTypes(schemaFile)));
+    return await withRunRecord(sink, (began) => exportInto(sink, { ...run, config }, began, context), context);
+  } catch (error) {
+    return outcomeOf({ summary: EMPTY_SUMMARY, error }, context);
   }
-  return endRun(sink, { began, summary: summaryNow(), error }, context);
+}
+
+async function exportInto(
+  sink: Sink | StreamSink,
+  { config, daySelection, maxWaitMs }: SyncRun & { readonly config: ExportConfig },
+  began: number,
+  context: Context,
+): Promise<RunOutcome> {
+  const { clock } = context;
+  const suppression = SuppressionList.of(config)?.readFilter(config);
+  refuseOlderList('The place', sink.state?.suppressionLength, suppression?.length);
+  const { exportState, receipts } = sink.state?.events ?? {};
+  const plan = planRun({ ...daySelection, settings: config, state: exportState, receipts, now: began });
+  let waitingUntil: number | undefined;
+  const onWait = (until: number | undefined) => {
+    waitingUntil = until;
+  };
+  const service = openExportClient(config, context, { maxWaitMs, onWait });
+  const load = new Load(extractDeps(config, service, context, suppression));
+  const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
+  const keepsCursor = 'commit' in sink;
+  const summaryNow = () => summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor });
+  try {
+    await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());
+    return { summary: summaryNow() };
+  } catch (error) {
+    return { summary: summaryNow(), error };
+  }
 }
 
 /**
- * Ends a run. If its place was opened, records there how it ended, and closes it. `began`: the instant (ms).
- * `summary`: what was done. `error`: what ended it early, if anything did.
+ * Does the work of a run in a place that is open. Records there how the run ended, and closes it, whatever happened.
+ * `work` gets the instant (ms) at which it begins: a wait for the lock of the place does not count.
  */
-export async function endRun(
-  sink: Pick<Sink, 'recordRun' | 'close'> | undefined,
-  { began, summary, error }: RunOutcome & { readonly began: number },
+export async function withRunRecord(
+  sink: Pick<Sink, 'recordRun' | 'close'>,
+  work: (began: number) => Promise<RunOutcome>,
   context: Context,
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
-  let outcome = outcomeOf(summary, error, context);
-  if (sink === undefined) return outcome;
+  const began = clock.now();
+  const done = await work(began).catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
+  let outcome = outcomeOf(done, context);
   const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
   const span = { began: isoTime(began), ended: isoTime(clock.now()) };
   try {
     await sink.recordRun({ ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes });
   } catch (recordError) {
-    if (error === undefined) outcome = outcomeOf(summary, recordError, context);
+    if (outcome.error === undefined) outcome = outcomeOf({ ...done, error: recordError }, context);
     else logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
   }
   // What is committed and recorded stays, whatever becomes of the lock.
@@ -98,7 +103,8 @@ export async function endRun(
 
 const isoTime = (instant: number): string => new Date(instant).toISOString();
 
-function outcomeOf(summary: Summary, error: unknown, context: Context): RunOutcome {
+/** The same outcome, whose summary tells of the error, too. */
+function outcomeOf({ summary, error }: RunOutcome, context: Context): RunOutcome {
   if (error === undefined) return { summary };
   const { exit, error: sentence } = failureOf(error, context);
   return { summary: { ...summary, exit, error: sentence }, error };

@@ -3,25 +3,38 @@ import { systemClock } from '../../../src/base/clock.ts';
 import { configError } from '../../../src/base/errors.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { EMPTY_SUMMARY } from '../../../src/cli/results.ts';
-import { endRun } from '../../../src/cli/run/run.ts';
+import { withRunRecord } from '../../../src/cli/run/run.ts';
 import { NO_TERMINAL } from '../../../src/cli/terminal.ts';
+import type { RunRecord } from '../../../src/table/place-state.ts';
 
 const SYSTEM = { terminal: NO_TERMINAL, clock: systemClock, env: {}, signal: new AbortController().signal };
+const goodRun = async () => ({ summary: EMPTY_SUMMARY });
 
 it('a record that cannot be written fails a run that was good, and never hides why another failed', async () => {
   const full = new Error('the disk is full');
   const sink = { recordRun: () => Promise.reject(full), close: async () => {} };
   const context = contextOf(SYSTEM, () => {}, 'info');
-  expect(await endRun(sink, { began: 0, summary: EMPTY_SUMMARY }, context)).toMatchObject({ error: full });
+  expect(await withRunRecord(sink, goodRun, context)).toMatchObject({ error: full });
   const error = configError('The token is wrong.');
-  expect(await endRun(sink, { began: 0, summary: EMPTY_SUMMARY, error }, context)).toMatchObject({ error });
+  expect(await withRunRecord(sink, () => Promise.reject(error), context)).toMatchObject({ error });
 });
 
 it('a place that cannot be closed is warned of: the run is committed and recorded', async () => {
   const logLines: string[] = [];
   const context = contextOf(SYSTEM, ({ message }) => logLines.push(message), 'info');
   const sink = { recordRun: async () => {}, close: () => Promise.reject(new Error('the lock is gone')) };
-  const { summary, error } = await endRun(sink, { began: 0, summary: EMPTY_SUMMARY }, context);
+  const { summary, error } = await withRunRecord(sink, goodRun, context);
   expect([summary, error]).toEqual([EMPTY_SUMMARY, undefined]);
   expect(logLines).toEqual([expect.stringContaining('The place could not be closed: the lock is gone')]);
+});
+
+it('a place records a run that throws, and is closed after it', async () => {
+  const steps: unknown[] = [];
+  const sink = {
+    recordRun: async ({ exitCode, cause }: RunRecord) => void steps.push([exitCode, cause]),
+    close: async () => void steps.push('closed'),
+  };
+  const context = contextOf(SYSTEM, () => {}, 'info');
+  await withRunRecord(sink, () => Promise.reject(configError('The token is wrong.')), context);
+  expect(steps).toEqual([[2, 'The token is wrong.'], 'closed']);
 });
