@@ -38,7 +38,7 @@ export interface NewFile extends LiveFile {
 }
 
 /** A file that is damaged, or older than its receipt. */
-export type DamagedFile = Pick<LiveFile, 'table' | 'path'> & { readonly day: Day | undefined };
+export type DamagedFile = Pick<LiveFile, 'table' | 'day' | 'path'>;
 
 /** A place at one moment. */
 export interface PlaceVersion {
@@ -55,7 +55,7 @@ export interface PlaceVersion {
 
 /** A sentence about each table with damaged files. */
 export function damageWarnings({ damagedFiles }: PlaceVersion): string[] {
-  const days = damagedFiles.flatMap(({ table, day }) => (table === EVENTS.name ? (day ?? []) : []));
+  const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
   const warnings = days.length === 0 ? [] : [damagedWarning(days)];
   if (damagedFiles.length === days.length) return warnings;
   const profilesWarning =

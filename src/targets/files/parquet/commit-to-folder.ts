@@ -4,11 +4,11 @@ import { hasCode } from '../../../base/errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
-import { EVENTS } from '../../../table/tables.ts';
+import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
-import { type FolderFile, filePath, PROFILES_FILE, STATE_FILE, serializeStateFile } from './folder-state.ts';
+import { type FolderFile, filePath, makeStateFile, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
 import { type FolderVersion, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
@@ -50,17 +50,20 @@ export async function commitToFolder(
   return writeState(storage, version, checkHeld);
 }
 
-/** Stores a version unless `_dfinery.json` has it. It keeps what the file says of damaged files. */
+/**
+ * Stores a version unless `_dfinery.json` has it. It keeps what that says of damaged files: the right ones may come back
+ * from a copy.
+ */
 async function writeState(storage: Storage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
-  const { state, files, damagedFiles } = version;
-  const damagedEntries = damagedFiles.flatMap(({ entry }) => entry ?? []);
-  const [damagedProfiles] = damagedFiles.flatMap(({ profilesState }) => profilesState ?? []);
-  const fullState = { ...state, user_profiles: state.user_profiles ?? damagedProfiles };
-  const stateText = serializeStateFile(fullState, files, damagedEntries);
-  if (stateText === version.stateText) return version;
+  const { state, files, damagedFiles, stateFile: before } = version;
+  const rightFiles = damagedFiles.flatMap(({ path }) => before.fileByPath.get(path) ?? []);
+  const hasDamagedProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
+  const profiles = state.user_profiles ?? (hasDamagedProfiles ? before.state.user_profiles : undefined);
+  const stateFile = makeStateFile({ ...state, user_profiles: profiles }, [...files, ...rightFiles]);
+  if (stateFile.text === before.text) return version;
   checkHeld();
-  await storage.write(STATE_FILE, stateText);
-  return { ...version, isLoaded: true, stateText };
+  await storage.write(STATE_FILE, stateFile.text);
+  return { ...version, isLoaded: true, stateFile };
 }
 
 /** Moves a new file into its place. */

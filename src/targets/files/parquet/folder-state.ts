@@ -40,27 +40,23 @@ const FORMAT_VERSION = 1;
 
 /** A file of a folder: of a day, or of the profiles. */
 export interface FolderFile extends LiveFile {
-  /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
-  readonly modified: number;
+  /**
+   * Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. The state file
+   * does not say which columns a file has. Null there: they may not be those of its table, and are read from the file.
+   */
+  readonly modified: number | null;
   /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
   readonly writtenAt: string;
 }
 
-/** What the state file says of one file. */
-export interface FileEntry extends Omit<FolderFile, 'columns' | 'modified'> {
-  /** As of the file; null if its columns are not those of its table in the state: they must be read from it. */
-  readonly modified: number | null;
-}
-
-/** All that `_dfinery.json` holds. */
+/** `_dfinery.json`, and what it says. */
 export interface StateFile {
+  readonly text: string;
   readonly state: PlaceState;
-  /** The columns that each file has, unless the `modified` of its entry is null. */
-  readonly tableColumns: ByTable<ColumnTypes>;
-  readonly entryByPath: ReadonlyMap<string, FileEntry>;
+  readonly fileByPath: ReadonlyMap<string, FolderFile>;
 }
 
-interface FileJson extends Omit<FileEntry, 'path' | 'writtenAt'> {
+interface FileJson extends Omit<FolderFile, 'path' | 'columns' | 'writtenAt'> {
   readonly written_at: string;
 }
 
@@ -79,15 +75,10 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
   user_profiles: profiles === undefined ? new Map() : fileColumns(FOLDER_LAYOUT, profiles),
 });
 
-/** The text of `_dfinery.json`. */
-export function serializeStateFile(
-  state: PlaceState,
-  files: readonly FolderFile[],
-  damagedEntries: readonly FileEntry[],
-): string {
+export function makeStateFile(state: PlaceState, folderFiles: readonly FolderFile[]): StateFile {
   const tableColumns = columnsOfTables(state);
-  const entries = files.map(({ columns, ...file }): FileEntry => {
-    const isCurrent = hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[file.table]);
+  const files = folderFiles.map((file): FolderFile => {
+    const isCurrent = hasCurrentColumns(FOLDER_LAYOUT, file.columns, tableColumns[file.table]);
     return isCurrent ? file : { ...file, modified: null };
   });
   const json: FolderJson = {
@@ -97,13 +88,13 @@ export function serializeStateFile(
     last_run: state.lastRun,
     events: tableToJson(state.events),
     user_profiles: state.user_profiles && tableToJson(state.user_profiles),
-    files: [...entries, ...damagedEntries]
+    files: files
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map(({ table, day, rows, bytes, modified, sha256, writtenAt }) => {
         return { table, day, rows, bytes, modified, sha256, written_at: writtenAt };
       }),
   };
-  return `${JSON.stringify(json)}\n`;
+  return { text: `${JSON.stringify(json)}\n`, state, fileByPath: byPath(files) };
 }
 
 /** Throws a configuration failure for a text that this program cannot have written. */
@@ -117,9 +108,11 @@ export function parseStateFile(text: string, where: string): StateFile {
     lastRun: json.last_run,
     suppressionLength: json.suppression_length,
   };
-  const entries = json.files.map(({ written_at: writtenAt, ...file }): FileEntry => {
-    return { ...file, path: filePath(file.day, file.table), writtenAt };
+  const tableColumns = columnsOfTables(state);
+  const files = json.files.map(({ written_at: writtenAt, ...file }): FolderFile => {
+    return { ...file, path: filePath(file.day, file.table), columns: tableColumns[file.table], writtenAt };
   });
-  const entryByPath = new Map(entries.map((entry) => [entry.path, entry]));
-  return { state, tableColumns: columnsOfTables(state), entryByPath };
+  return { text, state, fileByPath: byPath(files) };
 }
+
+const byPath = (files: readonly FolderFile[]) => new Map(files.map((file) => [file.path, file]));

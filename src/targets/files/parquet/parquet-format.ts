@@ -37,8 +37,8 @@ export const PARQUET: FilesFormat<FolderVersion> = {
     if (mode === 'load' && options.loadsProfiles === true && !hasProfiles(version)) {
       if (await hasObjects(storage, USER_PROFILES.name)) throw foreignFilesError(storage.address, USER_PROFILES.name);
     }
-    if (before === undefined || before.stateText !== version.stateText) return version;
-    return hasReplacedFiles(place, before) ? version : before;
+    const isLatest = before?.stateFile.text === version.stateFile.text && !hasReplacedFiles(place, before);
+    return isLatest ? before : version;
   },
 
   hasReplacedFiles,

@@ -8,7 +8,7 @@ import { pathLiteral } from '../../../base/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
-import { newPlaceState, type PlaceState, type TableState } from '../../../table/place-state.ts';
+import { newPlaceState, type PlaceState } from '../../../table/place-state.ts';
 import { countStoredRows, findRemovedDays, nextChangedAt, receiptsOf, withPruned } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
@@ -18,7 +18,6 @@ import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
   DATA_FILE,
   dayOfPath,
-  type FileEntry,
   type FolderFile,
   filePath,
   PROFILES_FILE,
@@ -30,17 +29,7 @@ import {
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
-  /** Files that differ from the state file without being newer. Their right files may come back from a copy. */
-  readonly damagedFiles: readonly DamagedFolderFile[];
-  /** The text of `_dfinery.json`. */
-  readonly stateText: string;
-}
-
-/** A damaged file, with what the state file says of the right file, if anything. */
-interface DamagedFolderFile extends DamagedFile {
-  readonly entry: FileEntry | undefined;
-  /** Of profiles: the state of their table. */
-  readonly profilesState: TableState | undefined;
+  readonly stateFile: StateFile;
 }
 
 /** A folder before its first commit. */
@@ -50,7 +39,7 @@ const EMPTY_FOLDER: FolderVersion = {
   files: [],
   damagedFiles: [],
   removedDays: [],
-  stateText: '',
+  stateFile: { text: '', state: newPlaceState(null), fileByPath: new Map() },
 };
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
@@ -65,20 +54,19 @@ export async function readFolder({ engine, storage }: FilesPlace): Promise<Folde
   const stateFile = parseStateFile(stateText, join(address, STATE_FILE));
   const comparisons: Comparison[] = [];
   for (const file of await listFiles(address, stateFile.state)) {
-    const comparison = await compareFile(engine, address, file, stateFile);
-    if (comparison !== undefined) comparisons.push(comparison);
+    comparisons.push(await compareFile(engine, address, file, stateFile));
   }
   return {
     ...correctedState(stateFile.state, comparisons, engine.clock.now()),
     isLoaded: true,
     files: comparisons.filter(isLive).map(({ file }) => file),
     damagedFiles: comparisons.filter((comparison) => comparison.kind === 'damaged').map(({ file }) => file),
-    stateText,
+    stateFile,
   };
 }
 
 /** The size and the time of a file on the disk; undefined if there is none. */
-export function sizeAndTime(path: string): Pick<FolderFile, 'bytes' | 'modified'> | undefined {
+export function sizeAndTime(path: string): { readonly bytes: number; readonly modified: number } | undefined {
   const stat = lstatSync(path, { throwIfNoEntry: false });
   return stat && { bytes: stat.size, modified: stat.mtimeMs };
 }
@@ -107,7 +95,8 @@ async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]>
 type Comparison =
   | { readonly kind: 'unchanged'; readonly file: FolderFile }
   | { readonly kind: 'leftover'; readonly file: FolderFile; readonly metadata: FileMetadata }
-  | { readonly kind: 'damaged'; readonly file: DamagedFolderFile };
+  | { readonly kind: 'damaged'; readonly file: DamagedFile }
+  | { readonly kind: 'foreign' };
 
 const isLive = (comparison: Comparison) => comparison.kind === 'unchanged' || comparison.kind === 'leftover';
 
@@ -118,7 +107,8 @@ const isLive = (comparison: Comparison) => comparison.kind === 'unchanged' || co
  *   is the same   the state has rows of it              `unchanged`: it was copied at most
  *   is the same   the state has none                    `leftover`: a killed run was to remove it
  *   is another    its metadata are later                `leftover`: a killed run wrote it
- *   is another    its metadata are older, or unusable   `damaged`; undefined for profiles that the state does not have
+ *   is another    its metadata are older, or unusable   `damaged`
+ *   is another    the state has no profiles             `foreign`: another program wrote it
  *
  * The receipt of an unchanged file is in the state, that of a leftover in its own metadata.
  */
@@ -126,31 +116,29 @@ async function compareFile(
   engine: Engine,
   root: string,
   fileOnDisk: FileOnDisk,
-  { state, tableColumns, entryByPath }: StateFile,
-): Promise<Comparison | undefined> {
+  { state, fileByPath }: StateFile,
+): Promise<Comparison> {
   const { table, day, path, bytes, modified } = fileOnDisk;
   const localPath = join(root, path);
-  const entry = entryByPath.get(path);
+  const storedFile = fileByPath.get(path);
   const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
-  const hasSameSizeAndTime = entry?.bytes === bytes && entry.modified === modified;
-  const sha256 = hasSameSizeAndTime ? entry.sha256 : await hashFile(localPath);
-  const hasSameHash = entry?.sha256 === sha256;
+  const hasSameSizeAndTime = storedFile?.bytes === bytes && storedFile.modified === modified;
+  const sha256 = hasSameSizeAndTime ? storedFile.sha256 : await hashFile(localPath);
+  const hasSameHash = storedFile?.sha256 === sha256;
   if (hasSameHash && storedReceipt?.rows_stored !== 0) {
-    const columns = hasSameSizeAndTime ? tableColumns[table] : await readColumnTypes(engine, localPath);
-    return { kind: 'unchanged', file: { ...entry, bytes, modified, columns } };
+    const columns = hasSameSizeAndTime ? storedFile.columns : await readColumnTypes(engine, localPath);
+    return { kind: 'unchanged', file: { ...storedFile, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
   if (metadata !== undefined) {
     const { writtenAt, columns, receipt } = metadata;
     const changedBefore = storedReceipt?.changed_at ?? '';
     // After the clock was set back, the receipt alone is later.
-    const isLater = writtenAt > (entry?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
+    const isLater = writtenAt > (storedFile?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
     const file = { ...fileOnDisk, day: receipt.day, rows: receipt.rows_stored, sha256, writtenAt, columns };
     if (hasSameHash || isLater) return { kind: 'leftover', file, metadata };
   }
-  if (state[table] === undefined) return undefined;
-  const profilesState = table === USER_PROFILES.name ? state.user_profiles : undefined;
-  return { kind: 'damaged', file: { table, day, path, entry: entry && { ...entry, modified: null }, profilesState } };
+  return day === undefined ? { kind: 'foreign' } : { kind: 'damaged', file: { table, day, path } };
 }
 
 type FileMetadata = NonNullable<Awaited<ReturnType<typeof readMetadata>>>;
@@ -183,7 +171,9 @@ function correctedState(before: PlaceState, comparisons: readonly Comparison[], 
   const leftovers = comparisons.filter((comparison) => comparison.kind === 'leftover');
   const newReceipts = leftovers.flatMap(({ metadata, file }) => (file.table === EVENTS.name ? metadata.receipt : []));
   const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
-  const removedDays = findRemovedDays(receipts, new Set(comparisons.map(({ file }) => dayOfPath(file.path))));
+  const present = comparisons.flatMap((comparison) => (comparison.kind === 'foreign' ? [] : comparison.file));
+  const daysWithFile = new Set(present.filter(({ table }) => table === EVENTS.name).map(({ day }) => day));
+  const removedDays = findRemovedDays(receipts, daysWithFile);
   const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
   const [profiles = before.user_profiles] = leftovers.flatMap(({ metadata }) => metadata.profilesState ?? []);
   // Profiles are no table without their file, unless they have no row.
