@@ -37,7 +37,7 @@ export async function commitToFolder(
     else files.set(path, await putFile(storage, file));
   };
 
-  // 1. The state names new columns before a file has them, and the people of a purge before their rows leave.
+  // 1. The state has the new columns before a file has them, and the length of the suppression list before rows leave.
   const interimVersion = await writeState(storage, { ...before, state: interimState(before.state, change) }, checkHeld);
   // 2. The other files get the new columns.
   for await (const rewritten of rewriteOutdated(place, before.files, change)) await replace(rewritten);
@@ -84,25 +84,23 @@ async function removeFile(storage: Storage, path: string): Promise<void> {
 }
 
 /**
- * The state before a change, with what must be known before its files change. That is its columns and which of them
- * hold hashes, the receipts of days without a new file, and the length of the suppression list. So a day whose file is
- * gone has no rows by its receipt.
+ * The state after a change, but for what is true only once its new files are there: their receipts, and the cursor. A
+ * receipt of a day without a new file is there before the old file is removed: else the day would count as pruned.
  */
-function interimState(before: PlaceState, { state: after, files }: PlaceChange): PlaceState {
-  const { columns, timezone, exportState: { hashed } = {} } = after.events;
-  const { exportState } = before.events;
+function interimState(
+  { events, user_profiles: profiles }: PlaceState,
+  { state: after, files }: PlaceChange,
+): PlaceState {
   const newPaths = new Set(files.flatMap(({ file }) => file?.path ?? []));
   const receipts = [...after.events.receipts.values()].filter(({ day }) => !newPaths.has(filePath(day, EVENTS.name)));
+  const { hashed } = after.events.exportState ?? {};
   return {
-    ...before,
+    ...after,
     events: {
-      ...before.events,
-      columns,
-      timezone,
-      exportState: exportState && { ...exportState, ...(hashed !== undefined && { hashed }) },
-      receipts: receiptsOf([...before.events.receipts.values(), ...receipts]),
+      ...after.events,
+      exportState: events.exportState && { ...events.exportState, ...(hashed !== undefined && { hashed }) },
+      receipts: receiptsOf([...events.receipts.values(), ...receipts]),
     },
-    user_profiles: newPaths.has(PROFILES_FILE) ? before.user_profiles : after.user_profiles,
-    suppressionLength: after.suppressionLength,
+    user_profiles: newPaths.has(PROFILES_FILE) ? profiles : after.user_profiles,
   };
 }
