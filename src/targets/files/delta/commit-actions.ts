@@ -11,10 +11,12 @@ import type { FilesOptions } from '../format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
 import { damagedError, parseJson, requireValid } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';
-import { type Action, type Add, dayOfFile, type MetaData } from './protocol/actions.ts';
+import type { Action, Add, MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
+import { dayOfFile } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
-import { DELTA_LAYOUT, partitionColumnsOf, retentionMsOf, retentionSetting, schemaString } from './schema.ts';
+import { DELTA_LAYOUT, partitionColumnsOf, schemaString } from './schema.ts';
+import { retentionConfiguration, retentionMsOf } from './vacuum.ts';
 
 // The entry of a commit: what it says of a change, and how its files are read again.
 
@@ -60,13 +62,9 @@ export function commitActions(
   ];
 }
 
-/** The actions that make the table, or change its columns or its setting; none if nothing changes. */
-function tableActions(
-  { table, metaData: before }: Snapshot,
-  state: TableState,
-  options: FilesOptions,
-  timestamp: number,
-): Action[] {
+/** The actions that make the table, or change its columns or its retention; none if nothing changes. */
+function tableActions(snapshot: Snapshot, state: TableState, options: FilesOptions, timestamp: number): Action[] {
+  const { table, metaData: before } = snapshot;
   const metaData: MetaData = {
     ...before,
     id: before?.id ?? randomUUID(),
@@ -75,7 +73,7 @@ function tableActions(
     schemaString: schemaString(state, table),
     partitionColumns: partitionColumnsOf(table),
     createdTime: before?.createdTime ?? timestamp,
-    configuration: { ...before?.configuration, ...retentionSetting(retentionMsOf(options, before)) },
+    configuration: { ...before?.configuration, ...retentionConfiguration(retentionMsOf(options, snapshot)) },
   };
   if (before === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
   const isSame =
@@ -116,21 +114,23 @@ const removeOf = (add: Add, timestamp: number): Action => ({
  */
 function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
   const datetimeColumns = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');
-  const zone = timezone === null ? '' : 'Z';
+  const suffix = timezone === null ? '' : 'Z';
   // JSON leaves out a column without a value.
   const valuesOf = (bound: 'min' | 'max') =>
-    Object.fromEntries(datetimeColumns.map(({ name }) => [name, instant(statistics.get(name)?.[bound] ?? '', zone)]));
+    Object.fromEntries(
+      datetimeColumns.map(({ name }) => [name, statsDatetime(statistics.get(name)?.[bound] ?? '', suffix)]),
+    );
   const nullCount = Object.fromEntries([...statistics].map(([name, column]) => [name, column.nullCount]));
   return JSON.stringify({ numRecords: rows, minValues: valuesOf('min'), maxValues: valuesOf('max'), nullCount });
 }
 
-/** An instant of at most milliseconds, as DuckDB writes it: without zeros at the end of a fraction. */
-const INSTANT = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,3}))?(?:\+00)?$/;
+/** A datetime of at most milliseconds, as DuckDB writes it: without zeros at the end of a fraction. */
+const DUCKDB_DATETIME = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d{1,3}))?(?:\+00)?$/;
 
-/** An instant with milliseconds, as readers expect it; undefined for one with microseconds, which would be cut. */
-function instant(text: string, zone: string): string | undefined {
-  const [, date, time, fraction = ''] = INSTANT.exec(text) ?? [];
-  return date === undefined ? undefined : `${date}T${time}.${fraction.padEnd(3, '0')}${zone}`;
+/** A datetime with milliseconds, as readers expect it; undefined for one with microseconds, which would be cut. */
+function statsDatetime(text: string, suffix: string): string | undefined {
+  const [, date, time, fraction = ''] = DUCKDB_DATETIME.exec(text) ?? [];
+  return date === undefined ? undefined : `${date}T${time}.${fraction.padEnd(3, '0')}${suffix}`;
 }
 
 interface Stats {
@@ -145,26 +145,25 @@ export function liveFilesOf(
   state: TableState,
   storageAddress: string,
 ): Map<Day, LiveFile> {
-  const types = fileColumns(DELTA_LAYOUT, state);
-  // Profiles have no partitions: their day is that of their receipt.
-  const [receiptDay] = state.receipts.keys();
+  const tableColumns = fileColumns(DELTA_LAYOUT, state);
+  const [firstReceiptDay] = state.receipts.keys();
   const files = new Map<Day, LiveFile>();
-  for (const [path, { partitionValues, tags, stats, size }] of adds) {
+  for (const [path, { partitionValues, tags, stats, size: bytes }] of adds) {
     if (missingPaths.has(path)) continue;
     const where = `${storageAddress}/${path}`;
     const partitionDay = dayOfFile(path);
-    const day: Day | undefined = partitionDay ?? receiptDay;
     const tag = tags?.[FILE_TAG];
-    const partition = partitionValues[PARTITION_COLUMN] ?? undefined;
-    if (tag == null || stats == null || partition !== partitionDay) {
+    if (tag == null || stats == null || (partitionValues[PARTITION_COLUMN] ?? undefined) !== partitionDay) {
       throw damagedError(where, 'another program wrote it into the table');
     }
+    // Profiles have no partition, and one receipt.
+    const day: Day | undefined = partitionDay ?? firstReceiptDay;
     if (day === undefined || !state.receipts.has(day)) throw damagedError(where, 'it has no receipt');
     if (files.has(day)) throw damagedError(where, `${day} has two files`);
     const { sha256 } = requireValid<{ sha256: string }>(validTag, parseJson(tag, where), where);
-    const { numRecords, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
-    const columns = new Map([...types].filter(([name]) => Object.hasOwn(nullCount, name)));
-    files.set(day, { table, day, path, rows: numRecords, bytes: size, sha256, columns });
+    const { numRecords: rows, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
+    const columns = new Map([...tableColumns].filter(([name]) => Object.hasOwn(nullCount, name)));
+    files.set(day, { table, day, path, rows, bytes, sha256, columns });
   }
   return files;
 }

@@ -1,6 +1,7 @@
 // This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
 // it is a table `user_profiles`. `delta-table.ts` reads and commits one table. A commit creates the next entry of the
-// log, which must not exist. `vacuum.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
+// log, which must not exist. `commit-actions.ts` has what an entry says of files, `delta-state.ts` of the state,
+// `schema.ts` of columns. `vacuum.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
 
 import pLimit from 'p-limit';
 import { transientError, UserError } from '../../../base/errors.ts';
@@ -15,13 +16,13 @@ import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
 import { type LogState, stateActions } from './delta-state.ts';
 import { commitToTable, type DeltaTable, emptyTable, followLog, readTable, removeExpiredFiles } from './delta-table.ts';
-import { isDataFile, isOwnFile, logFolder } from './protocol/actions.ts';
+import { isDataFile, isOwnFile, logFolder } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
 import { eraseHistory } from './vacuum.ts';
 
 /** Number of files that are stored at the same time. */
 const STORE_CONCURRENCY = 4;
-const LAST_RUN = `${OWN_FOLDER}/last-run.json`;
+const LAST_RUN_PATH = `${OWN_FOLDER}/last-run.json`;
 
 interface DeltaTables {
   readonly events: DeltaTable;
@@ -51,7 +52,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     if (events.state === undefined && mode === 'load') await checkConditionalWrites(storage);
     const profiles = profilesBefore && (await readProfiles(place, profilesBefore));
     if (events === eventsBefore && profiles === profilesBefore) return before;
-    const lastRunText = mode === 'read' ? await storage.read(LAST_RUN) : undefined;
+    const lastRunText = mode === 'read' ? await storage.read(LAST_RUN_PATH) : undefined;
     const lastRun = tryParseJson(lastRunText?.toString('utf8') ?? '') as RunRecord | undefined;
     return versionOf({ events, user_profiles: profiles }, lastRun);
   },
@@ -72,7 +73,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 
   async recordRun({ storage }, { isLoaded }, run) {
-    if (isLoaded) await storage.write(LAST_RUN, JSON.stringify(run));
+    if (isLoaded) await storage.write(LAST_RUN_PATH, JSON.stringify(run));
   },
 
   async erase(place, version) {
@@ -158,24 +159,27 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
  */
 async function changesOfTables(place: FilesPlace, before: DeltaVersion, change: PlaceChange): Promise<TableChanges> {
   const { kind, state } = change;
-  const { events } = before.tables;
+  const filesOf = (name: Table['name']) => change.files.filter(({ table }) => table === name);
 
-  const profileFiles = change.files.filter(({ table }) => table === USER_PROFILES.name);
-  const hasProfilesChange = state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0);
-  const makesProfiles = hasProfilesChange && before.state.user_profiles === undefined;
+  const profileFiles = filesOf('user_profiles');
+  const changesProfiles = state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0);
+  const makesProfiles = changesProfiles && before.state.user_profiles === undefined;
 
-  const eventFiles = change.files.filter(({ table }) => table === EVENTS.name);
+  const { snapshot, missingPaths, state: eventsBefore } = before.tables.events;
+  const eventFiles = filesOf('events');
   // Other files get the types that columns have now.
   for await (const file of rewriteOutdated(place, before.files, change)) eventFiles.push(file);
   // The log of events has what belongs to the whole place.
-  const eventsState: LogState = { ...state.events, suppressionLength: state.suppressionLength };
-  const hasNewState = stateActions(events.snapshot.domains, eventsState).length > 0;
-  const needsEntry = makesProfiles || events.missingPaths.size > 0 || hasNewState;
-  const hasEventsChange = kind === 'purge' || eventFiles.length > 0 || (events.state !== undefined && needsEntry);
+  const events: LogState = { ...state.events, suppressionLength: state.suppressionLength };
+  const changesEvents =
+    kind === 'purge' ||
+    eventFiles.length > 0 ||
+    (eventsBefore !== undefined &&
+      (makesProfiles || missingPaths.size > 0 || stateActions(snapshot.domains, events).length > 0));
 
   return {
-    events: hasEventsChange ? { kind, state: eventsState, files: eventFiles } : undefined,
-    user_profiles: hasProfilesChange ? { kind, state: state.user_profiles, files: profileFiles } : undefined,
+    events: changesEvents ? { kind, state: events, files: eventFiles } : undefined,
+    user_profiles: changesProfiles ? { kind, state: state.user_profiles, files: profileFiles } : undefined,
   };
 }
 

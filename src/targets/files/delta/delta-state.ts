@@ -8,13 +8,15 @@ import type { Action } from './protocol/actions.ts';
 // that a commit writes only what it changes.
 
 const PREFIX = 'dfinery.';
-const TABLE = `${PREFIX}table`;
+/** The domain of what no other domain has. */
+const TABLE_DOMAIN = `${PREFIX}table`;
+/** The domain of a receipt is this and its day. */
 const DAY_PREFIX = `${PREFIX}day.`;
 /** The members of a table that are a domain each. */
 const MEMBERS = ['columns', 'changes', 'cursor'] as const;
 const FORMAT_VERSION = 3;
 
-/** The domain of what no other domain has. */
+/** The content of `TABLE_DOMAIN`. */
 interface TableDomain extends Pick<TableJson, 'timezone'> {
   readonly suppression_length?: number;
 }
@@ -31,7 +33,7 @@ export function stateActions(before: Domains, { suppressionLength, ...state }: L
   const json = tableToJson(state);
   const table = { v: FORMAT_VERSION, writer: VERSION, timezone: json.timezone, suppression_length: suppressionLength };
   const after = new Map([
-    [TABLE, JSON.stringify(table)],
+    [TABLE_DOMAIN, JSON.stringify(table)],
     ...MEMBERS.map((name) => [PREFIX + name, JSON.stringify(json[name])] as const),
     ...json.days.map((receipt) => [DAY_PREFIX + receipt.day, JSON.stringify(receipt)] as const),
   ]);
@@ -45,19 +47,20 @@ export function stateActions(before: Domains, { suppressionLength, ...state }: L
 
 /** The state in a log. Throws a configuration failure for one that this program cannot have stored. */
 export function stateOf(domains: Domains, tableAddress: string): LogState {
-  if (!domains.has(TABLE)) throw damagedError(tableAddress, 'it is a Delta table that this program did not make');
-  const addressOf = (domain: string) => `${tableAddress} (${domain})`;
-  const read = (domain: string) => parseJson(domains.get(domain) ?? '', addressOf(domain));
-  const table = read(TABLE);
-  checkVersion(table, FORMAT_VERSION, addressOf(TABLE));
-  const members = MEMBERS.map((name) => [name, read(PREFIX + name)]);
-  const { timezone, suppression_length } = requireValid<TableDomain>(validTable, table, addressOf(TABLE));
+  if (!domains.has(TABLE_DOMAIN))
+    throw damagedError(tableAddress, 'it is a Delta table that this program did not make');
+  const where = (domain: string) => `${tableAddress} (${domain})`;
+  const read = (domain: string) => parseJson(domains.get(domain) ?? '', where(domain));
+  const table = read(TABLE_DOMAIN);
+  checkVersion(table, FORMAT_VERSION, where(TABLE_DOMAIN));
+  const { timezone, suppression_length } = requireValid<TableDomain>(validTable, table, where(TABLE_DOMAIN));
+  const members = Object.fromEntries(MEMBERS.map((name) => [name, read(PREFIX + name)]));
   const dayDomains = [...domains.keys()].filter((domain) => domain.startsWith(DAY_PREFIX));
   const days = dayDomains.map((domain) => {
-    const receipt = parseReceipt(read(domain), addressOf(domain));
+    const receipt = parseReceipt(read(domain), where(domain));
     if (DAY_PREFIX + receipt.day === domain) return receipt;
-    throw damagedError(addressOf(domain), `it is a receipt of ${receipt.day}`);
+    throw damagedError(where(domain), `it is a receipt of ${receipt.day}`);
   });
-  const json = { timezone, ...Object.fromEntries(members), days };
-  return { ...parseTableState(json, tableAddress), suppressionLength: suppression_length };
+  const state = parseTableState({ timezone, ...members, days }, tableAddress);
+  return { ...state, suppressionLength: suppression_length };
 }

@@ -2,20 +2,34 @@ import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { isTemporaryPath } from '../../../fs/atomic-file.ts';
 import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
-import type { FilesPlace } from '../format.ts';
-import { entryPath, isOwnFile, lastCheckpointPath, logFileOf, logFolder, versionStem } from './protocol/actions.ts';
+import type { FilesOptions, FilesPlace } from '../format.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
+import { entryPath, isOwnFile, lastCheckpointPath, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
-import { DEFAULT_RETENTION_MS, retentionMsOf } from './schema.ts';
 
 // Renews checkpoints. Removes what left a table long ago, what dead runs left, and after a purge all of the past.
 
+/** The key in a table's configuration. */
+const RETENTION_KEY = 'delta.deletedFileRetentionDuration';
+const DEFAULT_RETENTION_MS = DAY_MS;
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
 /** Time that entries before a checkpoint stay (ms). A version that is older cannot be read any more. */
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
+
+/** The configuration of a table with this retention (ms). */
+export const retentionConfiguration = (retentionMs: number) => ({
+  [RETENTION_KEY]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
+});
+
+/** The time that files which left a table stay for its readers (ms): of this load, else as its last load set it. */
+export function retentionMsOf({ retentionMs }: FilesOptions, { metaData }: Snapshot): number {
+  if (retentionMs !== undefined) return retentionMs;
+  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_KEY] ?? '')?.[1];
+  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
+}
 
 /** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
 export async function renewCheckpointIfDue(place: FilesPlace, snapshot: Snapshot): Promise<void> {
@@ -35,7 +49,7 @@ async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<v
   const { table } = snapshot;
   const now = options.clock.now();
   // When a file left stays known for the default retention at least: a later run may have a longer one.
-  const since = now - Math.max(retentionMsOf(options, snapshot.metaData), DEFAULT_RETENTION_MS);
+  const since = now - Math.max(retentionMsOf(options, snapshot), DEFAULT_RETENTION_MS);
   await writeCheckpoint(place, snapshot, since);
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
@@ -51,7 +65,7 @@ async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<v
 /** Those of the data files that no version within the retention names. */
 export function expiredPaths(files: readonly StoredObject[], { options }: FilesPlace, snapshot: Snapshot): string[] {
   const now = options.clock.now();
-  const retentionMs = retentionMsOf(options, snapshot.metaData);
+  const retentionMs = retentionMsOf(options, snapshot);
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;
@@ -77,7 +91,7 @@ export async function eraseHistory(place: FilesPlace, snapshot: Snapshot): Promi
   await storage.eraseAllBut(table, isKeptFile);
   // No history comes before the first entry.
   if (snapshot.version <= 0) return;
-  await writeCheckpoint(place, snapshot, options.clock.now() - retentionMsOf(options, snapshot.metaData));
+  await writeCheckpoint(place, snapshot, options.clock.now() - retentionMsOf(options, snapshot));
   const isKeptLogFile: IsKept = ({ path }) =>
     path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
   await storage.eraseAllBut(logFolder(table), isKeptLogFile);

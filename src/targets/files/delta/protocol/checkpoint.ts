@@ -5,7 +5,8 @@ import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
 import type { Table } from '../../../../table/tables.ts';
 import type { FilesPlace } from '../../format.ts';
 import { parseJson } from '../../stored-state.ts';
-import { type Action, checkpointPath, lastCheckpointPath, parseAction } from './actions.ts';
+import { type Action, parseAction } from './actions.ts';
+import { checkpointPath, lastCheckpointPath } from './paths.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** The size up to which DuckDB reads JSON values (bytes), unless an action is longer: a schema of very many columns. */

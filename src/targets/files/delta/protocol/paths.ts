@@ -1,0 +1,38 @@
+import { type Day, isDay } from '../../../../base/days.ts';
+import { isTemporaryPath } from '../../../../fs/atomic-file.ts';
+import { EVENTS, type Table, USER_PROFILES } from '../../../../table/tables.ts';
+import { PARTITION_COLUMN } from '../../file-layout.ts';
+
+const VERSION_DIGITS = 20;
+const LOG_FILE = /\/_delta_log\/(\d{20})\.(json|checkpoint\.parquet)$/;
+// The data files of this program, which need no encoding. Profiles have no partition.
+const DAY_FILE = new RegExp(`^${EVENTS.name}/${PARTITION_COLUMN}=(\\d{4}-\\d{2}-\\d{2})/part-[0-9a-f-]{36}\\.parquet$`);
+const PROFILES_FILE = new RegExp(`^${USER_PROFILES.name}/part-[0-9a-f-]{36}\\.parquet$`);
+
+export const logFolder = (table: Table['name']): string => `${table}/_delta_log`;
+export const lastCheckpointPath = (table: Table['name']): string => `${logFolder(table)}/_last_checkpoint`;
+
+/** A path that comes before every file of the log of this version or a later one. */
+export const versionStem = (table: Table['name'], version: number): string =>
+  `${logFolder(table)}/${String(version).padStart(VERSION_DIGITS, '0')}`;
+export const entryPath = (table: Table['name'], version: number): string => `${versionStem(table, version)}.json`;
+export const checkpointPath = (table: Table['name'], version: number): string =>
+  `${versionStem(table, version)}.checkpoint.parquet`;
+
+/** The kind and version of a file of the log; undefined for any other file. */
+export function logFileOf(path: string): { readonly isEntry: boolean; readonly version: number } | undefined {
+  const match = LOG_FILE.exec(path);
+  return match === null ? undefined : { isEntry: match[2] === 'json', version: Number(match[1]) };
+}
+
+/** True for the path of a data file of this program. */
+export const isDataFile = (path: string): boolean => dayOfFile(path) !== undefined || PROFILES_FILE.test(path);
+
+/** True for the path of a data file of this program, or of one that was not written to its end. */
+export const isOwnFile = (path: string): boolean => isDataFile(path) || isTemporaryPath(path);
+
+/** The day of a data file of events, by its path; undefined for any other path. */
+export function dayOfFile(path: string): Day | undefined {
+  const day = DAY_FILE.exec(path)?.[1];
+  return day !== undefined && isDay(day) ? day : undefined;
+}
