@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { ColumnRules } from '../table/new-columns.ts';
+import type { ColumnRules } from '../table/column-type.ts';
 import type { OpenOptions, Place, PlaceOptions, StatefulTarget, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { argument, type OptionValues, textOption, unknownNameError } from './command.ts';

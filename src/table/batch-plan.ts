@@ -2,7 +2,7 @@
 //
 // For each batch a sink calls `planBatch` of this file. It stores the rows, and calls `finishBatch` of `commit.ts`.
 // A snapshot of profiles is a batch of one download, which replaces its table. `column-plan.ts` plans the columns of
-// the table: `new-columns.ts` decides which are new, `column-names.ts` their names, `column-type.ts` the types of all.
+// the table: `column-names.ts` says which are new, with their names, `column-type.ts` the types of all.
 // `place-state.ts`, `receipts.ts` and `tables.ts` say what is stored, `place-warnings.ts` what is worth knowing of it.
 
 import { type Day, formatDays } from '../base/days.ts';
@@ -10,7 +10,7 @@ import type { Logger } from '../base/log.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
 import { type PlannedColumn, planColumns, unchangedColumn } from './column-plan.ts';
-import type { ColumnRules } from './new-columns.ts';
+import { type ColumnRules, rulesOfTable } from './column-type.ts';
 import type { TableState } from './place-state.ts';
 import type { Receipts, StoredReceipt } from './receipts.ts';
 import type { Table } from './tables.ts';
@@ -53,7 +53,7 @@ export async function planBatch(
   const columns =
     downloads.length === 0
       ? columnsBefore.map(unchangedColumn)
-      : planColumns(columnsBefore, downloads, rules, table, receipts.size === 0);
+      : planColumns(columnsBefore, downloads, rulesOfTable(table, rules), receipts.size === 0);
   return { table, tableBefore, commitInfo, downloads, unchangedDownloads, columns };
 }
 

@@ -1,20 +1,21 @@
 import { compareUtf8 } from '../base/text.ts';
-import { ITEM_PREFIX } from '../cells/csv/header.ts';
-import type { DuckDbColumn } from '../cells/types/duckdb-types.ts';
-
-/** The program's columns of `events`, with their types. */
-export const PROGRAM_COLUMNS = [
-  { name: '_key', type: 'VARCHAR' },
-  { name: 'event_date', type: 'DATE' },
-  { name: '_rescued', type: 'VARCHAR' },
-  { name: '_loaded_at', type: 'TIMESTAMP' },
-] as const satisfies readonly DuckDbColumn[];
-export type ProgramColumn = (typeof PROGRAM_COLUMNS)[number];
+import {
+  columnKey,
+  EVENT_NAME_ALTERNATIVE,
+  type HeaderColumn,
+  headerColumns,
+  ITEM_PREFIX,
+} from '../cells/csv/header.ts';
+import type { ColumnRules } from './column-type.ts';
+import { FIRST_COLUMNS, isItemGroup, newColumn, PROGRAM_COLUMNS, type StoredColumn } from './tables.ts';
 
 export const ITEM_POSITION = 'item_position';
 
-/** Reserved column names; a column of the export with such a name gets a suffix. */
-export const RESERVED_NAMES: readonly string[] = [...PROGRAM_COLUMNS.map(({ name }) => name), ITEM_POSITION];
+/** A column of the export with such a name gets a suffix. */
+const RESERVED_NAMES: readonly string[] = [...PROGRAM_COLUMNS.map(({ name }) => name), ITEM_POSITION];
+
+/** `event_items` also has the id of the person and the system columns, which every export has. */
+const RESERVED_ITEM_NAMES: readonly string[] = [...RESERVED_NAMES, ...FIRST_COLUMNS.map(({ name }) => name)];
 
 /** The name of a column whose header cell is empty. */
 export const UNNAMED = 'column';
@@ -22,25 +23,42 @@ export const UNNAMED = 'column';
 /** A name as DuckDB and Spark compare it: they ignore case. */
 export const foldName = (name: string): string => name.toLowerCase();
 
+/** Columns of a batch and of a pinned schema that the table lacks, with their names. */
+export function newColumns(
+  storedColumns: readonly StoredColumn[],
+  batchColumns: ReadonlyMap<string, HeaderColumn>,
+  { pinnedTypes, columnName = (source) => source }: ColumnRules,
+): StoredColumn[] {
+  const storedKeys = new Set(storedColumns.map(columnKey));
+  // The other name means the event name, which every place has, or a column that only a header can add.
+  const pinnedNames = [...(pinnedTypes?.keys() ?? [])].filter((source) => source !== EVENT_NAME_ALTERNATIVE);
+  const pinnedColumns = headerColumns(pinnedNames).filter(({ key }) => !batchColumns.has(key));
+  const addedColumns = [...batchColumns.values(), ...pinnedColumns].filter(({ key }) => !storedKeys.has(key));
+  const names = assignNames(
+    [...RESERVED_NAMES, ...storedColumns.map(({ name }) => name)],
+    addedColumns.map(({ source }) => columnName(source)),
+  );
+  const usedItemNames = foldNames([...RESERVED_ITEM_NAMES, ...storedColumns.flatMap(({ itemName }) => itemName ?? [])]);
+  return addedColumns.map(({ source, occurrence, group }, i) => {
+    const itemName = isItemGroup(group) ? takeItemName(usedItemNames, names[i]) : null;
+    return newColumn({ source, occurrence, position: storedColumns.length + i, group, name: names[i], itemName });
+  });
+}
+
 /** Table names for new columns, in the order given: equal ones get `_2`, `_3`… in order of their bytes. */
-export function assignNames(takenNames: Iterable<string>, newNames: readonly string[]): string[] {
-  const usedNames = new Set([...takenNames].map(foldName));
+function assignNames(takenNames: readonly string[], newNames: readonly string[]): string[] {
+  const usedNames = foldNames(takenNames);
   const names = new Array<string>(newNames.length);
   const order = newNames.map((_, i) => i).sort((a, b) => compareUtf8(newNames[a], newNames[b]) || a - b);
   for (const i of order) names[i] = takeFreeName(usedNames, newNames[i].replaceAll('\0', '\ufffd') || UNNAMED);
   return names;
 }
 
-/** Names of item columns without their prefix, by those with it. The prefix stays where the short name is taken. */
-export function assignItemNames(takenNames: Iterable<string>, names: readonly string[]): Map<string, string> {
-  const usedNames = new Set([...takenNames].map(foldName));
-  return new Map(
-    names.map((name) => {
-      const shortName = name.slice(ITEM_PREFIX.length);
-      const isTaken = shortName === '' || usedNames.has(foldName(shortName));
-      return [name, takeFreeName(usedNames, isTaken ? name : shortName)];
-    }),
-  );
+/** The name of an item column without its prefix. The prefix stays where the short name is taken. */
+function takeItemName(usedNames: Set<string>, name: string): string {
+  const shortName = name.slice(ITEM_PREFIX.length);
+  const isTaken = shortName === '' || usedNames.has(foldName(shortName));
+  return takeFreeName(usedNames, isTaken ? name : shortName);
 }
 
 function takeFreeName(usedNames: Set<string>, name: string): string {
@@ -49,3 +67,5 @@ function takeFreeName(usedNames: Set<string>, name: string): string {
   usedNames.add(foldName(freeName));
   return freeName;
 }
+
+const foldNames = (names: readonly string[]): Set<string> => new Set(names.map(foldName));

@@ -1,20 +1,21 @@
 import type { Day } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
-import { columnKey } from '../cells/csv/header.ts';
+import type { ColumnScan } from '../cells/columns/column-scan.ts';
+import { columnKey, type HeaderColumn } from '../cells/csv/header.ts';
 import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
 import { type CellForms, STRING } from '../cells/types/forms.ts';
 import type { Zone } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
-import { type TypeRules, typeAfter, typeRulesOf } from './column-type.ts';
-import { type ColumnRules, newColumns, type ScannedColumn, scannedColumns } from './new-columns.ts';
+import { newColumns } from './column-names.ts';
+import { type ColumnRules, type TypeRules, typeAfter, typeRulesOf } from './column-type.ts';
 import type { ColumnChange } from './place-state.ts';
-import { type StoredColumn, type Table, typedColumns } from './tables.ts';
+import type { StoredColumn } from './tables.ts';
 
 /** A column of the table after a batch. */
 export interface PlannedColumn extends StoredColumn {
   /** Its type before the batch; null if it was no column of the table. */
   readonly typeBefore: ColumnType | null;
-  /** The forms of its cells in each day of the batch. */
+  /** The forms of its cells in each day of the batch that has some. */
   readonly formsByDay: ReadonlyMap<Day, ColumnForms>;
   /** Says that the batch adds or widens it, or that a day of the batch lacks it. */
   readonly changeRecord: Omit<ColumnChange, 'changedAt'> | undefined;
@@ -41,87 +42,96 @@ export const unchangedColumn = (column: StoredColumn): PlannedColumn => ({
   changeRecord: undefined,
 });
 
-/** The columns of the files of a day by key; none for an answer without a header. */
+/**
+ * Plans all columns of a table after these days, by position. `isFirstCommit`: the columns before are those that every
+ * new table has.
+ */
+export function planColumns(
+  columnsBefore: readonly StoredColumn[],
+  downloads: readonly CheckedDay[],
+  rules: ColumnRules,
+  isFirstCommit: boolean,
+): PlannedColumn[] {
+  const days = downloads.map(scannedDay);
+  const batchColumns = new Map(days.flatMap(({ columns }) => [...columns]));
+  const columns = [...columnsBefore, ...newColumns(columnsBefore, batchColumns, rules)];
+  // Without a pinned schema the first commit gives `freeze` its columns.
+  const schemaMode = isFirstCommit && rules.pinnedTypes === undefined ? 'evolve' : rules.schemaMode;
+  return columns.map((column) => {
+    const declared = batchColumns.get(columnKey(column))?.declared;
+    const typeRules = typeRulesOf(column, declared, columns, { ...rules, schemaMode });
+    const { formsByDay, columnAfter } = readDays(typeRules, days);
+    const changeRecord = changeRecordOf(isFirstCommit ? null : column.type, columnAfter, days, typeRules.zone);
+    return { ...columnAfter, typeBefore: column.type, formsByDay, changeRecord };
+  });
+}
+
+/** What is known of a column of a day from the scans of its files. */
+type ScannedColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
+
+/** The columns of the files of a day by key, in the order of first occurrence; none for an answer without a header. */
 interface ScannedDay {
   readonly day: Day;
   readonly columns: ReadonlyMap<string, ScannedColumn>;
 }
 
-/** Plans all columns of a table after these days, by position. */
-export function planColumns(
-  storedColumns: readonly StoredColumn[],
-  downloads: readonly CheckedDay[],
-  rules: ColumnRules,
-  table: Table,
-  isFirstCommit: boolean,
-): PlannedColumn[] {
-  const batchColumns = scannedColumns(downloads.flatMap(({ files }) => files));
-  const days = downloads.map(({ receipt: { day }, files }) => ({ day, columns: scannedColumns(files) }));
-  const tableRules = rulesOfTable(table, rules, isFirstCommit);
-  const tableColumns = [...storedColumns, ...newColumns(storedColumns, batchColumns, tableRules)];
-  return tableColumns.map((column) => {
-    const declared = batchColumns.get(columnKey(column))?.declared;
-    return planColumn(column, typeRulesOf(column, declared, tableColumns, tableRules), days, isFirstCommit);
-  });
+function scannedDay({ receipt: { day }, files }: CheckedDay): ScannedDay {
+  const columns = new Map<string, ScannedColumn>();
+  for (const column of files.flatMap((file) => file.columns)) {
+    const { forms = 0, firstCells = [] } = columns.get(column.key) ?? {};
+    columns.set(column.key, {
+      ...column,
+      forms: forms | column.forms,
+      firstCells: [...firstCells, ...column.firstCells],
+    });
+  }
+  return { day, columns };
 }
 
-/** The settings for a table. A snapshot keeps the types of its first columns, its ids, and has no pinned schema. */
-function rulesOfTable({ isSnapshot, firstColumns }: Table, rules: ColumnRules, isFirstCommit: boolean): ColumnRules {
-  const idTypes = isSnapshot ? typedColumns(firstColumns).map(({ source, type }) => [source, type] as const) : [];
-  const pinnedTypes = isSnapshot ? undefined : rules.pinnedTypes;
-  // Without a pinned schema the first commit gives `freeze` its columns.
-  const schemaMode = isFirstCommit && pinnedTypes === undefined ? 'evolve' : rules.schemaMode;
-  return { ...rules, columnTypes: new Map([...rules.columnTypes, ...idTypes]), pinnedTypes, schemaMode };
-}
-
-/** Plans a column. Days are read as if they were committed one by one. */
-function planColumn(
-  column: StoredColumn,
-  typeRules: TypeRules,
-  days: readonly ScannedDay[],
-  isFirstCommit: boolean,
-): PlannedColumn {
-  const key = columnKey(column);
+/** A column after these days, which are read as if they were committed one by one. */
+function readDays(rules: TypeRules, days: readonly ScannedDay[]) {
+  const { columnBefore, fixedType } = rules;
+  const key = columnKey(columnBefore);
   let forms: CellForms = 0;
   const formsByDay = new Map<Day, ColumnForms>();
   for (const { day, columns } of days) {
     const dayForms = columns.get(key)?.forms ?? 0;
+    if (dayForms === 0) continue;
     forms |= dayForms;
-    formsByDay.set(day, formsOfDay(dayForms, typeAfter(typeRules, forms), typeRules.fixedType !== null));
+    formsByDay.set(day, formsOfDay(dayForms, typeAfter(rules, forms), fixedType !== null));
   }
   const [firstCell] = days.flatMap(({ columns }) => columns.get(key)?.firstCells ?? []);
   const columnAfter = {
-    ...column,
-    type: typeAfter(typeRules, forms),
-    forms: column.forms | forms,
-    firstShape: column.firstShape ?? firstCell?.shape ?? null,
+    ...columnBefore,
+    type: typeAfter(rules, forms),
+    forms: columnBefore.forms | forms,
+    firstShape: columnBefore.firstShape ?? firstCell?.shape ?? null,
   };
-  const changeRecord = changeRecordOf(column.type, columnAfter, days, isFirstCommit, typeRules.zone);
-  return { ...columnAfter, typeBefore: column.type, formsByDay, changeRecord };
+  return { formsByDay, columnAfter };
 }
 
 /** The forms of the cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
 function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnForms {
-  // A column that is always a string has each cell as it was written.
-  const isVerbatim = type === 'string' && isFixed && forms !== 0;
-  // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
-  const isNullText = type === 'string' || (type === null && (forms & STRING) !== 0);
-  return { forms: isVerbatim ? forms | STRING : forms, isNullText };
+  return {
+    // A column that is always a string has each cell as it was written.
+    forms: type === 'string' && isFixed ? forms | STRING : forms,
+    // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
+    isNullText: type === 'string' || (type === null && (forms & STRING) !== 0),
+  };
 }
 
-/** What a batch changes of a column, with the first day that does. */
+/** What a batch changes of a column, with the first day that does. `typeBefore`: null before the first commit, too. */
 function changeRecordOf(
   typeBefore: ColumnType | null,
   columnAfter: StoredColumn,
   days: readonly ScannedDay[],
-  isFirstCommit: boolean,
   zone: Zone | undefined,
 ): PlannedColumn['changeRecord'] {
   const { source: sourceName, type, firstShape } = columnAfter;
   const key = columnKey(columnAfter);
   const firstDay = (days.find(({ columns }) => columns.has(key)) ?? days.at(0))?.day;
   if (type === null || firstDay === undefined) return undefined;
-  if (isFirstCommit || typeBefore === null) {
+  if (typeBefore === null) {
     return { sourceName, change: 'added', fromType: null, toType: type, day: firstDay, shape: firstShape };
   }
   if (type !== typeBefore) {

@@ -7,8 +7,28 @@ import { settingOf } from '../cells/csv/header.ts';
 import { type ColumnType, canWiden, typeOf, widenedType } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
-import type { ColumnRules } from './new-columns.ts';
-import { FIRST_COLUMNS, type StoredColumn } from './tables.ts';
+import type { SchemaMode } from '../config/source.ts';
+import { FIRST_COLUMNS, type StoredColumn, type Table, typedColumns } from './tables.ts';
+
+/** The settings that decide, beside the data, the columns of a table. */
+export interface ColumnRules {
+  /** Zone of datetimes that name none; fixed by the first load of a target. */
+  readonly timezone: string | null;
+  /** Types by source name, which take precedence over everything else. */
+  readonly columnTypes: ReadonlyMap<string, ColumnType>;
+  readonly schemaMode: SchemaMode;
+  /** Types of a pinned schema, by source name. */
+  readonly pinnedTypes?: ReadonlyMap<string, ColumnType> | undefined;
+  /** Derives the name of a column from that in the export, before equal names are numbered; absent: the same. */
+  readonly columnName?: ((source: string) => string) | undefined;
+}
+
+/** The settings for a table. A snapshot keeps the types of its first columns, its ids, and has no pinned schema. */
+export function rulesOfTable({ isSnapshot, firstColumns }: Table, rules: ColumnRules): ColumnRules {
+  if (!isSnapshot) return rules;
+  const idTypes = typedColumns(firstColumns).map(({ source, type }) => [source, type] as const);
+  return { ...rules, columnTypes: new Map([...rules.columnTypes, ...idTypes]), pinnedTypes: undefined };
+}
 
 /** What decides the type of a column beside its new cells. */
 export interface TypeRules {
@@ -16,10 +36,8 @@ export interface TypeRules {
   readonly columnBefore: StoredColumn;
   /** The type that no cell changes; null if the cells decide. */
   readonly fixedType: ColumnType | null;
-  /** True if a pinned schema has it: then it is a column of the table before it has a value. */
-  readonly isPinned: boolean;
-  /** False if a value does not make it a column of the table. */
-  readonly mayBeAdded: boolean;
+  /** When it is a column of the table. A pinned schema has columns without a value. */
+  readonly inTable: 'always' | 'with_value' | 'never';
   readonly zone: Zone | undefined;
 }
 
@@ -39,6 +57,7 @@ export function typeRulesOf(
   const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
   if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
   const isFrozen = schemaMode === 'freeze';
+  const mayBeAdded = !isFrozen || configuredType !== undefined;
   const isCustom = group === 'custom' || group === 'custom_item';
   // Stored values must fit into the type that the service declares.
   const takesDeclared = !isCustom && declared !== undefined && (type === null || canWiden(type, declared, forms, zone));
@@ -46,19 +65,17 @@ export function typeRulesOf(
   return {
     columnBefore: column,
     fixedType: configuredType ?? (isCustom && !isFrozen ? null : keptType),
-    isPinned: pinnedType !== undefined,
-    mayBeAdded: !isFrozen || configuredType !== undefined,
+    inTable: type !== null || pinnedType !== undefined ? 'always' : mayBeAdded ? 'with_value' : 'never',
     zone,
   };
 }
 
 /** The type once new cells of these forms have come; null if the table does not have the column. */
 export function typeAfter(rules: TypeRules, newForms: CellForms): ColumnType | null {
-  const { columnBefore, fixedType, isPinned, mayBeAdded, zone } = rules;
+  const { columnBefore, fixedType, inTable, zone } = rules;
   const { type, forms: storedForms } = columnBefore;
   const hasNewValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
-  const isInTable = type !== null || isPinned || (mayBeAdded && hasNewValue);
-  if (!isInTable) return null;
+  if (inTable === 'never' || (inTable === 'with_value' && !hasNewValue)) return null;
   if (fixedType !== null) return fixedType;
   const forms = storedForms | newForms;
   return type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone);

@@ -1,7 +1,7 @@
 import { type ColumnGroup, DETAIL_LOG_ID, EXTERNAL_ID, KNOWN_COLUMNS, UNIFIED_ID } from '../cells/csv/header.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
+import type { DuckDbColumn } from '../cells/types/duckdb-types.ts';
 import type { CellForms } from '../cells/types/forms.ts';
-import { PROGRAM_COLUMNS, type ProgramColumn } from './column-names.ts';
 
 /** A column of the export as a target stores it. */
 export interface StoredColumn {
@@ -49,6 +49,15 @@ export const newColumn = (
 export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()]
   .filter((column) => column.required)
   .map(({ name, group, type }, position) => newColumn({ source: name, group, type, position }));
+
+/** The program's columns of `events`, with their types. */
+export const PROGRAM_COLUMNS = [
+  { name: '_key', type: 'VARCHAR' },
+  { name: 'event_date', type: 'DATE' },
+  { name: '_rescued', type: 'VARCHAR' },
+  { name: '_loaded_at', type: 'TIMESTAMP' },
+] as const satisfies readonly DuckDbColumn[];
+export type ProgramColumn = (typeof PROGRAM_COLUMNS)[number];
 
 export const isItemGroup = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';
 

@@ -10,8 +10,8 @@ import type { VerifyResult } from '../engine/rows/check-rows.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
+import type { ColumnRules } from '../table/column-type.ts';
 import type { Commit } from '../table/commit.ts';
-import type { ColumnRules } from '../table/new-columns.ts';
 import type { PlaceState, RunRecord } from '../table/place-state.ts';
 import type { Table } from '../table/tables.ts';
 

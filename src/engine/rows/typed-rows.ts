@@ -10,10 +10,9 @@ import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds, type Receipt } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
-import type { ProgramColumn } from '../../table/column-names.ts';
 import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
 import { cellTypeOf } from '../../table/column-type.ts';
-import { type StoredColumn, typedColumns } from '../../table/tables.ts';
+import { type ProgramColumn, type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { castToTypeSql, dateSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
@@ -111,9 +110,7 @@ function filesQuery(files: readonly FileOfDay[], { table, columns }: RowsBatch, 
 
 /** The forms of the cells of a column in the days of these files. */
 function formsOfFiles({ formsByDay }: PlannedColumn, files: readonly FileOfDay[]): ColumnForms {
-  const cellForms = files
-    .flatMap(({ receipt: { day } }) => formsByDay.get(day) ?? [])
-    .filter(({ forms }) => forms !== 0);
+  const cellForms = files.flatMap(({ receipt: { day } }) => formsByDay.get(day) ?? []);
   return {
     forms: cellForms.reduce((union, { forms }) => union | forms, 0),
     isNullText: cellForms.some(({ isNullText }) => isNullText),

@@ -21,9 +21,9 @@ import { replaceablePath } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { logWidened, planColumns } from '../../table/column-plan.ts';
+import type { ColumnRules } from '../../table/column-type.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
-import type { ColumnRules } from '../../table/new-columns.ts';
-import { EVENTS, FIRST_COLUMNS, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import { FIRST_COLUMNS, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StartDays, StreamSink } from '../contract.ts';
 import { type DayFile, writeDayFiles } from './day-files.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
@@ -126,7 +126,7 @@ async function unfinishedPathOf(file: string, now: number): Promise<string> {
 async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
   const { rules } = options;
   if (rules.pinnedTypes !== undefined) {
-    const columns = planColumns(FIRST_COLUMNS, [], rules, EVENTS, true);
+    const columns = planColumns(FIRST_COLUMNS, [], rules, true);
     // What the stream lacks goes to `_rescued`, also if `column_types` names it.
     const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
     const dayRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes };
@@ -135,7 +135,7 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
   const waitingDays: CheckedDay[] = [];
   let columns = FIRST_COLUMNS;
   for await (const day of days) {
-    const plannedColumns = planColumns(columns, [day], rules, EVENTS, waitingDays.length === 0);
+    const plannedColumns = planColumns(columns, [day], rules, waitingDays.length === 0);
     logWidened(options.logger, plannedColumns);
     columns = plannedColumns;
     const files: CheckedFile[] = [];

@@ -9,10 +9,9 @@ import { selectRowsSql, storeTypedRows, sumRows } from '../../engine/rows/typed-
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../../extract/checked-day.ts';
-import { PROGRAM_COLUMNS } from '../../table/column-names.ts';
 import { planColumns } from '../../table/column-plan.ts';
-import type { ColumnRules } from '../../table/new-columns.ts';
-import { EVENTS, type StoredColumn, typedColumns } from '../../table/tables.ts';
+import type { ColumnRules } from '../../table/column-type.ts';
+import { EVENTS, PROGRAM_COLUMNS, type StoredColumn, typedColumns } from '../../table/tables.ts';
 
 /** The rows that a stream gets of a day, in a Parquet file. */
 export interface DayFile {
@@ -75,7 +74,7 @@ async function writeDayFile(
   { engine, folder, columns: streamColumns, rules }: DayFileOptions,
 ): Promise<DayFile> {
   const { receipt } = download;
-  const columns = planColumns(streamColumns, [download], rules, EVENTS, false);
+  const columns = planColumns(streamColumns, [download], rules, false);
   const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
   const write = (query: string, path: string) =>
     engine.run(

@@ -6,8 +6,7 @@ import { abortable } from '../../base/abort.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { type DuckDbType, SCALAR_TYPES, scalarOf } from '../../cells/types/duckdb-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { PROGRAM_COLUMNS } from '../../table/column-names.ts';
-import type { TypedColumn } from '../../table/tables.ts';
+import { PROGRAM_COLUMNS, type TypedColumn } from '../../table/tables.ts';
 import type { DayFile } from './day-files.ts';
 
 /** The schema of a stream: the program's columns, then those of the export in their order. */

@@ -19,7 +19,6 @@ import { checkLocalPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
-import { scannedColumns } from '../../table/new-columns.ts';
 import { newTableState, type PlaceState, type RunRecord, withTable } from '../../table/place-state.ts';
 import { warnOfRemovedDays } from '../../table/place-warnings.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
@@ -77,8 +76,9 @@ class DuckDbSink implements Sink {
 
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
     const { address, rules, logger } = this.#options;
-    const { size } = scannedColumns(batch.flatMap(({ files }) => files));
-    const columnCount = Math.max(rules.pinnedTypes?.size ?? 0, size);
+    const files = batch.flatMap((download) => download.files);
+    const batchColumns = new Set(files.flatMap(({ columns }) => columns.map(({ key }) => key)));
+    const columnCount = Math.max(rules.pinnedTypes?.size ?? 0, batchColumns.size);
     return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
       const { state: stateBefore } = await readLoadableFileState(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);

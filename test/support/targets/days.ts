@@ -11,7 +11,7 @@ import { UNIFIED_ID } from '../../../src/cells/csv/header.ts';
 import type { CheckedDay, CheckedFile, Receipt } from '../../../src/extract/checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED } from '../../../src/extract/export-settings.ts';
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
-import type { ColumnRules } from '../../../src/table/new-columns.ts';
+import type { ColumnRules } from '../../../src/table/column-type.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';
 import { scanIn } from '../scan.ts';
 import { type Cells, csvOf, on } from './csv.ts';
