@@ -14,7 +14,6 @@ export const booleanForm = (bytes: Uint8Array, start: number, end: number): Cell
 /** `TRUE`, `FALSE`, `true`, `false`. */
 export const BOOLEAN_CODEC: ScalarCodec = {
   forms: BOOL,
-  castForms: BOOL,
   duckdbType: 'BOOLEAN',
   jsonSchema: { type: ['boolean', 'null'] },
   valueSql: (expr) =>

@@ -16,15 +16,11 @@ interface JsonSchema {
 export interface ColumnCodec {
   /** The forms of the cells that fit. The text `null` is a value if it is among them; else it is absent, and fits. */
   readonly forms: CellForms;
-  /** Those of which `CAST`, and so `read_csv` itself, makes the same value. */
-  readonly castForms: CellForms;
   readonly duckdbType: DuckDbType;
   /** The schema of the type in `discover`, and only of this one: in a configured catalog it means this type. */
   readonly jsonSchema: JsonSchema;
   /** SQL of the value of a text; NULL if that is NULL, empty, absent or does not fit. */
   valueSql(expr: string): string;
-  /** Cheaper SQL of the values of texts that all fit, and of which some have other forms than `castForms`. */
-  uncheckedSql?(expr: string, forms: CellForms): string;
   /**
    * SQL of the canonical text of a value, without lambdas: `ALTER … USING` fails on them (DuckDB 1.5.6). It is the same
    * whatever narrower type the value had before: that of an integral double is the text of a long.
@@ -35,6 +31,15 @@ export interface ColumnCodec {
    * There `out` must have room for eight times the bytes of the cell and 40 more.
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number;
+  /** Only for a type of which `CAST`, and so `read_csv` itself, does not make the values of all cells that fit. */
+  readonly partialCast?: PartialCast;
+}
+
+interface PartialCast {
+  /** The forms of the cells of which `CAST` makes the value. */
+  readonly forms: CellForms;
+  /** SQL of the values of texts that all fit, of which some have other forms; cheaper than `valueSql`. */
+  valueSql(expr: string, forms: CellForms): string;
 }
 
 export interface ScalarCodec extends ColumnCodec {

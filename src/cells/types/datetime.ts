@@ -85,16 +85,15 @@ const datetimeSchema = (airbyteType: 'timestamp_with_timezone' | 'timestamp_with
 /** Times by a wall clock: `yyyy.M.d H:mm`, `yyyy-MM-dd HH:mm:ss[.f…]` or `yyyy-MM-dd`. */
 export const WALL_TIME_CODEC: ScalarCodec = {
   forms: WALL_FORMS,
-  castForms: CAST_FORMS,
   duckdbType: 'TIMESTAMP',
   jsonSchema: datetimeSchema('timestamp_without_timezone'),
   valueSql: wallTimeSql,
-  uncheckedSql: uncheckedWallTimeSql,
   textSql: wallTextSql,
   writeJson(bytes, start, end, out, at) {
     cellTime.read(bytes, start, end);
     return writeTime(cellTime, out, at, false);
   },
+  partialCast: { forms: CAST_FORMS, valueSql: uncheckedWallTimeSql },
 };
 
 /**
@@ -103,7 +102,6 @@ export const WALL_TIME_CODEC: ScalarCodec = {
  */
 export const instantCodec = (zone: Zone): ScalarCodec => ({
   forms: WALL_FORMS | DATETIME_OFFSET,
-  castForms: DATETIME_OFFSET,
   duckdbType: 'TIMESTAMPTZ',
   jsonSchema: datetimeSchema('timestamp_with_timezone'),
   valueSql(expr) {
@@ -113,12 +111,6 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
       `ELSE ${inYears(instantSql(wallTimeSql(expr), zone))} END`
     );
   },
-  uncheckedSql(expr, forms) {
-    const instant = instantSql(uncheckedWallTimeSql(expr, forms), zone);
-    if ((forms & DATETIME_OFFSET) === 0) return instant;
-    const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;
-    return `CASE WHEN ${hasOffset} THEN ${castSql(expr, 'TIMESTAMPTZ')} ELSE ${instant} END`;
-  },
   textSql: (expr) => wallTextSql(wallSql(expr, zone)),
   writeJson(bytes, start, end, out, at) {
     const form = cellTime.read(bytes, start, end);
@@ -126,12 +118,20 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
     cellTime.setSeconds((form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - cellTime.offset);
     return writeTime(cellTime, out, at, true);
   },
+  partialCast: {
+    forms: DATETIME_OFFSET,
+    valueSql(expr, forms) {
+      const instant = instantSql(uncheckedWallTimeSql(expr, forms), zone);
+      if ((forms & DATETIME_OFFSET) === 0) return instant;
+      const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;
+      return `CASE WHEN ${hasOffset} THEN ${castSql(expr, 'TIMESTAMPTZ')} ELSE ${instant} END`;
+    },
+  },
 });
 
 /** `yyyy-MM-dd`, a day of the years 1 to 9999. A date has no zone, so that DATETIME_BEYOND does not concern it. */
 export const DATE_CODEC: ScalarCodec = {
   forms: DATE | DATETIME_BEYOND,
-  castForms: DATE | DATETIME_BEYOND,
   duckdbType: 'DATE',
   jsonSchema: { type: ['string', 'null'], format: 'date' },
   // `TRY_CAST` refuses the days that do not exist.

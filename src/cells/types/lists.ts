@@ -141,13 +141,12 @@ const listCodec = (
   textSql = jsonTextSql,
 ): ColumnCodec => ({
   forms: LIST_EMPTY | forms,
-  castForms: 0,
   duckdbType: `${item.duckdbType}[]`,
   jsonSchema: { type: ['array', 'null'], items: item.jsonSchema },
   valueSql: (expr) => valueSql(expr, item),
-  uncheckedSql: (expr) => fromJsonSql(expr, item),
   textSql,
   writeJson: writeList,
+  partialCast: { forms: 0, valueSql: (expr) => fromJsonSql(expr, item) },
 });
 
 /** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */

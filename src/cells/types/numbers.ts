@@ -80,7 +80,6 @@ const LONG_PATTERN = '0|-?[1-9][0-9]{0,18}';
 /** An integer of 64 bits, without leading zeros, `+` or `-0`. JSON keeps every digit, beyond 2^53 too. */
 export const LONG_CODEC: ScalarCodec = {
   forms: LONG | LONG_WIDE,
-  castForms: LONG | LONG_WIDE,
   duckdbType: 'BIGINT',
   jsonSchema: { type: ['integer', 'null'] },
   valueSql: (expr) => `CASE WHEN ${matchesSql(expr, LONG_PATTERN)} THEN TRY_CAST(${expr} AS BIGINT) END`,
@@ -121,7 +120,6 @@ function doubleTextSql(expr: string): string {
 /** A number with a dot and the digits of its shortest text, or an exact integer. JSON gets the cell's own text. */
 export const DOUBLE_CODEC: ScalarCodec = {
   forms: LONG | DOUBLE,
-  castForms: LONG | DOUBLE,
   duckdbType: 'DOUBLE',
   jsonSchema: { type: ['number', 'null'] },
   valueSql: doubleSql,

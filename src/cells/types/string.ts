@@ -29,7 +29,6 @@ export function writeString(bytes: Uint8Array, start: number, end: number, out: 
 /** Any text, the text `null` too; only an empty cell is absent. */
 export const STRING_CODEC: ScalarCodec = {
   forms: ~0,
-  castForms: ~0,
   duckdbType: 'VARCHAR',
   jsonSchema: { type: ['string', 'null'] },
   valueSql: (expr) => `nullif(${expr}, '')`,

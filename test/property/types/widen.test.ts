@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { COLUMN_TYPES, codecOf, WIDER_TYPES, widenSql } from '../../../src/cells/types/column-types.ts';
+import { COLUMN_TYPES, codecOf, TYPES, widenSql } from '../../../src/cells/types/column-types.ts';
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { WIDENINGS } from '../../support/column-types.ts';
 import { Duck } from './duck.ts';
@@ -16,14 +16,14 @@ describe('widening a stored column', () => {
   }
 
   it('is shown by a case for each type and each that it widens to', () => {
-    const all = COLUMN_TYPES.flatMap((from) => WIDER_TYPES[from].map((to) => `${from} ${to}`));
+    const all = COLUMN_TYPES.flatMap((from) => TYPES[from].widerTypes.map((to) => `${from} ${to}`));
     expect(WIDENINGS.map(({ from, to }) => `${from} ${to}`).sort()).toEqual(all.sort());
   });
 
   it('every widening yields the declared type in a table with rows', async () => {
     for (const zone of [undefined, new Zone('Asia/Seoul')]) {
       for (const from of COLUMN_TYPES) {
-        for (const to of WIDER_TYPES[from]) {
+        for (const to of TYPES[from].widerTypes) {
           const [old, wide] = [from, to].map((type) => codecOf(type, zone).duckdbType);
           await duck.run(`CREATE OR REPLACE TABLE t AS SELECT CAST(NULL AS ${old}) AS x FROM range(3)`);
           await duck.run(`ALTER TABLE t ALTER x SET DATA TYPE ${wide} USING ${widenSql('x', from, to, zone)}`);

@@ -1,12 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import {
-  COLUMN_TYPES,
-  type ColumnType,
-  codecOf,
-  fits,
-  typeOf,
-  WIDER_TYPES,
-} from '../../../src/cells/types/column-types.ts';
+import { COLUMN_TYPES, type ColumnType, codecOf, fits, TYPES, typeOf } from '../../../src/cells/types/column-types.ts';
 import { NULL_TEXT } from '../../../src/cells/types/forms.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
 import { FORM_BITS, formNames } from '../../support/forms.ts';
@@ -16,7 +9,7 @@ const CLASSES = Object.values(FORM_BITS).filter((bit) => bit !== NULL_TEXT);
 const SETS = CLASSES.reduce<number[]>((sets, bit) => sets.concat(sets.map((set) => set | bit)), [0]);
 
 const widensTo = (from: ColumnType, to: ColumnType | undefined) =>
-  from === to || WIDER_TYPES[from].some((type) => type === to);
+  from === to || TYPES[from].widerTypes.some((type) => type === to);
 
 describe.each([
   ['without a timezone', undefined],
@@ -47,8 +40,8 @@ describe.each([
 describe('widening', () => {
   it('is the same after one widening or several', () => {
     const further = COLUMN_TYPES.flatMap((from) =>
-      WIDER_TYPES[from].flatMap((to) =>
-        WIDER_TYPES[to].filter((last) => !widensTo(from, last)).map((last) => [from, to, last]),
+      TYPES[from].widerTypes.flatMap((to) =>
+        TYPES[to].widerTypes.filter((last) => !widensTo(from, last)).map((last) => [from, to, last]),
       ),
     );
     expect(further).toEqual([]);
