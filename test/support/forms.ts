@@ -1,7 +1,7 @@
-import { CivilTime } from '../../src/cells/types/civil-time.ts';
 import { type ColumnType, codecOf, fits, formsOf } from '../../src/cells/types/column-types.ts';
 import type { CellForms } from '../../src/cells/types/forms.ts';
 import * as forms from '../../src/cells/types/forms.ts';
+import { WallTime } from '../../src/cells/types/wall-time.ts';
 import type { Zone } from '../../src/cells/types/zone.ts';
 
 const { listOf, ...ownBits } = forms;
@@ -35,7 +35,7 @@ function embedded(cell: string): [bytes: Uint8Array, start: number, end: number]
 }
 
 export const formsOfCell = (cell: string, zone: Zone | undefined): CellForms =>
-  formsOf(...embedded(cell), zone, new CivilTime());
+  formsOf(...embedded(cell), zone, new WallTime());
 
 export const fitsBytes = (type: ColumnType, cell: string, zone: Zone | undefined): boolean =>
   fits(codecOf(type, zone), formsOfCell(cell, zone));

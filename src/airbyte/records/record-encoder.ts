@@ -1,9 +1,9 @@
 import { isNull, NUMBER_SIGN, QUOTE } from '../../base/ascii.ts';
 import { LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
-import { CivilTime } from '../../cells/types/civil-time.ts';
 import { fits, formsOf } from '../../cells/types/column-types.ts';
 import { copyBytes, writeString } from '../../cells/types/string.ts';
+import { WallTime } from '../../cells/types/wall-time.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
@@ -55,7 +55,7 @@ export class RecordEncoder {
   /** The cells of the row that do not fit. */
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
-  readonly #time = new CivilTime();
+  readonly #time = new WallTime();
   readonly #stats: StreamStats;
   readonly #lines: LineBuffer;
 

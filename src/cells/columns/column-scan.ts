@@ -1,9 +1,9 @@
 import { LOWER_BIT } from '../../base/ascii.ts';
 import { type DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, type UNIFIED_ID } from '../csv/header.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
-import { CivilTime } from '../types/civil-time.ts';
 import { type ColumnType, formsOf, typeOf } from '../types/column-types.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
+import { WallTime } from '../types/wall-time.ts';
 import type { Zone } from '../types/zone.ts';
 import type { EditedColumns, KeptColumn } from './column-edits.ts';
 import { IdHashes } from './id-hashes.ts';
@@ -93,7 +93,7 @@ export class ColumnCollector {
   readonly #zone: Zone | undefined;
   readonly #cell = new CellText();
   /** The time of the last cell with one. */
-  readonly #time = new CivilTime();
+  readonly #time = new WallTime();
   readonly #ids = new IdHashes();
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();

@@ -6,13 +6,13 @@ import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.
 import { systemError } from '../../base/errors.ts';
 import { castSql } from '../../base/sql.ts';
 import { BOOLEAN_CODEC, booleanForm } from './boolean.ts';
-import { type CivilTime, DATE_LENGTH } from './civil-time.ts';
 import type { ColumnCodec } from './codec.ts';
 import { DATE_CODEC, instantCodec, WALL_TIME_CODEC } from './datetime.ts';
 import { type CellForms, DATETIME_BEYOND, DATETIME_OFFSET, NULL_TEXT, STRING } from './forms.ts';
 import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listForms, STRING_LIST_CODEC } from './lists.ts';
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
+import { DATE_LENGTH, type WallTime } from './wall-time.ts';
 import { instantSql, isInYears, type Zone } from './zone.ts';
 
 /**
@@ -55,7 +55,7 @@ export function formsOf(
   start: number,
   end: number,
   zone: Zone | undefined,
-  time: CivilTime,
+  time: WallTime,
 ): CellForms {
   const c = bytes[start];
   if ((c >= ZERO && c <= NINE) || c === HYPHEN) {
@@ -71,7 +71,7 @@ export function formsOf(
 }
 
 /** The forms that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */
-function zoneForms(form: CellForms, time: CivilTime, zone: Zone): CellForms {
+function zoneForms(form: CellForms, time: WallTime, zone: Zone): CellForms {
   const utc = form === DATETIME_OFFSET ? time.seconds - time.offset : zone.toUtc(time.seconds);
   return isInYears(utc) ? 0 : DATETIME_BEYOND;
 }

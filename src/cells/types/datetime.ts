@@ -1,9 +1,9 @@
 import { QUOTE, UPPER_Z, ZERO } from '../../base/ascii.ts';
 import { castSql, matchesSql, varcharSql } from '../../base/sql.ts';
-import { CivilTime } from './civil-time.ts';
 import type { ScalarCodec } from './codec.ts';
 import { type CellForms, DATE, DATETIME_BEYOND, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 import { writeString } from './string.ts';
+import { WallTime } from './wall-time.ts';
 import { instantSql, isInYearsSql, wallSql, type Zone } from './zone.ts';
 
 const MICROS_A_MILLI = 1000;
@@ -49,7 +49,7 @@ function wallTextSql(wall: string): string {
 const TIME_TEMPLATE = Buffer.from('"0000-00-00T00:00:00.000"');
 
 /** Writes a time as in TIME_TEMPLATE, with six digits if there are micros, and `Z` for an instant. */
-function writeTime(time: CivilTime, out: Uint8Array, at: number, hasZ: boolean): number {
+function writeTime(time: WallTime, out: Uint8Array, at: number, hasZ: boolean): number {
   out.set(TIME_TEMPLATE, at);
   writeTwoDigits(out, at + 1, (time.year / 100) | 0);
   writeTwoDigits(out, at + 3, time.year % 100);
@@ -77,7 +77,7 @@ function writeThreeDigits(out: Uint8Array, at: number, value: number): number {
 }
 
 /** The time of the cell that `writeJson` writes. */
-const cellTime = new CivilTime();
+const cellTime = new WallTime();
 
 const datetimeSchema = (airbyteType: 'timestamp_with_timezone' | 'timestamp_without_timezone') =>
   ({ type: ['string', 'null'], format: 'date-time', airbyte_type: airbyteType }) as const;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { CivilTime } from '../../../src/cells/types/civil-time.ts';
 import { formsOf } from '../../../src/cells/types/column-types.ts';
+import { WallTime } from '../../../src/cells/types/wall-time.ts';
 import { cells } from '../../support/column-types.ts';
 import { FORM_BITS, type FormName, formNames } from '../../support/forms.ts';
 import fc from '../../support/property.ts';
@@ -23,7 +23,7 @@ const ALPHABET = [...'0123456789-+.,:/TtZzEeXx[]"\\ \n\u0001nulabfrFADd'];
 function classified(cell: string, [before, after]: readonly [string, string]): string {
   const bytes = encoder.encode(`${before}${cell}${after}`);
   const start = encoder.encode(before).length;
-  return formNames(formsOf(bytes, start, start + encoder.encode(cell).length, undefined, new CivilTime())).join(' ');
+  return formNames(formsOf(bytes, start, start + encoder.encode(cell).length, undefined, new WallTime())).join(' ');
 }
 
 const isDay = (year: number, month: number, day: number): boolean => {

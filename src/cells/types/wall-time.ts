@@ -9,7 +9,7 @@ export const DATE_LENGTH = 10;
  * A date and time by a wall clock, read from a cell or made of seconds. One object serves many cells, so that no cell
  * costs an object. Seconds count from 1970-01-01 00:00 of the same wall clock.
  */
-export class CivilTime {
+export class WallTime {
   year = 0;
   month = 0;
   day = 0;
