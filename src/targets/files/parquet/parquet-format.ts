@@ -9,7 +9,8 @@ import { checkLocalPath } from '../../../fs/local-path.ts';
 import { LOCK_PAUSES, ownerState, withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
-import { EVENTS, TABLES, USER_PROFILES } from '../../../table/tables.ts';
+import type { PlaceState } from '../../../table/place-state.ts';
+import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, type FilesPlace, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PlannedCommit } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
@@ -34,8 +35,9 @@ export const PARQUET: FilesFormat<FolderVersion> = {
     // A folder is read again because a writer may have changed it meanwhile.
     if (before !== undefined) await awaitWriter(place);
     const version = await readFolder(place);
-    if (mode === 'load' && options.loadsProfiles === true && !hasProfiles(version)) {
-      if (await hasObjects(storage, USER_PROFILES.name)) throw foreignFilesError(storage.address, USER_PROFILES.name);
+    const makesProfiles = mode === 'load' && options.loadsProfiles === true && !hasProfiles(version);
+    if (makesProfiles && (await hasObjects(storage, USER_PROFILES.name))) {
+      throw foreignFilesError(storage.address, USER_PROFILES.name);
     }
     const isLatest = before?.stateFile.text === version.stateFile.text && !hasReplacedFiles(place, before);
     return isLatest ? before : version;
@@ -45,9 +47,8 @@ export const PARQUET: FilesFormat<FolderVersion> = {
   commit: (place, _before, plan) => commitUnderLock(place, plan),
 
   async recordRun(place, _before, lastRun) {
-    await commitUnderLock(place, async (version) => {
-      const change = mendingChange({ ...version, state: { ...version.state, lastRun } });
-      return { change, report: undefined };
+    await commitUnderLock(place, async ({ isLoaded, state }) => {
+      return { change: isLoaded ? changeOfState({ ...state, lastRun }) : undefined, report: undefined };
     });
   },
 
@@ -56,11 +57,13 @@ export const PARQUET: FilesFormat<FolderVersion> = {
   tidy: async () => {},
 
   async foreignFiles({ storage }, version) {
-    const isInTable = (path: string) => path.startsWith(`${EVENTS.name}/`) || hasProfiles(version);
-    const isOwn = (path: string) => dayOfPath(path) !== undefined || (path === PROFILES_FILE && isInTable(path));
-    const objects = await Promise.all(TABLES.map(({ name }) => listAll(storage, name)));
-    const foreignObjects = objects.flat().filter(({ path }) => !isOwn(path));
-    return foreignObjects.map(({ path }) => ({ path, isSeenByReaders: isInTable(path) && path.endsWith('.parquet') }));
+    const foreignFilesIn = async ({ name }: Table) => {
+      const isOwnTable = name === EVENTS.name || hasProfiles(version);
+      const paths = (await listAll(storage, name)).map(({ path }) => path);
+      const foreignPaths = paths.filter((path) => !isOwnTable || !isDataFile(path));
+      return foreignPaths.map((path) => ({ path, isSeenByReaders: isOwnTable && path.endsWith('.parquet') }));
+    };
+    return (await Promise.all(TABLES.map(foreignFilesIn))).flat();
   },
 };
 
@@ -85,7 +88,7 @@ function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): bo
   });
 }
 
-/** Plans under the lock, on a folder that is read anew. Without a change it stores what a killed run left half-way. */
+/** Plans under the lock, on a folder that is read anew. A commit without a change finishes what a killed run began. */
 async function commitUnderLock<T>(place: FilesPlace, plan: (version: PlaceVersion) => Promise<PlannedCommit<T>>) {
   const { storage, runFolder, options } = place;
   const { clock, lockWaitMs: waitMs, signal, address } = options;
@@ -93,16 +96,17 @@ async function commitUnderLock<T>(place: FilesPlace, plan: (version: PlaceVersio
   const lock = { what: `the folder ${address}`, clock, waitMs, signal };
   return withLockFile(join(storage.address, LOCK_FILE), lock, async (checkHeld) => {
     const version = await readFolder(place);
-    const { change = mendingChange(version), report } = await plan(version);
+    const { change, report } = await plan(version);
     runFolder.checkHeld();
-    if (change === undefined) return { version, report };
-    return { version: await commitToFolder(place, version, change, checkHeld), report };
+    if (change === undefined && !version.isLoaded) return { version, report };
+    const committed = await commitToFolder(place, version, change ?? changeOfState(version.state), checkHeld);
+    return { version: committed, report };
   });
 }
 
-/** A change without files: its commit finishes what a killed run left half-way. */
-const mendingChange = ({ isLoaded, state }: PlaceVersion): PlaceChange | undefined =>
-  isLoaded ? { kind: 'load', state, files: [] } : undefined;
+const changeOfState = (state: PlaceState): PlaceChange => ({ kind: 'load', state, files: [] });
+
+const isDataFile = (path: string): boolean => dayOfPath(path) !== undefined || path === PROFILES_FILE;
 
 /** True if the file of profiles is one of this program, also if it is damaged. */
 const hasProfiles = ({ state, damagedFiles }: FolderVersion): boolean =>

@@ -8,8 +8,15 @@ import { pathLiteral } from '../../../base/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
 import type { Storage } from '../../../storage/storage.ts';
-import { newPlaceState, type PlaceState } from '../../../table/place-state.ts';
-import { countStoredRows, findRemovedDays, nextChangedAt, receiptsOf, withPruned } from '../../../table/receipts.ts';
+import { newPlaceState, type PlaceState, type TableState } from '../../../table/place-state.ts';
+import {
+  countStoredRows,
+  findRemovedDays,
+  nextChangedAt,
+  receiptsOf,
+  type StoredReceipt,
+  withPruned,
+} from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import type { FilesPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion } from '../place-version.ts';
@@ -52,17 +59,17 @@ export async function readFolder({ engine, storage }: FilesPlace): Promise<Folde
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
   const stateFile = parseStateFile(stateText, join(address, STATE_FILE));
-  const comparisons: Comparison[] = [];
-  for (const file of await listFiles(address, stateFile.state)) {
-    comparisons.push(await compareFile(engine, address, file, stateFile));
+  const files: FolderFile[] = [];
+  const leftovers: FileMetadata[] = [];
+  const damagedFiles: DamagedFile[] = [];
+  for (const fileOnDisk of await listFiles(address, stateFile.state)) {
+    const comparison = await compareFile(engine, address, fileOnDisk, stateFile);
+    if (comparison.kind === 'unchanged' || comparison.kind === 'leftover') files.push(comparison.file);
+    if (comparison.kind === 'leftover') leftovers.push(comparison.metadata);
+    if (comparison.kind === 'damaged') damagedFiles.push(comparison.file);
   }
-  return {
-    ...correctedState(stateFile.state, comparisons, engine.clock.now()),
-    isLoaded: true,
-    files: comparisons.filter(isLive).map(({ file }) => file),
-    damagedFiles: comparisons.filter((comparison) => comparison.kind === 'damaged').map(({ file }) => file),
-    stateFile,
-  };
+  const correction = correctedState(stateFile.state, leftovers, { files, damagedFiles }, engine.clock.now());
+  return { ...correction, isLoaded: true, files, damagedFiles, stateFile };
 }
 
 /** The size and the time of a file on the disk; undefined if there is none. */
@@ -98,17 +105,15 @@ type Comparison =
   | { readonly kind: 'damaged'; readonly file: DamagedFile }
   | { readonly kind: 'foreign' };
 
-const isLive = (comparison: Comparison) => comparison.kind === 'unchanged' || comparison.kind === 'leftover';
-
 /**
  * Compares a file with what the state says of it. One of the same size and time has the same hash.
  *
- *   the hash      and                                   the file
- *   is the same   the state has rows of it              `unchanged`: it was copied at most
- *   is the same   the state has none                    `leftover`: a killed run was to remove it
- *   is another    its metadata are later                `leftover`: a killed run wrote it
- *   is another    its metadata are older, or unusable   `damaged`
- *   is another    the state has no profiles             `foreign`: another program wrote it
+ *   the hash      and                                    the file
+ *   is the same   the state has rows of it               `unchanged`: it was copied at most
+ *   is the same   the state has none                     `leftover`: a killed run was to remove it
+ *   is another    its metadata are later                 `leftover`: a killed run wrote it
+ *   is another    the state has no table of its rows     `foreign`: profiles of another program
+ *   is another    its metadata are older, or unusable    `damaged`
  *
  * The receipt of an unchanged file is in the state, that of a leftover in its own metadata.
  */
@@ -130,21 +135,38 @@ async function compareFile(
     return { kind: 'unchanged', file: { ...storedFile, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
-  if (metadata !== undefined) {
+  if (metadata !== undefined && (hasSameHash || isLater(metadata, storedFile, storedReceipt))) {
     const { writtenAt, columns, receipt } = metadata;
-    const changedBefore = storedReceipt?.changed_at ?? '';
-    // After the clock was set back, the receipt alone is later.
-    const isLater = writtenAt > (storedFile?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
     const file = { ...fileOnDisk, day: receipt.day, rows: receipt.rows_stored, sha256, writtenAt, columns };
-    if (hasSameHash || isLater) return { kind: 'leftover', file, metadata };
+    return { kind: 'leftover', file, metadata };
   }
-  return day === undefined ? { kind: 'foreign' } : { kind: 'damaged', file: { table, day, path } };
+  if (day === undefined) return { kind: 'foreign' };
+  return { kind: 'damaged', file: { table, day, path } };
 }
 
-type FileMetadata = NonNullable<Awaited<ReturnType<typeof readMetadata>>>;
+/** True if a file was written after what the state has of it. Once the clock was set back, its receipt alone is later. */
+function isLater(
+  { writtenAt, receipt }: FileMetadata,
+  storedFile: FolderFile | undefined,
+  storedReceipt: StoredReceipt | undefined,
+): boolean {
+  const changedBefore = storedReceipt?.changed_at ?? '';
+  return writtenAt > (storedFile?.writtenAt ?? changedBefore) || receipt.changed_at > changedBefore;
+}
 
-/** What a file says of itself; undefined if it cannot be read, or this program did not write it to this path. */
-async function readMetadata(engine: Engine, localPath: string, { table, path }: FileOnDisk) {
+/** What a file says of itself. */
+interface FileMetadata extends Pick<FolderFile, 'writtenAt' | 'columns'> {
+  readonly receipt: StoredReceipt;
+  /** Of the profiles: the state of their table. */
+  readonly profilesState: TableState | undefined;
+}
+
+/** Reads what a file says of itself; undefined if it is unreadable, or this program did not write it to this path. */
+async function readMetadata(
+  engine: Engine,
+  localPath: string,
+  { table, path }: FileOnDisk,
+): Promise<FileMetadata | undefined> {
   try {
     const rows = await engine.rows(
       `SELECT decode(key) AS key, decode(value) AS text FROM parquet_kv_metadata(${pathLiteral(localPath)})`,
@@ -167,18 +189,20 @@ async function readMetadata(engine: Engine, localPath: string, { table, path }: 
 }
 
 /** The state with the receipts of leftovers. Days without a file are pruned. */
-function correctedState(before: PlaceState, comparisons: readonly Comparison[], now: number) {
-  const leftovers = comparisons.filter((comparison) => comparison.kind === 'leftover');
-  const newReceipts = leftovers.flatMap(({ metadata, file }) => (file.table === EVENTS.name ? metadata.receipt : []));
+function correctedState(
+  before: PlaceState,
+  leftovers: readonly FileMetadata[],
+  { files, damagedFiles }: Pick<FolderVersion, 'files' | 'damagedFiles'>,
+  now: number,
+) {
+  const newReceipts = leftovers.flatMap(({ receipt, profilesState }) => (profilesState === undefined ? receipt : []));
   const receipts = receiptsOf([...before.events.receipts.values(), ...newReceipts]);
-  const present = comparisons.flatMap((comparison) => (comparison.kind === 'foreign' ? [] : comparison.file));
-  const daysWithFile = new Set(present.filter(({ table }) => table === EVENTS.name).map(({ day }) => day));
-  const removedDays = findRemovedDays(receipts, daysWithFile);
+  const eventFiles = [...files, ...damagedFiles].filter(({ table }) => table === EVENTS.name);
+  const removedDays = findRemovedDays(receipts, new Set(eventFiles.map(({ day }) => day)));
   const events = { ...before.events, receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, now)) };
-  const [profiles = before.user_profiles] = leftovers.flatMap(({ metadata }) => metadata.profilesState ?? []);
+  const [profiles = before.user_profiles] = leftovers.flatMap(({ profilesState }) => profilesState ?? []);
   // Profiles are no table without their file, unless they have no row.
   const hasProfiles =
-    countStoredRows(profiles?.receipts.values() ?? []) === 0 ||
-    comparisons.filter(isLive).some(({ file }) => file.table === USER_PROFILES.name);
+    files.some(({ table }) => table === USER_PROFILES.name) || countStoredRows(profiles?.receipts.values() ?? []) === 0;
   return { state: { ...before, events, user_profiles: hasProfiles ? profiles : undefined }, removedDays };
 }
