@@ -63,8 +63,8 @@ export async function withPeopleSearch<T>(
 ): Promise<T> {
   const { byColumn, mapping, suppressed } = values;
   const { hashKey } = requireKeys(config, 'hash_key');
-  const io = placeSettings(config, context);
-  const places = placesOf(values, config, io);
+  const settings = placeSettings(config, context);
+  const places = placesOf(values, config, settings);
   const asksProfiles = !suppressed && config.profiles && mapping === undefined && config.exportToken !== undefined;
   const waits = { maxWaitMs: MAX_QUOTA_WAIT_MS };
   const profileService = asksProfiles
@@ -77,7 +77,7 @@ export async function withPeopleSearch<T>(
       byColumn: suppressed ? undefined : (byColumn ?? config.byColumn),
       mapping,
       hashKey: hashKey && new HashKey(hashKey),
-      io,
+      io: settings,
     });
   } finally {
     await profileService?.close();

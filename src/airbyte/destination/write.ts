@@ -19,7 +19,7 @@ const CDC_DELETED_AT = '_ab_cdc_deleted_at';
  * decided. A dry run echoes none.
  */
 export const write: Verb = async (context) => {
-  const { catalog, clock, env, logger, random, signal, writer } = context;
+  const { catalog, clock, env, logger, writer } = context;
   const config = readConfig(parseDestinationConfig, context);
   // A dry run begins with a warning: the platform shows the rows as synced.
   if (config.dryRun) logger.warn('erase.dry_run', 'DRY RUN: nothing will be deleted and no state will be saved.');
@@ -33,10 +33,9 @@ export const write: Verb = async (context) => {
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const consent = config.dryRun ? undefined : 'configured';
-    const io = { clock, random, logger, signal };
     const erased = await runErasure({
       settings: config,
-      io,
+      io: context,
       list: idList,
       consent,
       deleter,

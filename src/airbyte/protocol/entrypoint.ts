@@ -14,8 +14,8 @@ import { connectionStatus, errorTrace } from './messages.ts';
 /** Time (ms) that work may take to close after an abort. The deletions in `erasure/requests.ts` get less. */
 const CLOSING_MS = 4_000;
 
-/** What a connector needs of its process. */
-interface ConnectorIo extends Pick<VerbContext, 'writer' | 'input' | 'clock' | 'env' | 'random' | 'signal'> {
+/** The process of a connector, or a test in its place. */
+interface ConnectorSystem extends Pick<VerbContext, 'writer' | 'input' | 'clock' | 'env' | 'random' | 'signal'> {
   /** The command line, without the program. */
   readonly args: readonly string[];
 }
@@ -23,16 +23,16 @@ interface ConnectorIo extends Pick<VerbContext, 'writer' | 'input' | 'clock' | '
 /**
  * Runs one verb and returns the exit code. Failures are reported as the protocol requires, and all output is flushed.
  */
-export async function runConnector(connector: Connector, io: ConnectorIo): Promise<number> {
-  const { writer, signal, clock } = io;
+export async function runConnector(connector: Connector, system: ConnectorSystem): Promise<number> {
+  const { writer, signal, clock } = system;
   const redactor = new Redactor();
   let exitCode: number = EXIT.done;
   try {
-    await untilAborted(signal, clock, runVerb(connector, io, redactor));
+    await untilAborted(signal, clock, runVerb(connector, system, redactor));
     signal.throwIfAborted();
   } catch (error) {
     exitCode = EXIT.failed;
-    await writeFailure(signal.aborted ? signal.reason : error, io, redactor);
+    await writeFailure(signal.aborted ? signal.reason : error, system, redactor);
   }
   return writer.drain().then(
     () => exitCode,
@@ -40,14 +40,15 @@ export async function runConnector(connector: Connector, io: ConnectorIo): Promi
   );
 }
 
-async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor): Promise<void> {
-  const { args, writer, signal } = io;
+async function runVerb(connector: Connector, system: ConnectorSystem, redactor: Redactor): Promise<void> {
+  const { args, writer, signal } = system;
   const { mask } = redactor;
-  const { verb, isDebug, configPath, catalogPath, statePath } = parseArguments(args, connector);
+  const { verb, options } = parseArguments(args, connector);
+  const { debug: isDebug, config: configPath, catalog: catalogPath, state: statePath } = options;
   try {
     const run = await connector[verb].load();
     const answer = await run({
-      ...io,
+      ...system,
       redactor,
       logger: createLogger(writer.writeLog, isDebug ? 'debug' : 'info', mask),
       rawConfig: configPath && readAndMaskConfig(configPath, redactor),
@@ -70,10 +71,9 @@ async function runVerb(connector: Connector, io: ConnectorIo, redactor: Redactor
 function parseArguments([verb = '', ...args]: readonly string[], connector: Connector) {
   const verbs = Object.keys(connector);
   if (!verbs.includes(verb)) throw configError(`The first word must be a command: wanted one of ${verbs.join(', ')}.`);
-  const values = optionsIn(args);
-  for (const name of connector[verb].files) if (!values[name]) throw configError(`${verb} needs --${name} FILE.`);
-  const { debug: isDebug = false, config: configPath, catalog: catalogPath, state: statePath } = values;
-  return { verb, isDebug, configPath, catalogPath, statePath };
+  const options = optionsIn(args);
+  for (const name of connector[verb].files) if (!options[name]) throw configError(`${verb} needs --${name} FILE.`);
+  return { verb, options };
 }
 
 function optionsIn(args: string[]) {
@@ -109,11 +109,11 @@ async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<voi
   await Promise.race([work, givenUp]);
 }
 
-async function writeFailure(error: unknown, io: ConnectorIo, redactor: Redactor): Promise<void> {
+async function writeFailure(error: unknown, { writer, clock }: ConnectorSystem, redactor: Redactor): Promise<void> {
   if (error instanceof Stopped) {
-    io.writer.writeLog({ level: 'warn', event: 'run.stopped', message: `Stopped by ${error.signal} before the end.` });
+    writer.writeLog({ level: 'warn', event: 'run.stopped', message: `Stopped by ${error.signal} before the end.` });
     return;
   }
   // A closed stdout takes no message, not even that of its own failure.
-  await io.writer.write(errorTrace(error, io.clock.now(), redactor.mask)).catch(() => {});
+  await writer.write(errorTrace(error, clock.now(), redactor.mask)).catch(() => {});
 }

@@ -146,10 +146,10 @@ function loggedOnce(logger: Logger): Logger {
 
 /** Some readers look at the exit code alone, so one failed stream fails the run. The first failure says what to do. */
 function throwFailures(outputs: readonly StreamOutput[]): void {
-  const failed = outputs.filter(({ failure }) => failure !== undefined);
-  const first = failed[0]?.failure;
-  if (first === undefined) return;
+  const failed = outputs.filter((output) => output.failure !== undefined);
+  const failure = failed[0]?.failure;
+  if (failure === undefined) return;
   const names = failed.map(({ descriptor }) => descriptor.name).join(', ');
   const message = `${failed.length} of ${outputs.length} streams could not be read to the end (${names}): `;
-  throw first.withMessage(message + first.platformMessage);
+  throw failure.withMessage(message + failure.platformMessage);
 }

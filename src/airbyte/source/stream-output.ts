@@ -11,10 +11,10 @@ export class StreamOutput {
   readonly configuredStream: ConfiguredStream;
   readonly descriptor: ConfiguredStream['descriptor'];
   readonly schemas: RecordStream['schemas'];
-  /** True from STARTED to COMPLETE or INCOMPLETE. */
-  isRunning = false;
   failure: UserError | undefined;
   readonly #context: VerbContext;
+  /** The last one that was written. */
+  #status: StreamStatus | undefined;
   #lastState: object | undefined;
   readonly #loggedColumns = new Set<string>();
 
@@ -26,9 +26,14 @@ export class StreamOutput {
     this.#context = context;
   }
 
-  /** Sets `isRunning`, too. `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
+  /** True from STARTED to COMPLETE or INCOMPLETE. */
+  get isRunning(): boolean {
+    return this.#status === 'STARTED' || this.#status === 'RUNNING';
+  }
+
+  /** `waitingUntil` (ms since 1970): the end of a wait for the quota of the service. */
   writeStatus(status: StreamStatus, waitingUntil?: number): Promise<void> {
-    this.isRunning = status === 'STARTED' || status === 'RUNNING';
+    this.#status = status;
     const { writer, clock } = this.#context;
     return writer.write(statusMessage(this.descriptor, status, clock.now(), waitingUntil));
   }
