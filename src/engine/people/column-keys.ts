@@ -7,46 +7,48 @@ import { isHash } from './people.ts';
 
 /** The keys under which the rows of a table have a column hashed. No row tells which one is its own. */
 export class ColumnKeys {
-  /** The key that was given, if rows have hashes under it. */
+  /** The key of the query, if rows have hashes under it. */
   readonly matchingKey: HashKey | undefined;
-  readonly isPartlyHashed: boolean;
+  /** True if rows have plain values. */
+  readonly hasPlainRows: boolean;
   readonly #source: string;
-  /** Check values of the keys, oldest first; null for rows with plain values. */
-  readonly #keyChecks: readonly (string | null)[];
+  /** Check values of the keys of all hashes, oldest first. */
+  readonly #keyChecks: readonly string[];
 
   /** `source`: the column's name in the export, in any Unicode form. */
-  constructor(source: string, { exportState }: TableState, givenKey: HashKey | undefined) {
+  constructor(source: string, { exportState }: TableState, hashKey: HashKey | undefined) {
     const hashings = exportState?.hashed ?? [NOTHING_HASHED];
+    const keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(nfc(source)) ? key_check : null));
     this.#source = source;
-    this.#keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(nfc(source)) ? key_check : null));
-    this.matchingKey = givenKey !== undefined && this.#keyChecks.includes(givenKey.checkValue) ? givenKey : undefined;
-    this.isPartlyHashed = this.matchingKey !== undefined && this.#keyChecks.includes(null);
+    this.#keyChecks = keyChecks.filter((keyCheck) => keyCheck !== null);
+    this.hasPlainRows = keyChecks.includes(null);
+    this.matchingKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.checkValue) ? hashKey : undefined;
   }
 
   /**
    * The check value of the key under which the text of a cell is a hash; undefined for another text. Of several keys it
-   * is the given one, else the newest.
+   * is that of the query, else the newest.
    */
   keyCheckOf(text: string): string | undefined {
-    if (!isHash(text)) return undefined;
-    return this.matchingKey?.checkValue ?? this.#keyChecks.findLast((keyCheck) => keyCheck !== null);
+    return isHash(text) ? (this.matchingKey?.checkValue ?? this.#keyChecks.at(-1)) : undefined;
   }
 
   /**
-   * Returns warnings of rows with hashes under other keys than the given one. Only its key connects a hash with a plain
-   * id. Throws a configuration failure if `needsKey` and no rows are under the given key.
+   * Checks that hashes can be found. Only its key connects a hash with a plain id. Throws a configuration failure if
+   * plain ids are looked up, and no hash is under the key of the query. Returns a warning of hashes under other keys.
    */
-  warningsOfOtherKeys({ needsKey, place }: { readonly needsKey: boolean; readonly place: string }): string[] {
+  checkOtherKeys(place: string, { hasPlainIds }: { readonly hasPlainIds: boolean }): string[] {
     const { matchingKey } = this;
-    if (this.#keyChecks.every((keyCheck) => keyCheck === null || keyCheck === matchingKey?.checkValue)) return [];
-    if (needsKey && matchingKey === undefined) {
+    if (this.#keyChecks.every((keyCheck) => keyCheck === matchingKey?.checkValue)) return [];
+    if (hasPlainIds && matchingKey === undefined) {
       throw configError(
         `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
           'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
       );
     }
     // Equal hashes suffice where all rows have them.
-    if (!needsKey && new Set(this.#keyChecks).size === 1) return [];
+    const areHashesAlike = !this.hasPlainRows && new Set(this.#keyChecks).size === 1;
+    if (!hasPlainIds && areHashesAlike) return [];
     return [
       `${place}: some rows have ${this.#source} hashed under another key. Rows of these people may stay, or come ` +
         'back with a sync. Run again with that key, or let profiles or a mapping name them, too.',

@@ -34,36 +34,31 @@ interface SearchedTable extends TableRows {
  * for a column whose hashes need another key.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
-  const { ids, byColumn, hashKey, suppressedPeople } = query;
+  const { ids, knownUnifiedIds, hashKey, suppressedPeople } = query;
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
-  const tables = await lookUpIds(place, query);
-  const unifiedIdsInRows = await unifiedIdsOfRows(tables);
-  const unifiedIdsById = joinUnifiedIds(query.knownUnifiedIds, unifiedIdsInRows);
-
-  // 2. The keys. External ids need theirs only if ids are looked up, unified ids only if some are plain, or may be.
-  const hasPlainIds = byColumn === UNIFIED_ID || [...unifiedIdsById.values()].flat().some((text) => !isHash(text));
-  const warnings = tables.flatMap(({ externalColumn, unifiedColumn }) => [
-    ...(ids.length === 0 ? [] : externalColumn.keys.warningsOfOtherKeys({ needsKey: true, place: place.name })),
-    ...unifiedColumn.keys.warningsOfOtherKeys({ needsKey: hasPlainIds, place: place.name }),
-  ]);
-
-  // 3. The condition of all rows that hold an id, one of these unified ids, or one of the suppression list.
+  const { tables, unifiedIdsInRows } = await lookUpIds(place, query);
+  const unifiedIdsById = joinUnifiedIds(knownUnifiedIds, unifiedIdsInRows);
   const textsOfIds = ids
     .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })))
     .filter(({ text }) => !isPlaceholder(text));
+  const hasPlainIds = textsOfIds.some(({ text }) => !isHash(text));
+
+  // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
+  const warnings = new Set(tables.flatMap(({ externalLookUp }) => externalLookUp.warnings));
   const leavingRows: LeavingRows[] = [];
   for (const table of tables) {
     const { externalLookUp, unifiedColumn } = table;
     const suppressedTexts = await unifiedColumn.suppressedTexts(suppressedPeople);
-    const unifiedLookUp = await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts]);
+    const unifiedLookUp = await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts], { hasPlainIds });
+    for (const warning of unifiedLookUp.warnings) warnings.add(warning);
     const condition = anyOfSql([externalLookUp.condition, unifiedLookUp.condition]);
     conditions[table.name] = condition;
     for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, condition)) {
       leavingRows.push({
         ids: new Set([...externalLookUp.idsOf(externalTexts), ...unifiedLookUp.idsOf(unifiedTexts)]),
-        people: unifiedTexts.map((text) => personOf(text, hashKey)),
+        personTexts: unifiedTexts.map((text) => personOf(text, hashKey)),
         keyCheckPairs: unifiedTexts.map((text) => [text, unifiedColumn.keys.keyCheckOf(text)]),
         hasOtherId: externalTexts.some((text) => externalLookUp.idsOf([text]).length === 0),
         rowCount,
@@ -71,10 +66,10 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     }
   }
 
-  // 4. Who these rows are of, and how many each id has.
+  // 3. Who these rows are of, and how many each id has.
   const counts = countPeople(leavingRows);
 
-  // 5. Of ids without a row: a text there that is probably the same id.
+  // 4. Of ids without a row: a text there that is probably the same id.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIdById = new Map<string, string>();
   for (const { externalColumn } of tables) {
@@ -85,39 +80,33 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
     unifiedIdsById: unifiedIdsInRows,
     similarIdById,
     state: place.state,
-    warnings: [...new Set(warnings)],
+    warnings: [...warnings],
   };
   return { people, conditions };
 }
 
-/** Looks the ids of a query up in each table that has rows. */
-async function lookUpIds(place: SearchedPlace, query: PeopleQuery): Promise<SearchedTable[]> {
+/** Looks the ids up in each table that has rows, and finds the unified ids of the rows that hold one. */
+async function lookUpIds({ engine, name: place, state, relations }: SearchedPlace, query: PeopleQuery) {
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalColumns = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
   const tables: SearchedTable[] = [];
+  const unifiedIdsInRows: [id: string, unifiedIds: readonly string[]][] = [];
   for (const { name } of TABLES) {
-    const [relation, state] = [place.relations[name], place.state[name]];
-    if (relation === undefined || state === undefined) continue;
-    const table = { engine: place.engine, name, relation, state };
-    const externalColumn = new IdColumn(table, 'external', externalColumns[name], hashKey);
-    const unifiedColumn = new IdColumn(table, 'unified', UNIFIED_ID, hashKey);
-    if (unifiedColumn.cells.length === 0) throw systemError(`${place.name} has no column ${UNIFIED_ID}.`);
-    const externalLookUp = await externalColumn.lookUp(ids.map((id) => ({ id, text: id })));
-    tables.push({ ...table, externalColumn, externalLookUp, unifiedColumn });
-  }
-  return tables;
-}
-
-/** The unified ids of the rows that hold an id, by that id. */
-async function unifiedIdsOfRows(tables: readonly SearchedTable[]) {
-  const pairs: [id: string, unifiedIds: readonly string[]][] = [];
-  for (const table of tables) {
-    const { condition, idsOf } = table.externalLookUp;
-    for (const { externalTexts, unifiedTexts } of await groupRows(table, condition)) {
-      for (const id of idsOf(externalTexts)) pairs.push([id, unifiedTexts]);
+    const [relation, tableState] = [relations[name], state[name]];
+    if (relation === undefined || tableState === undefined) continue;
+    const rows = { engine, place, name, relation, state: tableState };
+    const externalColumn = new IdColumn(rows, 'external', ids.length > 0 ? externalColumns[name] : undefined, hashKey);
+    const unifiedColumn = new IdColumn(rows, 'unified', UNIFIED_ID, hashKey);
+    if (unifiedColumn.cells.length === 0) throw systemError(`${place} has no column ${UNIFIED_ID}.`);
+    const textsOfIds = ids.map((id) => ({ id, text: id }));
+    const externalLookUp = await externalColumn.lookUp(textsOfIds, { hasPlainIds: true });
+    const table = { ...rows, externalColumn, externalLookUp, unifiedColumn };
+    tables.push(table);
+    for (const { externalTexts, unifiedTexts } of await groupRows(table, externalLookUp.condition)) {
+      for (const id of externalLookUp.idsOf(externalTexts)) unifiedIdsInRows.push([id, unifiedTexts]);
     }
   }
-  return joinUnifiedIds(pairs);
+  return { tables, unifiedIdsInRows: joinUnifiedIds(unifiedIdsInRows) };
 }
 
 /** The rows that meet a condition, by the texts of their cells. Placeholders are left out: they name nobody. */
@@ -141,7 +130,7 @@ interface LeavingRows {
   /** The listed ids that they are of; none for rows of the suppression list. */
   readonly ids: ReadonlySet<string>;
   /** Whose they are, by `personOf`. */
-  readonly people: readonly string[];
+  readonly personTexts: readonly string[];
   readonly keyCheckPairs: readonly (readonly [unifiedId: string, keyCheck: string | undefined])[];
   readonly hasOtherId: boolean;
   readonly rowCount: number;
@@ -150,7 +139,7 @@ interface LeavingRows {
 function countPeople(leavingRows: readonly LeavingRows[]) {
   const listedRows = leavingRows.filter(({ ids }) => ids.size > 0);
   const suppressedRows = leavingRows.filter(({ ids }) => ids.size === 0);
-  const peopleOf = (rows: readonly LeavingRows[]) => new Set(rows.flatMap(({ people }) => people));
+  const peopleOf = (rows: readonly LeavingRows[]) => new Set(rows.flatMap(({ personTexts }) => personTexts));
   const countRows = (rows: readonly LeavingRows[]) => rows.reduce((sum, { rowCount }) => sum + rowCount, 0);
   const listedPeople = peopleOf(listedRows);
   const rowCountById = new Map<string, number>();

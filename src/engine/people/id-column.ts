@@ -10,9 +10,11 @@ import { ColumnKeys } from './column-keys.ts';
 import { columnsNamed, type SuppressedPeople } from './people.ts';
 import { foldedSql } from './spelling.ts';
 
-/** The rows of a table, and how it stores them. */
+/** The rows of a table of a place, and how it stores them. */
 export interface TableRows {
   readonly engine: Engine;
+  /** The place as messages name it. */
+  readonly place: string;
   readonly name: Table['name'];
   /** All rows, with all columns. */
   readonly relation: string;
@@ -29,6 +31,8 @@ interface TextOfId {
 export interface LookUp {
   /** SQL, TRUE for a row with a cell that holds one of the texts, else FALSE. */
   readonly condition: string;
+  /** Sentences about cells that could not be searched. */
+  readonly warnings: readonly string[];
   /** The ids whose texts these are; none for a text that nobody looked up. */
   idsOf(cellTexts: readonly string[]): string[];
 }
@@ -44,20 +48,21 @@ export class IdColumn {
   /** SQL of the list of these texts. */
   readonly textsSql: string;
   readonly keys: ColumnKeys;
-  readonly #engine: Engine;
+  readonly #table: TableRows;
   readonly #codecs: readonly ColumnCodec[];
-  /** A relation (text) of all cells of all rows. */
-  readonly #cellsOfRows: string;
+  /** A relation (text) of the different texts of its cells in all rows. */
+  readonly #cellTexts: string;
   /** Temporary table (id, text) of the texts of the latest look-up. */
   readonly #lookUpTable: string;
 
   /** `source`: its name in the export; undefined for a column without cells. */
   constructor(
-    { engine, name: table, relation, state }: TableRows,
+    table: TableRows,
     kind: 'external' | 'unified',
     source: string | undefined,
-    givenKey: HashKey | undefined,
+    hashKey: HashKey | undefined,
   ) {
+    const { name, relation, state } = table;
     const columns = columnsNamed(state, source);
     const zone = zoneOf(state.timezone);
     this.cells = columns.flatMap((column) => [
@@ -65,37 +70,41 @@ export class IdColumn {
       rescuedTextSql(column),
     ]);
     this.textsSql = listSql([...this.cells, 'CAST(NULL AS VARCHAR)']);
-    this.keys = new ColumnKeys(columns[0]?.source ?? '', state, givenKey);
-    this.#engine = engine;
+    this.keys = new ColumnKeys(columns[0]?.source ?? '', state, hashKey);
+    this.#table = table;
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
-    this.#cellsOfRows = `(SELECT unnest(${this.textsSql}) AS text FROM ${relation})`;
-    this.#lookUpTable = `temp.main._dfinery_${table}_${kind}_ids`;
+    this.#cellTexts = `(SELECT DISTINCT unnest(${this.textsSql}) AS text FROM ${relation})`;
+    this.#lookUpTable = `temp.main._dfinery_${name}_${kind}_ids`;
   }
 
-  /** Looks for texts: as they are, by value in the column's type, and by hash. */
-  async lookUp(texts: readonly TextOfId[]): Promise<LookUp> {
-    if (this.cells.length === 0) return { condition: 'false', idsOf: () => [] };
-    const { matchingKey: hashKey, isPartlyHashed } = this.keys;
-    const plainForms = ['entry.text', ...this.#codecs.map((codec) => canonicalSql(codec, 'entry.text'))];
+  /**
+   * Looks for texts: as they are, by value in the column's type, and by hash. `hasPlainIds`: not all are hashes. Throws
+   * a configuration failure for plain ids in a column whose hashes need another key.
+   */
+  async lookUp(texts: readonly TextOfId[], options: { readonly hasPlainIds: boolean }): Promise<LookUp> {
+    if (this.cells.length === 0) return { condition: 'false', warnings: [], idsOf: () => [] };
+    const warnings = this.keys.checkOtherKeys(this.#table.place, options);
+    const { matchingKey: hashKey, hasPlainRows } = this.keys;
+    const plainForms = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
     const forms = hashKey === undefined ? plainForms : [...plainForms, ...plainForms.map(hmacSql)];
     // Only its hash tells that a plain cell holds the same id as a hashed one.
     const textsOfPlainCells = `
       UNION
       SELECT id, cells.text
-      FROM (SELECT DISTINCT text FROM ${this.#cellsOfRows}) AS cells
+      FROM ${this.#cellTexts} AS cells
       JOIN forms ON forms.text = ${hmacSql('cells.text')}`;
     const sql = `
       CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS
       WITH
-        entries AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]')) AS entry),
-        forms AS (SELECT entry.id AS id, unnest(${listSql(forms)}) AS text FROM entries),
-        texts AS (SELECT id, text FROM forms ${isPartlyHashed ? textsOfPlainCells : ''})
+        texts AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]'), recursive := true)),
+        forms AS (SELECT id, unnest(${listSql(forms)}) AS text FROM texts)
       SELECT DISTINCT id, text
-      FROM texts
-      WHERE text <> ''`;
-    await this.#engine.run(sql, { ...hashKey?.hmacPads(), texts: JSON.stringify(texts) });
-    const rows = await this.#engine.rows(`
+      FROM forms
+      WHERE text <> ''
+      ${hashKey !== undefined && hasPlainRows ? textsOfPlainCells : ''}`;
+    await this.#table.engine.run(sql, { ...hashKey?.hmacPads(), texts: JSON.stringify(texts) });
+    const rows = await this.#table.engine.rows(`
       SELECT text, list(id) AS ids
       FROM ${this.#lookUpTable}
       WHERE id IS NOT NULL
@@ -104,6 +113,7 @@ export class IdColumn {
     const textsOfLookUp = `(SELECT text FROM ${this.#lookUpTable})`;
     return {
       condition: anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN ${textsOfLookUp}, false)`)),
+      warnings,
       idsOf: (cellTexts) => cellTexts.flatMap((text) => idsByText.get(text) ?? []),
     };
   }
@@ -112,37 +122,33 @@ export class IdColumn {
   async suppressedTexts(suppressedPeople: SuppressedPeople | undefined): Promise<TextOfId[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
-    const sql = `
-      SELECT DISTINCT text
-      FROM ${this.#cellsOfRows}
-      WHERE text IS NOT NULL AND ${hmacSql('text')} IN (SELECT unnest(from_json($hmacs, '["VARCHAR"]')))`;
-    const rows = await this.#engine.rows(sql, { ...key.hmacPads(), hmacs: JSON.stringify(hmacs) });
+    const sql = `SELECT text FROM ${this.#cellTexts} WHERE ${hmacSql('text')} IN ${jsonTextsSql('$hmacs')}`;
+    const rows = await this.#table.engine.rows(sql, { ...key.hmacPads(), hmacs: JSON.stringify(hmacs) });
     return rows.map(({ text }) => ({ id: null, text: String(text) }));
   }
 
   /** For each of these ids: the text of a cell that differs only in its spelling, if there is one. */
   async similarIdsOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
     if (ids.length === 0 || this.cells.length === 0) return new Map();
-    const folded = foldedSql('id');
-    const foldedTexts = this.keys.matchingKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
+    const { matchingKey: hashKey } = this.keys;
+    const folded = foldedSql('text');
+    const foldedForms = hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
     const sql = `
       WITH
-        ids AS (SELECT unnest(from_json($ids, '["VARCHAR"]')) AS id),
-        folded_ids AS (SELECT id, unnest(${listSql(foldedTexts)}) AS folded FROM ids),
-        folded_cells AS (
-          SELECT ${foldedSql('text')} AS folded, any_value(text) AS cell_text
-          FROM (SELECT DISTINCT text FROM ${this.#cellsOfRows})
-          GROUP BY folded
-        )
+        ids AS (SELECT text AS id, unnest(${listSql(foldedForms)}) AS folded FROM ${jsonTextsSql('$ids')}),
+        cells AS (SELECT any_value(text) AS cell_text, ${folded} AS folded FROM ${this.#cellTexts} GROUP BY folded)
       SELECT id, any_value(cell_text) AS cell_text
-      FROM folded_ids
-      JOIN folded_cells USING (folded)
+      FROM ids
+      JOIN cells USING (folded)
       WHERE folded <> ''
       GROUP BY id`;
-    const rows = await this.#engine.rows(sql, { ...this.keys.matchingKey?.hmacPads(), ids: JSON.stringify(ids) });
+    const rows = await this.#table.engine.rows(sql, { ...hashKey?.hmacPads(), ids: JSON.stringify(ids) });
     return new Map(rows.map(({ id, cell_text }) => [String(id), String(cell_text)]));
   }
 }
+
+/** SQL of a relation (text) of the texts of a JSON list. */
+const jsonTextsSql = (jsonList: string): string => `(SELECT unnest(from_json(${jsonList}, '["VARCHAR"]')) AS text)`;
 
 function rescuedTextSql(column: TypedColumn): string {
   const pointer = `/${rescueKey(column).replaceAll('~', '~0').replaceAll('/', '~1')}`;
