@@ -1,10 +1,11 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
+import type { Receipt } from '../extract/checked-day.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import { isWidened, type PlannedColumn } from './column-plan.ts';
 import { type ColumnChange, newTableState, type TableState } from './place-state.ts';
-import { countStoredRows, receiptsOf, type StoredReceipt, withChangedAt, withRenewed, withRows } from './receipts.ts';
+import { countStoredRows, receiptsOf, type StoredReceipt } from './receipts.ts';
 
 /** The rows of a planned batch once they are stored. */
 export interface StoredRows {
@@ -57,9 +58,14 @@ export function finishBatch(
   });
   // A snapshot replaces all that was there.
   const keptState = table.isSnapshot ? newTableState(table, tableBefore.timezone) : tableBefore;
-  const renewedReceipts = withRenewed(keptState.receipts, unchangedDownloads);
-  const keptReceipts = withChangedAt(withRows(renewedReceipts, rowsByDay, changedAt), widenedDays, changedAt);
-  const receipts = receiptsOf([...keptReceipts.values(), ...writtenReceipts]);
+  const newReceipts = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
+  const keptReceipts = [...keptState.receipts.values()].map((before): StoredReceipt => {
+    const rows_stored = rowsByDay.get(before.day) ?? before.rows_stored;
+    const isChanged = rows_stored !== before.rows_stored || widenedDays.has(before.day);
+    const changed_at = isChanged ? changedAt : before.changed_at;
+    return { ...renewedReceipt(before, newReceipts.get(before.day)), rows_stored, changed_at };
+  });
+  const receipts = receiptsOf([...keptReceipts, ...writtenReceipts]);
   const state: TableState = {
     timezone: tableBefore.timezone,
     columns: columns.map(({ typeBefore, formsByDay, changeRecord, ...column }) => column),
@@ -81,6 +87,10 @@ export function finishBatch(
   };
   return { state, commit };
 }
+
+/** The receipt of a day whose rows are there already: that of the new download if its `is_over` or `to_date` differs. */
+const renewedReceipt = (before: StoredReceipt, newReceipt: Receipt = before): Receipt =>
+  newReceipt.is_over === before.is_over && newReceipt.to_date === before.to_date ? before : newReceipt;
 
 /** The changes of a batch to record. A missing column is recorded once a name, so not if `earlierRecords` have it. */
 function newChangeRecords(

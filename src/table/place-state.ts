@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import type { ColumnType } from '../cells/types/column-types.ts';
 import { type ExportState, parseState } from '../extract/export-state.ts';
-import { type Receipts, receiptsOf, type StoredReceipt, withRows } from './receipts.ts';
+import { type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 import { EVENTS, type StoredColumn, type Table } from './tables.ts';
 
 /** What a place holds of one table beside its rows. `commit.ts` makes the next one of it. */
@@ -79,10 +79,11 @@ export const withTable = (state: PlaceState | undefined, { name }: Table, tableS
 
 /** The state of a table once rows have left it. `rowsLost`: their number, by day. */
 export function withoutRows(table: TableState, rowsLost: ReadonlyMap<Day, number>, changedAt: string): TableState {
-  const rowsByDay = [...rowsLost].map(([day, lost]) => {
-    return [day, (table.receipts.get(day)?.rows_stored ?? lost) - lost] as const;
+  const receipts = [...table.receipts.values()].map((receipt): StoredReceipt => {
+    const lost = rowsLost.get(receipt.day) ?? 0;
+    return lost === 0 ? receipt : { ...receipt, rows_stored: receipt.rows_stored - lost, changed_at: changedAt };
   });
-  return { ...table, receipts: withRows(table.receipts, new Map(rowsByDay), changedAt) };
+  return { ...table, receipts: receiptsOf(receipts) };
 }
 
 /** The state of a table as it is stored in JSON (schemas/files-state.json). */

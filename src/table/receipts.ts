@@ -1,5 +1,5 @@
 import type { Day } from '../base/days.ts';
-import type { CheckedDay, Receipt } from '../extract/checked-day.ts';
+import type { Receipt } from '../extract/checked-day.ts';
 
 /** The receipt of the last download of a day, as a place stores it beside the rows. */
 export interface StoredReceipt extends Receipt {
@@ -46,33 +46,10 @@ export function nextChangedAt(receipts: Receipts, now: number): string {
   return new Date(Math.max(now, latestChange + 1)).toISOString();
 }
 
-/** Receipts of the same days in the same order, each as `change` makes it. */
-const mapReceipts = (receipts: Receipts, change: (receipt: StoredReceipt) => StoredReceipt): Receipts =>
-  new Map([...receipts].map(([day, receipt]) => [day, change(receipt)]));
-
-/** The receipts once downloads came whose rows are there. One is renewed if its `is_over` or `to_date` changed. */
-export function withRenewed(receipts: Receipts, unchangedDownloads: readonly CheckedDay[]): Receipts {
-  const newReceipts = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
-  return mapReceipts(receipts, (before) => {
-    const receipt = newReceipts.get(before.day) ?? before;
-    if (receipt.is_over === before.is_over && receipt.to_date === before.to_date) return before;
-    return { ...receipt, rows_stored: before.rows_stored, changed_at: before.changed_at };
-  });
-}
-
 /** The receipts after the rows of some days are gone. */
 export const withPruned = (receipts: Receipts, days: readonly Day[], changedAt: string): Receipts =>
-  mapReceipts(receipts, (receipt) =>
-    days.includes(receipt.day) ? { ...receipt, rows_stored: 0, changed_at: changedAt, pruned: true } : receipt,
+  receiptsOf(
+    [...receipts.values()].map((receipt): StoredReceipt => {
+      return days.includes(receipt.day) ? { ...receipt, rows_stored: 0, changed_at: changedAt, pruned: true } : receipt;
+    }),
   );
-
-/** The receipts after a commit has changed the rows of some days, but not their number. */
-export const withChangedAt = (receipts: Receipts, days: ReadonlySet<Day>, changedAt: string): Receipts =>
-  mapReceipts(receipts, (receipt) => (days.has(receipt.day) ? { ...receipt, changed_at: changedAt } : receipt));
-
-/** The receipts after days have other rows than before. `rowsByDay`: all rows of a day that are there now. */
-export const withRows = (receipts: Receipts, rowsByDay: ReadonlyMap<Day, number>, changedAt: string): Receipts =>
-  mapReceipts(receipts, (receipt) => {
-    const rows_stored = rowsByDay.get(receipt.day) ?? receipt.rows_stored;
-    return rows_stored === receipt.rows_stored ? receipt : { ...receipt, rows_stored, changed_at: changedAt };
-  });
