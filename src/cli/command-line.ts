@@ -51,9 +51,9 @@ export const newParser = () =>
 export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> {
   for (const [key, option] of Object.entries(table)) {
     if (option.isArgument === true) continue;
-    const { wordCount, heading = 'Options', short, isRequired, fallback } = option;
-    const hint = isRequired ? ' [required]' : fallback === undefined ? '' : ` [${fallback}]`;
-    const texts = { describe: `${option.describe}${hint}`, group: `${heading}:` };
+    const { wordCount, heading = 'Options', short, isRequired, defaultWord } = option;
+    const hint = isRequired ? ' [required]' : defaultWord === undefined ? '' : ` [${defaultWord}]`;
+    const texts = { describe: `${option.description}${hint}`, group: `${heading}:` };
     // With a number of words, a `-` alone is a word, and no option.
     const nargs = wordCount === 0 ? {} : { nargs: wordCount };
     const alias = short === undefined ? {} : { alias: short };
@@ -124,14 +124,14 @@ function missingWordError(writtenName: string, table: OptionTable): UserError {
 
 /** The value of an option. Throws a UserError for one that is given in a wrong way. */
 function readOption(option: Option<unknown>, name: string, raw: unknown): unknown {
-  const { wordCount, isRequired, isExternalId, fallback } = option;
+  const { wordCount, isRequired, isExternalId, defaultWord } = option;
   const words = (raw === undefined ? [] : [raw].flat()).map(String);
   // Messages, logs and notifications repeat addresses.
   if (isExternalId !== true && words.some(hasCredentials)) throw credentialsError(name);
   if (words.includes('')) throw configError(`${name} is empty.`);
   if (wordCount === 1 && words.length > 1) throw configError(`${name} is given more than once.`);
   if (isRequired && words.length === 0) throw configError(`${name} is missing.`);
-  if (words.length === 0 && fallback !== undefined) return option.read([fallback], name);
+  if (words.length === 0 && defaultWord !== undefined) return option.read([defaultWord], name);
   // Of a flag that is given twice the last one counts.
   return option.read(wordCount === 0 ? words.slice(-1) : words, name);
 }

@@ -33,7 +33,7 @@ export type OptionTable = Readonly<Record<string, Option<unknown>>>;
 export type OptionValues<O extends OptionTable> = { readonly [N in keyof O]: O[N] extends Option<infer T> ? T : never };
 
 export interface Option<T> {
-  readonly describe: string;
+  readonly description: string;
   /** The heading in the help below which it stands. */
   readonly heading?: string;
   /** Number of words that follow its name: 0 for a flag. Of two words there may be several pairs. */
@@ -48,9 +48,10 @@ export interface Option<T> {
   readonly isFromConfig?: boolean;
   /** True for an external id, which may look like an address with a key in it. Such an address is refused elsewhere. */
   readonly isExternalId?: boolean;
-  /** True if it must be given. `fallback` is read where an option with a default is left out. */
+  /** True if it must be given. */
   readonly isRequired?: boolean;
-  readonly fallback?: string;
+  /** The word that is read where it is left out. */
+  readonly defaultWord?: string;
   /** Parses the words that were given, none of them empty; throws a UserError, which calls the option `name`. */
   read(words: readonly string[], name: string): T;
 }
@@ -76,8 +77,8 @@ export function unknownNameError(what: string, name: string, names: readonly str
   return configError(`there is no ${what} ${JSON.stringify(name)}: did you mean ${near}?`);
 }
 
-export const flag = (describe: string, short?: string): Option<boolean> => ({
-  describe,
+export const flag = (description: string, short?: string): Option<boolean> => ({
+  description,
   wordCount: 0,
   ...(short !== undefined && { short }),
   read: ([word]) => word === 'true',
@@ -85,12 +86,12 @@ export const flag = (describe: string, short?: string): Option<boolean> => ({
 
 /** An option of one word, undefined when left out; `parse` returns undefined for a word that is not the `form`. */
 export function wordOption<T>(
-  describe: string,
+  description: string,
   form: string,
   parse: (word: string) => T | undefined,
 ): Option<T | undefined> {
   return {
-    describe,
+    description,
     wordCount: 1,
     read([word], name) {
       const value = word === undefined ? undefined : parse(word);
@@ -101,22 +102,23 @@ export function wordOption<T>(
   };
 }
 
-export const textOption = (describe: string) => wordOption(describe, 'a text', (word) => word);
+export const textOption = (description: string) => wordOption(description, 'a text', (word) => word);
 
-export const calendarDay = (describe: string) =>
-  wordOption(describe, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
+export const calendarDay = (description: string) =>
+  wordOption(description, 'a day of the calendar as yyyy-MM-dd', (word) => (isDay(word) ? word : undefined));
 
 /** A length of time, in ms. */
-export const duration = (describe: string) => wordOption(describe, 'a time such as 30s, 20m or 1h', parseDuration);
+export const duration = (description: string) =>
+  wordOption(description, 'a time such as 30s, 20m or 1h', parseDuration);
 
-export const wholeNumber = (describe: string, least = 0, most = 999_999_999) =>
-  wordOption(describe, `a whole number from ${least} to ${most}`, (word) => {
+export const wholeNumber = (description: string, least = 0, most = 999_999_999) =>
+  wordOption(description, `a whole number from ${least} to ${most}`, (word) => {
     const number = /^\d{1,9}$/.test(word) ? Number(word) : -1;
     return number >= least && number <= most ? number : undefined;
   });
 
-const choice = <T extends string>(describe: string, choices: readonly T[]): Option<T | undefined> => ({
-  ...wordOption(`${describe}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
+const choice = <T extends string>(description: string, choices: readonly T[]): Option<T | undefined> => ({
+  ...wordOption(`${description}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
     choices.find((name) => name === word),
   ),
   choices,
@@ -124,18 +126,18 @@ const choice = <T extends string>(describe: string, choices: readonly T[]): Opti
 
 /** An option of two words, `TARGET PLACE`, that may be given several times. */
 export const placePairs = (
-  describe: string,
+  description: string,
   targets: readonly string[],
 ): Option<readonly { readonly target: string; readonly place: string }[]> => ({
-  describe,
+  description,
   wordCount: 2,
   choices: targets,
   read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [{ target: word, place: words[i + 1] }] : [])),
 });
 
-/** `fallback` is written as a user would write it. */
-export const withDefault = <T>(fallback: string, option: Option<T | undefined>): Option<T> =>
-  ({ ...option, fallback }) as Option<T>;
+/** `defaultWord` is written as a user would write it. */
+export const withDefault = <T>(defaultWord: string, option: Option<T | undefined>): Option<T> =>
+  ({ ...option, defaultWord }) as Option<T>;
 
 export const required = <T>(option: Option<T | undefined>): Option<T> => ({ ...option, isRequired: true }) as Option<T>;
 

@@ -45,14 +45,14 @@ export function readConfiguration(
   refuseUnknownVariables(env, VARIABLES);
   const { values: valuesInEnvironment, variableNames, problems } = readVariables(VARIABLES, env);
   // No message may show a secret, whatever else is wrong with it.
-  for (const part of [valuesInFile, erasureInFile, valuesInEnvironment])
-    for (const key of SECRET_KEYS) if (typeof part[key] === 'string') context.redactor.add(new Secret(part[key]));
+  for (const values of [valuesInFile, erasureInFile, valuesInEnvironment])
+    for (const key of SECRET_KEYS) if (typeof values[key] === 'string') context.redactor.add(new Secret(values[key]));
   throwProblems('the environment is not usable', problems);
-  const unknownTexts = [
+  const unknownKeyTexts = [
     ...describeUnknownKeys(FILE_KEYS, valuesInFile),
     ...describeUnknownKeys(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
   ];
-  if (unknownTexts.length > 0) throw configError(`${shownFile} has unknown keys: ${unknownTexts.join(', ')}.`);
+  if (unknownKeyTexts.length > 0) throw configError(`${shownFile} has unknown keys: ${unknownKeyTexts.join(', ')}.`);
   const writtenValues = mapPaths({ ...valuesInFile, ...erasureInFile, ...valuesInEnvironment }, (path, key) => {
     // Messages and logs show addresses, so that none may hold a key.
     if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${shownFile}`);
@@ -83,9 +83,9 @@ export function requireKeys<K extends RequiredKey | (typeof PLAN_KEYS)[number]>(
   const names = problems.map(({ key }) => `${variableNameOf(key)}${SECRET_KEYS.includes(key) ? ' (or …_FILE)' : ''}`);
   const isInErasure = problems.some(({ key }) => ERASURE_KEYS.includes(key));
   const file = `${isInErasure ? 'the object erasure of ' : ''}${config.shownFile}`;
-  const them = problems.length === 1 ? 'it' : 'them';
+  const pronoun = problems.length === 1 ? 'it' : 'them';
   const texts = problems.map(({ text }) => text).join(', ');
-  throw configError(`${texts}: set ${names.join(', ')}, or write ${them} into ${file}.`);
+  throw configError(`${texts}: set ${names.join(', ')}, or write ${pronoun} into ${file}.`);
 }
 
 /** A file with the environment, or the object of a caller, which is all that counts. Paths are relative to `folder`. */

@@ -80,8 +80,8 @@ export function configHelp(columns: number): string[] {
 }
 
 export function formOf({ keySchema, isRequired }: Variable): string {
-  const { type = 'string', enum: choices, airbyte_secret, default: fallback } = keySchema;
+  const { type = 'string', enum: choices, airbyte_secret, default: defaultValue } = keySchema;
   const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? VARIABLE_FORMS[type].form);
-  const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(fallback));
-  return `(${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(fallback)}`})`;
+  const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(defaultValue));
+  return `(${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(defaultValue)}`})`;
 }

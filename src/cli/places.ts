@@ -40,14 +40,14 @@ export function placeAndConfig<T extends Target>(
 }
 
 /**
- * The target that TARGET PLACE names, after `usage`: a command, `--in` or nothing. Throws a configuration failure if
+ * The target that TARGET PLACE names, behind `prefix`: a command, `--in` or nothing. Throws a configuration failure if
  * another target has loaded it. The word may be an id or a secret, so that it is only shown if a target is near.
  */
 export function checkedTarget<T extends Target>(
   word: string,
   address: string,
   targets: readonly T[],
-  usage: string,
+  prefix: string,
 ): T {
   const target = targets.find(({ name }) => name === word);
   if (target === undefined && TARGETS.some(({ name }) => name === word))
@@ -56,7 +56,7 @@ export function checkedTarget<T extends Target>(
   if (target === undefined) throw unknownNameError('target', word, names);
   const { name: actualName } = TARGETS.find(({ isAt }) => isAt(address)) ?? target;
   if (actualName === word) return target;
-  throw configError(`${address} is a place of ${actualName}: write ${`${usage} ${actualName} ${address}`.trim()}.`);
+  throw configError(`${address} is a place of ${actualName}: write ${`${prefix} ${actualName} ${address}`.trim()}.`);
 }
 
 /** What all places of a command have in common. */

@@ -64,10 +64,9 @@ export function readVariables(variables: readonly Variable[], env: Env) {
       const variable = keySchema.airbyte_secret ? secretFrom(env, name) : { name, text: variableText(env, name) };
       if (variable?.text === undefined) continue;
       const { form, parse } = VARIABLE_FORMS[keySchema.type ?? 'string'];
-      const value = parse(variable.text);
-      if (value === undefined) throw configError(`${variable.name} is not usable, wanted ${form}.`);
-      values[key] = value;
+      values[key] = parse(variable.text);
       variableNames.set(key, variable.name);
+      if (values[key] === undefined) problems.push({ key, text: `${variable.name} is not usable, wanted ${form}` });
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       problems.push({ key, text: error.message.replace(/\.$/, '') });

@@ -84,14 +84,14 @@ export async function withRunRecord(
 ): Promise<RunOutcome> {
   const { clock, logger } = context;
   const began = clock.now();
-  const done = await work(began).catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
-  let outcome = outcomeOf(done, context);
+  const workOutcome = await work(began).catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
+  let outcome = outcomeOf(workOutcome, context);
   const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
   const span = { began: isoTime(began), ended: isoTime(clock.now()) };
   try {
     await sink.recordRun({ ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes });
   } catch (recordError) {
-    if (outcome.error === undefined) outcome = outcomeOf({ ...done, error: recordError }, context);
+    if (outcome.error === undefined) outcome = outcomeOf({ ...workOutcome, error: recordError }, context);
     else logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
   }
   // What is committed and recorded stays, whatever becomes of the lock.
