@@ -76,8 +76,8 @@ export function requireLoaded({ options }: FilesPlace, { isLoaded }: PlaceVersio
   if (!isLoaded) throw noTableError(options.address);
 }
 
-/** Opens a place that was loaded for work that may change it. Throws as `withUserErrors`. */
-export function changePlace<T>(
+/** Opens a place that was loaded, for work that may change it, and names damaged files. Throws as `withUserErrors`. */
+export function withLoadedPlace<T>(
   format: FilesFormat,
   options: FilesOptions,
   work: (place: FilesPlace, version: PlaceVersion) => Promise<T>,

@@ -15,7 +15,7 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import type { FilesFormat, FilesPlace } from './format.ts';
-import { changePlace, readPlace, requireLoaded, warnOfDamage } from './open-place.ts';
+import { readPlace, requireLoaded, warnOfDamage, withLoadedPlace } from './open-place.ts';
 import { bytesIn, damageWarnings, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
 import { relationOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
@@ -57,7 +57,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 
 /** Runs the steps of a purge before it writes. */
 function previewPurge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery): Promise<PurgePreview> {
-  return changePlace(format, options, async (place, version) => {
+  return withLoadedPlace(format, options, async (place, version) => {
     const { people } = await place.engine.transaction(() => findRemoval(place, version, query));
     const foreignFiles = await format.foreignFiles(place, version);
     return { people, foreignNames: foreignFiles.map(({ path }) => path) };
@@ -73,7 +73,7 @@ const NOT_ERASED =
  * began before can no longer commit.
  */
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
-  return changePlace(format, options, async (place, versionBefore) => {
+  return withLoadedPlace(format, options, async (place, versionBefore) => {
     const { version, report } = await format.commit(place, versionBefore, async (version) => {
       requireLoaded(place, version);
       const { people, change } = await place.engine.transaction(() => planRemoval(place, version, query));

@@ -82,7 +82,7 @@ export interface PlaceChange {
   readonly files: readonly FileChange[];
 }
 
-/** What is to become of a place, nothing if there is no change; and what its commit then reports. */
+/** A planned change of a place, undefined if nothing is to change, and what its commit reports. */
 export interface PlannedCommit<T> {
   readonly change: PlaceChange | undefined;
   readonly report: T;

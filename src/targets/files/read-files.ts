@@ -85,8 +85,8 @@ export async function fetchColumns(
   if (storage.readRange === undefined) return storage.localFile(path, copy);
   const readRange = storage.readRange.bind(storage);
   const file = await open(copy, 'wx', PRIVATE_FILE_MODE);
-  const read = async (from: number, to: number): Promise<Buffer> => {
-    const part = await readRange(path, from, to);
+  const copyRange = async (from: number, until: number): Promise<Buffer> => {
+    const part = await readRange(path, from, until);
     // A disk that is nearly full takes a part of a write and reports no error.
     for (let done = 0; done < part.length; ) {
       done += (await file.write(part, done, part.length - done, from + done)).bytesWritten;
@@ -96,13 +96,13 @@ export async function fetchColumns(
   try {
     await file.truncate(bytes);
     const tailFrom = Math.max(0, bytes - TAIL_BYTES);
-    const tail = await read(tailFrom, bytes);
+    const tail = await copyRange(tailFrom, bytes);
     // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
     const footerBytes = tail.length < MARK_BYTES ? 0 : tail.readUInt32LE(tail.length - MARK_BYTES);
     const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
-    if (footerFrom < tailFrom) await read(footerFrom, tailFrom);
+    if (footerFrom < tailFrom) await copyRange(footerFrom, tailFrom);
     for (const { from, until } of await columnRanges(engine, copy, columns)) {
-      if (from < tailFrom) await read(from, Math.min(until, tailFrom));
+      if (from < tailFrom) await copyRange(from, Math.min(until, tailFrom));
     }
     return copy;
   } finally {

@@ -8,7 +8,7 @@ import { selectRowsSql, storeTypedRows, sumRows } from '../../engine/rows/typed-
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
-import { finishBatch } from '../../table/commit.ts';
+import { finishBatch, type StoredRows } from '../../table/commit.ts';
 import { type TableState, withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
@@ -30,7 +30,12 @@ interface Batch {
 }
 
 /** Writes the files of the days of a batch, and those of neighbours that lose rows, on this machine. */
-export async function writeBatch(place: FilesPlace, version: PlaceVersion, plan: PlannedBatch, changedAt: string) {
+export async function writeBatch(
+  place: FilesPlace,
+  version: PlaceVersion,
+  plan: PlannedBatch,
+  changedAt: string,
+): Promise<StoredRows & { readonly files: readonly FileChange[] }> {
   const { table, downloads } = plan;
   const tableFiles = version.files.filter((file) => file.table === table.name);
   const batch: Batch = { place, plan, changedAt, storedFiles: new Map(tableFiles.map((file) => [file.day, file])) };
@@ -49,8 +54,9 @@ async function changesOfDay(batch: Batch, download: CheckedDay): Promise<FileCha
   if (newFile === undefined || !mayShareRows(receipt)) return [{ table, day: receipt.day, file: newFile }];
   // Such a day is alone in its batch: a neighbour is a stored file.
   const file = await withoutRowsOfNext(batch, newFile, download);
+  const change = { table, day: receipt.day, file };
   const previousChange = file && (await changeOfPreviousDay(batch, file));
-  return [previousChange ?? [], { table, day: receipt.day, file }].flat();
+  return previousChange === undefined ? [change] : [previousChange, change];
 }
 
 /** Writes the file of one day; undefined if it has no row. */
