@@ -17,7 +17,7 @@ const DEAD_AFTER_MS = 60_000;
 /** A wait that is long enough for the lock of an owner that was killed. */
 export const LOCK_WAIT_MS = DEAD_AFTER_MS + 15_000;
 /** Pauses between two looks at the lock of another owner. */
-export const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
+const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
 
 interface Owner {
   /** Differs for any two owners of one path. */
@@ -111,6 +111,18 @@ export async function withLockFile<T>(
   } finally {
     lock.release();
   }
+}
+
+/** Waits until no living owner has a lock, `waitMs` at most. One that this user cannot look at is not waited for. */
+export async function awaitUnlocked(path: string, options: Omit<LockOptions, 'what'>): Promise<void> {
+  const isUnlocked = () => {
+    try {
+      return ownerState(path) !== 'alive' || undefined;
+    } catch {
+      return true;
+    }
+  };
+  await retry({ ...options, pauses: doublingPauses(options.waitMs, LOCK_PAUSES) }, isUnlocked);
 }
 
 /** The state of a lock's owner; `none` if there is no such file. Throws a configuration failure for what is no lock. */

@@ -3,10 +3,9 @@
 // needed. `read-folder.ts` finds what a kill left half-way, and `commit-to-folder.ts` mends it.
 
 import { join } from 'node:path';
-import { doublingPauses, retry } from '../../../base/retry.ts';
 import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
-import { LOCK_PAUSES, ownerState, withLockFile } from '../../../fs/lock.ts';
+import { awaitUnlocked, type LockOptions, withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
@@ -32,8 +31,8 @@ export const PARQUET: FilesFormat<FolderVersion> = {
 
   async read(place, before) {
     const { storage, mode, options } = place;
-    // A folder is read again because a writer may have changed it meanwhile.
-    if (before !== undefined) await awaitWriter(place);
+    // A folder is read again because a writer may have changed it meanwhile. Who may only read cannot see its lock.
+    if (before !== undefined) await awaitUnlocked(lockPathOf(place), lockOptionsOf(place));
     const version = await readFolder(place);
     const makesProfiles = mode === 'load' && options.loadsProfiles === true && !hasProfiles(version);
     if (makesProfiles && (await hasObjects(storage, USER_PROFILES.name))) {
@@ -67,20 +66,6 @@ export const PARQUET: FilesFormat<FolderVersion> = {
   },
 };
 
-/** Waits, within bounds, for a writer that is at work. */
-async function awaitWriter({ storage, options }: FilesPlace): Promise<void> {
-  const { clock, lockWaitMs: waitMs, signal } = options;
-  const isFree = () => {
-    try {
-      return ownerState(join(storage.address, LOCK_FILE)) !== 'alive' || undefined;
-    } catch {
-      // Who may only read the days cannot look at the lock.
-      return true;
-    }
-  };
-  await retry({ pauses: doublingPauses(waitMs, LOCK_PAUSES), clock, signal }, isFree);
-}
-
 function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): boolean {
   return files.some(({ path, bytes, modified }) => {
     const onDisk = sizeAndTime(join(storage.address, path));
@@ -90,19 +75,22 @@ function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): bo
 
 /** Plans under the lock, on a folder that is read anew. A commit without a change finishes what a killed run began. */
 async function commitUnderLock<T>(place: FilesPlace, plan: (version: PlaceVersion) => Promise<PlannedCommit<T>>) {
-  const { storage, runFolder, options } = place;
-  const { clock, lockWaitMs: waitMs, signal, address } = options;
-  await makeFolders(join(storage.address, OWN_FOLDER));
-  const lock = { what: `the folder ${address}`, clock, waitMs, signal };
-  return withLockFile(join(storage.address, LOCK_FILE), lock, async (checkHeld) => {
+  await makeFolders(join(place.storage.address, OWN_FOLDER));
+  return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {
     const version = await readFolder(place);
     const { change, report } = await plan(version);
-    runFolder.checkHeld();
+    place.runFolder.checkHeld();
     if (change === undefined && !version.isLoaded) return { version, report };
     const committed = await commitToFolder(place, version, change ?? changeOfState(version.state), checkHeld);
     return { version: committed, report };
   });
 }
+
+const lockPathOf = ({ storage }: FilesPlace): string => join(storage.address, LOCK_FILE);
+
+const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: FilesPlace): LockOptions => {
+  return { what: `the folder ${address}`, clock, waitMs: lockWaitMs, signal };
+};
 
 const changeOfState = (state: PlaceState): PlaceChange => ({ kind: 'load', state, files: [] });
 
