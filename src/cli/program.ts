@@ -1,5 +1,6 @@
 // This folder: the command line. A run goes from main.ts through this file into one file of `commands/`. command.ts
-// says what a command and an option are. `run/` holds the run of `sync`, and `report/` the pages of HTML.
+// says what a command and an option are. command-line.ts reads the words, configuration.ts the keys. `run/` holds the
+// run of `sync`, and `report/` the pages of HTML.
 
 import { EXIT, type ExitCode, UserError } from '../base/errors.ts';
 import { printable } from '../base/text.ts';

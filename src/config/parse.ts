@@ -1,5 +1,6 @@
 // This folder: from untrusted values and environment variables to configurations with every default filled in. Each
-// key has its schema under schemas/. What a schema cannot say stands in source.ts and local.ts.
+// key has its schema under schemas/. `environment.ts` reads it from its variable. `parsePart` checks a part of the keys,
+// and names them in camel case. What a schema cannot say stands in `source.ts` and `local.ts`.
 
 import { addressProblem, cleanBaseUrl } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
@@ -59,17 +60,18 @@ interface ParseOptions {
   readonly variableNames?: ReadonlyMap<string, string>;
 }
 
-/** Parses those values that belong to a part, by its rules. Throws one configuration failure that lists the problems. */
+/** Parses those values that have a key of a part. Throws one configuration failure that lists the problems. */
 export function parsePart<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   object: object,
   { mayMissKeys, variableNames }: ParseOptions,
 ) {
-  const isRefused = ({ isMissing }: Problem) => !(isMissing && mayMissKeys);
+  const refuse = (problems: readonly Problem[]) =>
+    throwProblems(NOT_USABLE, mayMissKeys ? problems.filter(({ isMissing }) => !isMissing) : problems, variableNames);
   const values = usableValues(object, schema);
   // The validation also fills in the defaults.
   const problems = schemaProblems(validate, values);
-  throwProblems(NOT_USABLE, problems.filter(isRefused), variableNames);
+  refuse(problems);
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret, format }]) => {
     const value = values[key];
     if (typeof value !== 'string') return [camelCase(key), value];
@@ -77,7 +79,7 @@ export function parsePart<S extends ConfigSchema, C extends object>(
   });
   const config = configOf(Object.fromEntries(fields) as ValuesOf<S>);
   problems.push(...addressProblems(values, schema), ...ruleProblems(config).filter((problem) => problem !== false));
-  throwProblems(NOT_USABLE, problems.filter(isRefused), variableNames);
+  refuse(problems);
   return { config: Object.freeze(config), missingProblems: problems };
 }
 
