@@ -59,13 +59,13 @@ class FilesSink implements Sink {
   }
 
   async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
-    const planChange = (version: PlaceVersion) => this.#planChange(version, batch, commitInfo, table);
-    const { version, report } = await withUserErrors(this.#options, () =>
-      this.#place.format.commit(this.#place, this.#version, planChange),
+    const prepareChange = (version: PlaceVersion) => this.#prepareChange(version, batch, commitInfo, table);
+    const { version, result } = await withUserErrors(this.#options, () =>
+      this.#place.format.commit(this.#place, this.#version, prepareChange),
     );
     this.#version = version;
-    logWidened(this.#options.logger, report.columns);
-    return report.commit;
+    logWidened(this.#options.logger, result.columns);
+    return result.commit;
   }
 
   recordRun(run: RunRecord): Promise<void> {
@@ -91,10 +91,10 @@ class FilesSink implements Sink {
   }
 
   /**
-   * The change that stores a batch, and what is reported of it. Throws if people were purged since the opening, or if
+   * The change that stores a batch, and what its commit comes to. Throws if people were purged since the opening, or if
    * another run has loaded a first day with another time zone.
    */
-  async #planChange(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
+  async #prepareChange(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
     const { address, clock, logger, rules } = this.#options;
     const place = this.#place;
     const state = version.isLoaded ? version.state : newPlaceState(rules.timezone);
@@ -110,11 +110,11 @@ class FilesSink implements Sink {
       logger,
       countRows: (days) => countRows(place, version, days),
     });
-    if (plan === undefined) return { change: undefined, report: { commit: NOTHING_STORED, columns: [] } };
+    if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, columns: [] } };
     const changedAt = nextChangedAt(tableBefore.receipts, clock.now());
     const { files, ...rows } = await place.engine.transaction(() => writeBatch(place, version, plan, changedAt));
     const { state: tableAfter, commit } = finishBatch(plan, rows, changedAt);
     const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableAfter }, files };
-    return { change, report: { commit, columns: plan.columns } };
+    return { change, result: { commit, columns: plan.columns } };
   }
 }

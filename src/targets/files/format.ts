@@ -10,7 +10,7 @@ import type { RunRecord } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenOptions, PlaceOptions } from '../contract.ts';
 import type { FileLayout } from './file-layout.ts';
-import type { PlaceVersion, PlannedCommit } from './place-version.ts';
+import type { PlaceVersion, PreparedChange } from './place-version.ts';
 
 /** One kind of place with Parquet files. All methods throw UserError. */
 export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
@@ -28,17 +28,17 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
   /** True if a file was replaced under its name. Then what was read may be of two versions. */
   hasReplacedFiles(place: FilesPlace, version: V): boolean;
   /**
-   * Reads the latest version, has a change of it planned, and makes that visible, together with the state. It also
+   * Reads the latest version, has a change of it prepared, and makes that visible, together with the state. It also
    * finishes what a killed run left half-way. A change after which all is as before leaves no trace, unless it is a
    * purge, or the first by a new version of this program. Once it returns, no crash undoes it. If another writer
    * commits to a table first, it removes the new files that are in no table yet, and throws a transient failure. A
-   * change of the table before stays. Gives the version after it, and what the plan reports.
+   * change of the table before stays. Gives the version after it, and the result.
    */
   commit<T>(
     place: FilesPlace,
     before: V,
-    plan: (version: PlaceVersion) => Promise<PlannedCommit<T>>,
-  ): Promise<{ readonly version: V; readonly report: T }>;
+    prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>,
+  ): Promise<{ readonly version: V; readonly result: T }>;
   /** Stores how a run ended, if something was loaded before. */
   recordRun(place: FilesPlace, version: V, run: RunRecord): Promise<void>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */

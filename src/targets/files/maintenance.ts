@@ -71,15 +71,15 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
   const prunableIn = ({ state }: PlaceVersion): PruneResult => prunableBefore(state.events.receipts, firstKeptDay);
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
   return withLoadedPlace(format, options, async (place, versionBefore) => {
-    const commit = await format.commit(place, versionBefore, async (version) => {
+    const { result } = await format.commit(place, versionBefore, async (version) => {
       requireLoaded(place, version);
       const { days, rows } = prunableIn(version);
       const { events } = version.state;
       const receipts = withPruned(events.receipts, days, nextChangedAt(events.receipts, options.clock.now()));
       const state = { ...version.state, events: { ...events, receipts } };
       const files = days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
-      return { change: { kind: 'prune', state, files }, report: { days, rows } };
+      return { change: { kind: 'prune', state, files }, result: { days, rows } };
     });
-    return commit.report;
+    return result;
   });
 }

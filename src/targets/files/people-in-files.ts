@@ -23,7 +23,7 @@ import { rewriteFile } from './rewrite-files.ts';
 export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): PeopleOperations => ({
   find: (query) =>
     readPlace(format, options, async (place, version) => {
-      const { people } = await lookUp(place, version, query);
+      const { people } = await findPeopleInFiles(place, version, query);
       warnOfDamage(options, version);
       return people;
     }),
@@ -38,7 +38,7 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
     // Rows wait on the disk until it is known that the files from which they were read belong together.
     const path = `${runFolder.path}/rows`;
     await readPlace(format, options, async (place, version) => {
-      const { searchedPlace, conditions } = await lookUp(place, version, query);
+      const { searchedPlace, conditions } = await findPeopleInFiles(place, version, query);
       const rows = jsonOfRows(searchedPlace, conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: PRIVATE_FILE_MODE }));
       warnOfDamage(options, version);
@@ -58,7 +58,7 @@ async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string
 /** Runs the steps of a purge before it writes. */
 function previewPurge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery): Promise<PurgePreview> {
   return withLoadedPlace(format, options, async (place, version) => {
-    const { people } = await place.engine.transaction(() => findRemoval(place, version, query));
+    const { people } = await place.engine.transaction(() => findRowsToRemove(place, version, query));
     const foreignFiles = await format.foreignFiles(place, version);
     return { people, foreignNames: foreignFiles.map(({ path }) => path) };
   });
@@ -74,14 +74,14 @@ const NOT_ERASED =
  */
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
   return withLoadedPlace(format, options, async (place, versionBefore) => {
-    const { version, report } = await format.commit(place, versionBefore, async (version) => {
+    const { version, result } = await format.commit(place, versionBefore, async (version) => {
       requireLoaded(place, version);
-      const { people, change } = await place.engine.transaction(() => planRemoval(place, version, query));
+      const { people, change } = await place.engine.transaction(() => writeRemoval(place, version, query));
       const suppressionLength = await onFound(people);
       const state = { ...change.state, suppressionLength };
-      return { change: { ...change, state }, report: { people, suppressionLength } };
+      return { change: { ...change, state }, result: { people, suppressionLength } };
     });
-    const { people, suppressionLength } = report;
+    const { people, suppressionLength } = result;
     const eraseFailures = await eraseBytes(place, version);
     const { inUse, sweepFailures } = await sweepRuns(place);
     const damageNotes = damageWarnings(version).map((message) => `They may hold the people: ${message}`);
@@ -120,7 +120,7 @@ async function sweepRuns({ storage, runFolder }: FilesPlace) {
   return { sweepFailures, inUse: liveFolders.filter((path) => path !== runFolder.path) };
 }
 
-async function lookUp(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
+async function findPeopleInFiles(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
   const { state, files } = version;
   const relations = {
     events: await relationOf(place, 'events', state.events, files),
@@ -131,8 +131,8 @@ async function lookUp(place: FilesPlace, version: PlaceVersion, query: PeopleQue
 }
 
 /** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */
-async function findRemoval(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
-  const { searchedPlace, conditions, people } = await lookUp(place, version, query);
+async function findRowsToRemove(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
+  const { searchedPlace, conditions, people } = await findPeopleInFiles(place, version, query);
   const rowsLost = { events: new Map<Day, number>(), user_profiles: new Map<Day, number>() };
   for (const table of TABLES) {
     const relation = searchedPlace.relations[table.name];
@@ -147,8 +147,8 @@ async function findRemoval(place: FilesPlace, version: PlaceVersion, query: Peop
 }
 
 /** Looks the people up, and writes every file anew that has rows of theirs. */
-async function planRemoval(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
-  const { people, conditions, rowsLost, filesWithPeople } = await findRemoval(place, version, query);
+async function writeRemoval(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
+  const { people, conditions, rowsLost, filesWithPeople } = await findRowsToRemove(place, version, query);
   let { state } = version;
   for (const { name } of TABLES) {
     const table = state[name];

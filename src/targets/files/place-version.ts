@@ -82,8 +82,8 @@ export interface PlaceChange {
   readonly files: readonly FileChange[];
 }
 
-/** A planned change of a place, undefined if nothing is to change, and what its commit reports. */
-export interface PlannedCommit<T> {
+/** A change of a place whose files are written, undefined if nothing is to change, and the result of its commit. */
+export interface PreparedChange<T> {
   readonly change: PlaceChange | undefined;
-  readonly report: T;
+  readonly result: T;
 }

@@ -60,16 +60,16 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   // A commit replaces none.
   hasReplacedFiles: () => false,
 
-  async commit(place, { tables: { events, user_profiles: profiles } }, plan) {
+  async commit(place, { tables: { events, user_profiles: profiles } }, prepare) {
     const version = versionOf({
       events: await followLog(place, events),
       user_profiles: profiles && (await followLog(place, profiles)),
     });
-    const { change, report } = await plan(version);
+    const { change, result } = await prepare(version);
     place.runFolder.checkHeld();
-    if (change === undefined) return { version, report };
+    if (change === undefined) return { version, result };
     const changes = await changesOfTables(place, version, change);
-    return { version: versionOf(await commitToTables(place, version.tables, changes)), report };
+    return { version: versionOf(await commitToTables(place, version.tables, changes)), result };
   },
 
   async recordRun({ storage }, { isLoaded }, run) {

@@ -11,7 +11,7 @@ import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, type FilesPlace, foreignFilesError } from '../format.ts';
-import type { PlaceChange, PlaceVersion, PlannedCommit } from '../place-version.ts';
+import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
 import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
 import { type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
@@ -43,11 +43,11 @@ export const PARQUET: FilesFormat<FolderVersion> = {
   },
 
   hasReplacedFiles,
-  commit: (place, _before, plan) => commitUnderLock(place, plan),
+  commit: (place, _before, prepare) => commitUnderLock(place, prepare),
 
   async recordRun(place, _before, lastRun) {
     await commitUnderLock(place, async ({ isLoaded, state }) => {
-      return { change: isLoaded ? changeOfState({ ...state, lastRun }) : undefined, report: undefined };
+      return { change: isLoaded ? changeOfState({ ...state, lastRun }) : undefined, result: undefined };
     });
   },
 
@@ -73,16 +73,19 @@ function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): bo
   });
 }
 
-/** Plans under the lock, on a folder that is read anew. A commit without a change finishes what a killed run began. */
-async function commitUnderLock<T>(place: FilesPlace, plan: (version: PlaceVersion) => Promise<PlannedCommit<T>>) {
+/**
+ * Has a change prepared under the lock, of the folder as it is then, and commits it. Without a change the commit only
+ * finishes what a killed run left half-way.
+ */
+async function commitUnderLock<T>(place: FilesPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
   await makeFolders(join(place.storage.address, OWN_FOLDER));
   return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {
     const version = await readFolder(place);
-    const { change, report } = await plan(version);
+    const { change, result } = await prepare(version);
     place.runFolder.checkHeld();
-    if (change === undefined && !version.isLoaded) return { version, report };
+    if (change === undefined && !version.isLoaded) return { version, result };
     const committed = await commitToFolder(place, version, change ?? changeOfState(version.state), checkHeld);
-    return { version: committed, report };
+    return { version: committed, result };
   });
 }
 
