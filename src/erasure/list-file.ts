@@ -105,7 +105,7 @@ async function* readCsv(input: Input, columns: readonly string[]): RowCells<stri
   function* wholeRows(): Generator<[number, string[]]> {
     while (reader.next()) {
       // To go on with U+FFFD in place of other bytes would name somebody else.
-      if (reader.repairs.length > 0) throw notUtf8(input);
+      if (reader.replacements.length > 0) throw notUtf8(input);
       const cells = reader.row.texts();
       if (indices === undefined) indices = columns.map((column) => columnIndex(cells, column, input));
       else yield [reader.rowNumber, indices.map((index) => cells[index])];

@@ -25,12 +25,12 @@ export class InvalidCells {
   }
 
   /** Counts those of the current row. */
-  count({ row, rowNumber, repairs }: RowReader): void {
+  count({ row, rowNumber, replacements }: RowReader): void {
     const { bytes, filledCells, columnNumbers, starts, ends } = row;
     let next = 0;
     for (let k = 0; k < filledCells; k++) {
       const firstOfCell = next;
-      while (next < repairs.length && repairs[next] < ends[k]) next++;
+      while (next < replacements.length && replacements[next] < ends[k]) next++;
       const column = this.#columns[columnNumbers[k]];
       if (next === firstOfCell || column === undefined) continue;
       this.#cells++;

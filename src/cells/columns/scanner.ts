@@ -127,7 +127,7 @@ export class Scanner {
       this.#suppressed++;
       return;
     }
-    if (reader.repairs.length > 0) invalidCells.count(reader);
+    if (reader.replacements.length > 0) invalidCells.count(reader);
     // A body with the header of another export holds several, and nothing tells whether their rows are the same.
     if (!collector.collectUnlessHeader(row))
       throw reader.malformedRow('header_again', 'a data row', 'the header once more');

@@ -23,7 +23,7 @@ const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
 
 interface BodyStart {
   /** The index at which the text begins, behind a BOM. */
-  readonly begin: number;
+  readonly textStart: number;
   /** Absent if the body may be CSV. */
   readonly otherFormat?: OtherFormat;
 }
@@ -31,15 +31,15 @@ interface BodyStart {
 /** What the first bytes show; undefined while some are missing. `isAll`: no more bytes will come. */
 export function bodyStart(bytes: Uint8Array, isAll: boolean): BodyStart | undefined {
   if (bytes.length < BOM.length && !isAll && (bytes.length === 0 || bytes[0] === BOM[0])) return undefined;
-  const begin = standsAt(bytes, 0, BOM) ? BOM.length : 0;
-  let first = begin;
+  const textStart = standsAt(bytes, 0, BOM) ? BOM.length : 0;
+  let first = textStart;
   while (first < bytes.length && isSpace(bytes[first])) first++;
-  if (first === bytes.length) return isAll ? { begin } : undefined;
+  if (first === bytes.length) return isAll ? { textStart } : undefined;
   const otherFormat = OTHER_FORMATS.get(bytes[first]);
-  if (otherFormat === undefined) return { begin };
+  if (otherFormat === undefined) return { textStart };
   const isHeader = holdsHeader(bytes, first, isAll);
   if (isHeader === undefined) return undefined;
-  return isHeader ? { begin } : { begin, otherFormat };
+  return isHeader ? { textStart } : { textStart, otherFormat };
 }
 
 /** A column that every header has. */

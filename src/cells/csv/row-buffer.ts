@@ -2,14 +2,15 @@ import { isUtf8 } from 'node:buffer';
 import { LF } from '../../base/ascii.ts';
 import { SENTINEL } from './row.ts';
 
-/** Bytes kept free behind the data: for the sentinel and one line end. */
+/** Bytes kept free behind the data, for the sentinel. */
 const MARGIN = 8;
 const START_BYTES = 1 << 20;
-const NO_REPAIRS: readonly number[] = [];
+const NO_REPLACEMENTS: readonly number[] = [];
 
 /** U+FFFD, which replaces one to three bytes. */
 const REPLACEMENT = Buffer.from('\ufffd');
 const EMPTY = Buffer.alloc(0);
+const LINE_END = Uint8Array.of(LF);
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Collects bytes until they are whole rows: chunks of any size become one contiguous run of valid UTF-8. */
@@ -20,36 +21,35 @@ export class RowBuffer {
   end = 0;
   /** True if the body lacked its last line end, and has it here. */
   isLineEndAdded = false;
-  /** The begin of a character that the next chunk continues. */
+  /** The first bytes of a character that the next chunk continues. */
   #openCharacter = EMPTY;
-  /** Offsets at which U+FFFD stands for invalid bytes, in order; of rows that `takeRepairs` has not passed. */
-  #repairs: number[] = [];
+  /** Offsets at which U+FFFD stands for invalid bytes, in order; of rows that `takeReplacements` has not passed. */
+  #replacements: number[] = [];
   /** Offset of byte 0 of the array in the body. */
   #origin = 0;
 
   /** Copies a chunk behind the remaining bytes, which it first moves to the front; earlier indices are void. */
-  append(chunk: Uint8Array, isLast: boolean): void {
-    if (this.start > 0) this.bytes.copyWithin(0, this.start, this.end);
-    this.#origin += this.start;
-    const from = this.end - this.start;
-    const chunkStart = from + this.#openCharacter.length;
-    this.#grow(chunkStart + chunk.length);
-    this.bytes.set(this.#openCharacter, from);
-    this.bytes.set(chunk, chunkStart);
-    let end = chunkStart + chunk.length;
-    if (!isLast) end -= openLength(this.bytes, from, end);
-    this.#openCharacter = Buffer.from(this.bytes.subarray(end, chunkStart + chunk.length));
-    if (!isUtf8(this.bytes.subarray(from, end))) {
-      const text = this.#repaired(from, end);
-      end = from + text.length;
-      this.#grow(end);
-      this.bytes.set(text, from);
-    }
-    this.isLineEndAdded = isLast && end > 0 && this.bytes[end - 1] !== LF;
-    if (this.isLineEndAdded) this.bytes[end++] = LF;
-    this.bytes[end] = SENTINEL;
-    this.start = 0;
-    this.end = end;
+  append(chunk: Uint8Array): void {
+    this.#moveToFront();
+    const chunkStart = this.end;
+    this.#push(this.#openCharacter);
+    this.#push(chunk);
+    const wholeEnd = this.end - openLength(this.bytes, chunkStart, this.end);
+    this.#openCharacter = Buffer.from(this.bytes.subarray(wholeEnd, this.end));
+    this.end = wholeEnd;
+    this.#replaceInvalid(chunkStart);
+    this.bytes[this.end] = SENTINEL;
+  }
+
+  /** Ends the body, with the line end that it lacks. Earlier indices are void. */
+  finish(): void {
+    this.#moveToFront();
+    const { end } = this;
+    this.#push(this.#openCharacter);
+    this.#replaceInvalid(end);
+    this.isLineEndAdded = this.end > 0 && this.bytes[this.end - 1] !== LF;
+    if (this.isLineEndAdded) this.#push(LINE_END);
+    this.bytes[this.end] = SENTINEL;
   }
 
   /** The offset of an index in the body, in which U+FFFD counts for what it replaces. */
@@ -58,37 +58,56 @@ export class RowBuffer {
   }
 
   /** Takes the indices before `end` at which characters were replaced; each is taken once. */
-  takeRepairs(end: number): readonly number[] {
-    if (this.#repairs.length === 0) return NO_REPAIRS;
-    const laterIndex = this.#repairs.findIndex((offset) => offset >= this.offsetOf(end));
-    const taken = this.#repairs.splice(0, laterIndex < 0 ? this.#repairs.length : laterIndex);
+  takeReplacements(end: number): readonly number[] {
+    if (this.#replacements.length === 0) return NO_REPLACEMENTS;
+    const laterIndex = this.#replacements.findIndex((offset) => offset >= this.offsetOf(end));
+    const taken = this.#replacements.splice(0, laterIndex < 0 ? this.#replacements.length : laterIndex);
     return taken.map((offset) => offset - this.#origin);
   }
 
+  #moveToFront(): void {
+    if (this.start > 0) this.bytes.copyWithin(0, this.start, this.end);
+    this.#origin += this.start;
+    this.end -= this.start;
+    this.start = 0;
+  }
+
+  #push(more: Uint8Array): void {
+    const end = this.end + more.length;
+    if (end + MARGIN > this.bytes.length) {
+      const largerBytes = Buffer.alloc(Math.max(end + MARGIN, 2 * this.bytes.length));
+      largerBytes.set(this.bytes);
+      this.bytes = largerBytes;
+    }
+    this.bytes.set(more, this.end);
+    this.end = end;
+  }
+
+  /** Replaces the bytes from `start` on that are no UTF-8. */
+  #replaceInvalid(start: number): void {
+    if (isUtf8(this.bytes.subarray(start, this.end))) return;
+    const text = this.#withReplacements(start, this.end);
+    this.end = start;
+    this.#push(text);
+  }
+
   /** A copy of [start, end) with U+FFFD for each maximal invalid part, as WHATWG decodes; notes where these stand. */
-  #repaired(start: number, end: number): Buffer {
+  #withReplacements(start: number, end: number): Buffer {
     const { bytes } = this;
     const parts: Buffer[] = [];
     let to = this.offsetOf(start);
     for (let at = start; at < end; ) {
-      // A U+FFFD of the body itself is no repair.
+      // A U+FFFD of the body itself replaces nothing.
       const bodyReplacement = bytes.indexOf(REPLACEMENT, at);
       const stop = bodyReplacement < 0 || bodyReplacement >= end ? end : bodyReplacement;
       const part = Buffer.from(decoder.decode(bytes.subarray(at, stop)));
-      for (let i = part.indexOf(REPLACEMENT); i >= 0; i = part.indexOf(REPLACEMENT, i + 1)) this.#repairs.push(to + i);
+      for (let i = part.indexOf(REPLACEMENT); i >= 0; i = part.indexOf(REPLACEMENT, i + 1))
+        this.#replacements.push(to + i);
       parts.push(part, stop < end ? REPLACEMENT : EMPTY);
       to += part.length + REPLACEMENT.length;
       at = stop + REPLACEMENT.length;
     }
     return Buffer.concat(parts);
-  }
-
-  /** Makes room for [0, size) and the margin. */
-  #grow(size: number): void {
-    if (size + MARGIN <= this.bytes.length) return;
-    const largerBytes = Buffer.alloc(Math.max(size + MARGIN, 2 * this.bytes.length));
-    largerBytes.set(this.bytes);
-    this.bytes = largerBytes;
   }
 }
 

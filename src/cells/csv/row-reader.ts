@@ -29,7 +29,6 @@ import { RowBuffer } from './row-buffer.ts';
 const GATHERED_BYTES = 256 * 1024;
 /** Length of the longest row that is accepted, its line end included. */
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
-const NO_BYTES = new Uint8Array(0);
 
 /** What a row needs where it stops being CSV, and what stands there. */
 const ROW_FAULTS: Readonly<Record<BrokenReason | 'cut_in_quote', readonly [expected: string, found: string]>> = {
@@ -51,7 +50,7 @@ export class RowReader {
   /** False if the current row has no line end. */
   hasLineEnd = false;
   /** The indices at which U+FFFD replaces invalid UTF-8 in the current row. */
-  repairs: readonly number[] = [];
+  replacements: readonly number[] = [];
   readonly #gatheredBytes: number;
   readonly #buffer = new RowBuffer();
   #width = 0;
@@ -70,13 +69,13 @@ export class RowReader {
 
   /** Takes a chunk, once `next` has read all rows of the last one. */
   push(chunk: Uint8Array): void {
-    this.#buffer.append(chunk, false);
+    this.#buffer.append(chunk);
   }
 
   /** Takes the end of the body. */
   finish(): void {
     this.#isFinished = true;
-    this.#buffer.append(NO_BYTES, true);
+    this.#buffer.finish();
   }
 
   /** Goes to the next row; false if more bytes must come first, or none will. Throws MalformedCsv, UnusableCsv. */
@@ -92,18 +91,20 @@ export class RowReader {
       if (next === INCOMPLETE) break;
       if (row.broken !== undefined) {
         const { reason, at } = row.broken;
-        throw this.#notARow(reason, at, ...ROW_FAULTS[reason]);
+        throw this.#brokenRow(reason, at, ...ROW_FAULTS[reason]);
       }
       buffer.start = next;
       if (row.contentEnd === start) this.#passBlank(start);
       else {
-        this.repairs = buffer.takeRepairs(row.contentEnd);
+        this.replacements = buffer.takeReplacements(row.contentEnd);
         this.#checkRow(next);
         this.rowNumber++;
         return true;
       }
     }
-    this.#waitForMore();
+    this.#checkLength(buffer.start, end);
+    if (this.#isFinished) this.#checkEnd();
+    else this.#waitForMore();
     return false;
   }
 
@@ -112,15 +113,17 @@ export class RowReader {
     return this.#malformed(reason, this.row.start, expected, found, this.rowNumber);
   }
 
+  /** Throws if the body ends within a row, or has none. */
+  #checkEnd(): void {
+    const { start, end, isLineEndAdded } = this.#buffer;
+    // Each row has a line end now, so that one which does not end goes on within quotes.
+    if (start < end) throw this.#brokenRow('cut_in_quote', isLineEndAdded ? end - 1 : end, ...ROW_FAULTS.cut_in_quote);
+    if (this.rowNumber === 0) throw this.#malformed('empty_body', start, 'a header line', 'nothing');
+  }
+
   /** Says when reading goes on, behind the last whole row. */
   #waitForMore(): void {
-    const { start, end, isLineEndAdded } = this.#buffer;
-    this.#checkLength(start, end);
-    if (this.#isFinished) {
-      // Each row has a line end now, so that one which does not end goes on within quotes.
-      if (start < end) throw this.#notARow('cut_in_quote', isLineEndAdded ? end - 1 : end, ...ROW_FAULTS.cut_in_quote);
-      if (this.rowNumber === 0) throw this.#malformed('empty_body', start, 'a header line', 'nothing');
-    }
+    const { start, end } = this.#buffer;
     // A header is wanted at once. A long row that comes in many chunks is read again when it is twice as long.
     if (this.rowNumber > 0 || end - start > MAX_SEARCHED_BYTES) {
       const bytes = Math.max(this.#gatheredBytes, Math.min((end - start) * 2, MAX_ROW_BYTES + 1));
@@ -133,9 +136,9 @@ export class RowReader {
     const { bytes, start, end } = this.#buffer;
     const opening = bodyStart(bytes.subarray(start, end), this.#isFinished);
     if (opening === undefined) return false;
-    const { begin, otherFormat } = opening;
+    const { textStart, otherFormat } = opening;
     if (otherFormat !== undefined) throw this.#malformed('not_csv', start, 'a header line', otherFormat.found);
-    this.#buffer.start = start + begin;
+    this.#buffer.start = start + textStart;
     this.#isStarted = true;
     return true;
   }
@@ -145,11 +148,11 @@ export class RowReader {
     if (this.#blankLineFault !== undefined) throw this.#blankLineFault;
     this.hasLineEnd = next < this.#buffer.end || !this.#buffer.isLineEndAdded;
     if (this.rowNumber === 0) {
-      if (this.repairs.length > 0) throw otherEncodingError();
+      if (this.replacements.length > 0) throw otherEncodingError();
       this.#width = width;
     } else if (width !== this.#width) {
       const reason = width > this.#width ? 'long_row' : this.hasLineEnd ? 'short_row' : 'cut_in_row';
-      throw this.#notARow(reason, start, `${this.#width} cells`, `${width} cells`);
+      throw this.#brokenRow(reason, start, `${this.#width} cells`, `${width} cells`);
     }
     this.#checkLength(start, next);
   }
@@ -166,7 +169,7 @@ export class RowReader {
   }
 
   /** The failure of the row that was read last. One that starts with a brace is a message about a failed export. */
-  #notARow(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
+  #brokenRow(reason: MalformedReason, index: number, expected: string, found: string): MalformedCsv {
     const { bytes, start } = this.row;
     if (bytes[start] !== OPEN_BRACE) return this.#malformed(reason, index, expected, found);
     return this.#malformed('not_csv', start, `${this.#width} cells`, JSON_OBJECT.found);
