@@ -27,7 +27,7 @@ type ColumnSettings = Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKe
 
 /** The columns that a configuration drops or hashes. */
 export function editsOf({ columnsDrop, columnsHash, hashKey }: ColumnSettings): ColumnEdits {
-  return { drop: new Set(columnsDrop), hash: new Set(columnsHash), key: hashKey && new HashKey(hashKey) };
+  return { drop: new Set(columnsDrop), hash: new Set(columnsHash), hashKey: hashKey && new HashKey(hashKey) };
 }
 
 /** True if a column that is not required stays in the exports, as far as the configuration says it. */

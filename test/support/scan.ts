@@ -6,11 +6,11 @@ import type { Scanner, ScanResult } from '../../src/cells/columns/scanner.ts';
 export const columnEdits = (
   drop: readonly string[],
   hash: readonly string[],
-  key: HashKey | undefined,
+  hashKey: HashKey | undefined,
 ): ColumnEdits => ({
   drop: new Set(drop),
   hash: new Set(hash),
-  key,
+  hashKey,
 });
 
 /** Feeds a body to a scanner, cut at these rising offsets; the written bytes are copied at once, as a file would. */

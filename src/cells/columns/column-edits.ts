@@ -6,10 +6,11 @@ import { type HeaderColumn, headerColumns } from '../csv/header.ts';
 export interface ColumnEdits {
   readonly drop: ReadonlySet<string>;
   readonly hash: ReadonlySet<string>;
-  readonly key: HashKey | undefined;
+  /** Undefined if nothing is hashed. */
+  readonly hashKey: HashKey | undefined;
 }
 
-export const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), key: undefined };
+export const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), hashKey: undefined };
 
 /** A column that is not dropped. */
 export interface KeptColumn extends HeaderColumn {

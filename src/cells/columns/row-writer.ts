@@ -8,13 +8,13 @@ const HASH_BYTES = 64;
 
 /**
  * Writes kept rows with LF ends, without dropped columns, and with hashes in place of hashed values. Rows that need no
- * change are a range of the source. It is copied only if another row does need one.
+ * change are a range of the input. It is copied only if another row does need one.
  */
 export class RowWriter {
   /** Length of the longest row written, with its line end (bytes). */
   longestRowBytes = 0;
   readonly #columns: EditedColumns;
-  readonly #key: HashKey | undefined;
+  readonly #hashKey: HashKey | undefined;
   readonly #cell = new CellText();
   /** For each column its index in the written row: the number of kept columns before it. */
   readonly #positions: Int32Array;
@@ -23,17 +23,18 @@ export class RowWriter {
   readonly #hashedColumns: number;
   /** True if a column is dropped or hashed. */
   readonly #hasEdits: boolean;
-  #source: Buffer = Buffer.alloc(0);
-  /** The bytes [sourceStart, sourceEnd) of the source come next. */
-  #sourceStart = 0;
-  #sourceEnd = 0;
+  /** The bytes of the rows that came last. */
+  #input: Buffer = Buffer.alloc(0);
+  /** [rangeStart, rangeEnd) of the input are unchanged rows that are not copied yet. */
+  #rangeStart = 0;
+  #rangeEnd = 0;
   #out: Buffer = Buffer.alloc(1 << 16);
   /** The index behind the written bytes of `out`. */
   #written = 0;
 
-  constructor(columns: EditedColumns, key: HashKey | undefined) {
+  constructor(columns: EditedColumns, hashKey: HashKey | undefined) {
     this.#columns = columns;
-    this.#key = key;
+    this.#hashKey = hashKey;
     this.#positions = Int32Array.from(columns, (column) => (column === undefined ? this.#width : this.#width++));
     this.#hashedColumns = columns.filter((column) => column?.isHashed).length;
     this.#hasEdits = this.#hashedColumns > 0 || this.#width < columns.length;
@@ -41,30 +42,30 @@ export class RowWriter {
 
   /** Writes a row; of a header no name is hashed. */
   write(row: CsvRow, isHeader = false): void {
-    this.#source = row.bytes;
+    this.#input = row.bytes;
     const length = this.#hasEdits || row.hasBareCr ? this.#edit(row, isHeader) : this.#keep(row);
     if (length > this.longestRowBytes) this.longestRowBytes = length;
   }
 
-  /** The bytes of all rows since the last call, valid until the source changes, or the next row is written. */
+  /** The bytes of all rows since the last call, valid until the input changes, or the next row is written. */
   take(): Uint8Array {
     if (this.#written > 0) this.#flush();
-    const uncopied = this.#source.subarray(this.#sourceStart, this.#sourceEnd);
+    const uncopied = this.#input.subarray(this.#rangeStart, this.#rangeEnd);
     const bytes = this.#written > 0 ? this.#out.subarray(0, this.#written) : uncopied;
-    this.#sourceStart = 0;
-    this.#sourceEnd = 0;
+    this.#rangeStart = 0;
+    this.#rangeEnd = 0;
     this.#written = 0;
     return bytes;
   }
 
   /** Adds a row to the range of unchanged rows; returns its length. */
   #keep({ bytes, start, contentEnd }: CsvRow): number {
-    if (start !== this.#sourceEnd) {
+    if (start !== this.#rangeEnd) {
       this.#flush();
-      this.#sourceStart = start;
+      this.#rangeStart = start;
     }
-    this.#sourceEnd = contentEnd;
-    if (bytes[contentEnd] === LF) this.#sourceEnd++;
+    this.#rangeEnd = contentEnd;
+    if (bytes[contentEnd] === LF) this.#rangeEnd++;
     else {
       this.#flush();
       this.#out[this.#written++] = LF;
@@ -74,9 +75,9 @@ export class RowWriter {
 
   /** Copies the range of unchanged rows; afterwards there is room for one byte more. */
   #flush(): void {
-    this.#reserve(this.#sourceEnd - this.#sourceStart + 1);
-    this.#copy(this.#sourceStart, this.#sourceEnd);
-    this.#sourceStart = this.#sourceEnd;
+    this.#reserve(this.#rangeEnd - this.#rangeStart + 1);
+    this.#copy(this.#rangeStart, this.#rangeEnd);
+    this.#rangeStart = this.#rangeEnd;
   }
 
   /** Writes a row with dropped or hashed cells, or with a CR that ends no line; returns its length. */
@@ -85,7 +86,7 @@ export class RowWriter {
     this.#flush();
     // Room for the row with its commas, hashes, quotes around each cell, and the end of the line.
     this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + 2 * filledCells + 3);
-    const begin = this.#written;
+    const rowStart = this.#written;
     let commas = 0;
     for (let k = 0; k < filledCells; k++) {
       const column = this.#columns[columnNumbers[k]];
@@ -95,17 +96,17 @@ export class RowWriter {
     }
     for (; commas < this.#width - 1; commas++) this.#out[this.#written++] = COMMA;
     // A row of one empty cell must not become a blank line.
-    if (this.#width === 1 && this.#written === begin) this.#writeText('""');
+    if (this.#width === 1 && this.#written === rowStart) this.#writeText('""');
     this.#out[this.#written++] = LF;
-    return this.#written - begin;
+    return this.#written - rowStart;
   }
 
   #writeCell(row: CsvRow, k: number, isHashed: boolean): void {
     const [start, end, flags] = [row.starts[k], row.ends[k], row.flags[k]];
     if (isHashed && !isNull(row.bytes, start, end)) {
-      if (this.#key === undefined) throw new TypeError('a hash without a key');
+      if (this.#hashKey === undefined) throw new TypeError('a hash without a key');
       this.#cell.read(row, k);
-      this.#writeText(this.#key.hashOf(this.#cell.content));
+      this.#writeText(this.#hashKey.hashOf(this.#cell.content));
     } else if ((flags & BARE_CR) !== 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
       this.#out[this.#written++] = QUOTE;
@@ -119,9 +120,9 @@ export class RowWriter {
     this.#written += this.#out.write(text, this.#written, 'latin1');
   }
 
-  /** Copies [start, end) of the source. */
+  /** Copies [start, end) of the input. */
   #copy(start: number, end: number): void {
-    this.#written += this.#source.copy(this.#out, this.#written, start, end);
+    this.#written += this.#input.copy(this.#out, this.#written, start, end);
   }
 
   #reserve(bytes: number): void {

@@ -146,7 +146,7 @@ export class Scanner {
     const { columns, editedNames } = editHeader(names, edits);
     if (columns.every((column) => column === undefined))
       throw configError('columns_drop names every column there is: leave one.');
-    const writer = new RowWriter(columns, edits.key);
+    const writer = new RowWriter(columns, edits.hashKey);
     writer.write(this.#reader.row, true);
     const collector = new ColumnCollector(names, columns, idColumn, zoneOf(timezone));
     return { isSuppressed, editedNames, invalidCells: new InvalidCells(columns), collector, writer };
