@@ -58,7 +58,7 @@ const reservedNames = (stream: StreamName): readonly string[] => [
   ...Object.keys(STREAMS[stream].ownProperties),
 ];
 
-/** Under plain names. An item column loses its prefix in a stream of items, unless its bare name is taken. */
+/** Under plain names. An item column loses its prefix in a stream of items, unless its short name is taken. */
 function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): readonly Property[] {
   const { selection } = STREAMS[stream];
   const isShown = ({ group }: HeaderColumn): boolean => {
@@ -66,13 +66,13 @@ function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): read
     if (selection === 'row_per_event') return !isItemGroup(group);
     return isItemGroup(group) || group === 'unified_id' || group === 'system';
   };
-  const hasBareName = ({ group }: HeaderColumn) => selection === 'rows_with_item' && isItemGroup(group);
-  const wholeNames = header.flatMap((column) => (isShown(column) && !hasBareName(column) ? [column.source] : []));
-  const takenNames = new Set([...reservedNames(stream), ...wholeNames].map(foldName));
+  const isOfItem = ({ group }: HeaderColumn) => selection === 'rows_with_item' && isItemGroup(group);
+  const otherNames = header.flatMap((column) => (isShown(column) && !isOfItem(column) ? [column.source] : []));
+  const takenNames = new Set([...reservedNames(stream), ...otherNames].map(foldName));
   return header.flatMap((column, index) => {
     if (!isShown(column)) return [];
-    const bareName = column.source.slice(ITEM_PREFIX.length);
-    const name = hasBareName(column) && !takenNames.has(foldName(bareName)) ? bareName : column.source || UNNAMED;
+    const shortName = column.source.slice(ITEM_PREFIX.length);
+    const name = isOfItem(column) && !takenNames.has(foldName(shortName)) ? shortName : column.source || UNNAMED;
     return [{ name, plainName: name, column, index }];
   });
 }
