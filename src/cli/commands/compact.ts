@@ -10,9 +10,9 @@ export const command = defineCommand({
   docsPage: 'operations.md',
   async run(values, context) {
     const { place } = placeAndConfig(values, [duckdb], context);
-    const { compactDuckDb } = await import('../../targets/duckdb/file-copy.ts');
+    const { compactFile } = await import('../../targets/duckdb/file-copy.ts');
     const what = `Compacting ${place.address}`;
-    const { rows, bytesBefore, bytesAfter } = await withElapsedTime(what, compactDuckDb(place), context);
+    const { rows, bytesBefore, bytesAfter } = await withElapsedTime(what, compactFile(place), context);
     const size = `${formatBytes(bytesBefore)} before, ${formatBytes(bytesAfter)} now`;
     const result = { v: 1, rows, bytes_before: bytesBefore, bytes_after: bytesAfter };
     return { result, lines: [`${place.address}: ${formatCount(rows, 'row')}, ${size}.`] };

@@ -7,10 +7,10 @@ import { EVENTS, isItemGroup, type StoredColumn, typedColumns } from '../../tabl
 
 export const EVENT_VIEWS = {
   event_logs: {
-    queryOf: eventLogs,
+    queryOf: eventLogsSql,
     comment: 'An event each, without item columns: of its rows the one of the lowest item position.',
   },
-  event_items: { queryOf: eventItems, comment: 'An item each, with the short names of item columns.' },
+  event_items: { queryOf: eventItemsSql, comment: 'An item each, with the short names of item columns.' },
 };
 
 /** Makes `event_logs` and `event_items` anew over these columns. */
@@ -23,9 +23,9 @@ export async function createEventViews(engine: Engine, columns: readonly StoredC
 }
 
 /** A query of the row of lowest position of each event, without the item columns. */
-function eventLogs(columns: readonly StoredColumn[]): string {
-  const log = columnOfSourceSql(columns, LOG_ID);
-  const names = columns.filter((column) => !isItemGroup(column.group)).map((column) => identifier(column.name));
+function eventLogsSql(columns: readonly StoredColumn[]): string {
+  const logId = columnOfSourceSql(columns, LOG_ID);
+  const names = columns.filter(({ group }) => !isItemGroup(group)).map(({ name }) => identifier(name));
   // A row without a log id is an event of its own.
   return `
     SELECT ${['event_date', ...names, '_rescued', '_loaded_at'].join(', ')}
@@ -33,25 +33,25 @@ function eventLogs(columns: readonly StoredColumn[]): string {
     WHERE (event_date, _key) IN (
       SELECT (event_date, arg_min(_key, (coalesce(${itemPositionSql(columns)}, -1), _key)))
       FROM ${EVENTS.name}
-      GROUP BY event_date, ${log}, CASE WHEN ${log} IS NULL THEN _key END
+      GROUP BY event_date, ${logId}, CASE WHEN ${logId} IS NULL THEN _key END
     )`;
 }
 
 /** A query of the items: unified id, system columns, item columns without their prefix, position. */
-function eventItems(columns: readonly StoredColumn[]): string {
-  const common = columns.filter(({ group }) => group === 'unified_id' || group === 'system');
-  const items = columns.filter((column) => isItemGroup(column.group));
+function eventItemsSql(columns: readonly StoredColumn[]): string {
+  const commonColumns = columns.filter(({ group }) => group === 'unified_id' || group === 'system');
+  const itemColumns = columns.filter(({ group }) => isItemGroup(group));
   const select = [
     '_key',
     'event_date',
-    ...common.map((column) => identifier(column.name)),
-    ...items.map((column) => `${identifier(column.name)} AS ${identifier(column.itemName ?? column.name)}`),
+    ...commonColumns.map(({ name }) => identifier(name)),
+    ...itemColumns.map(({ name, itemName }) => `${identifier(name)} AS ${identifier(itemName ?? name)}`),
     `${itemPositionSql(columns)} AS ${ITEM_POSITION}`,
   ];
   return `
     SELECT ${select.join(', ')}
     FROM ${EVENTS.name}
-    WHERE ${anyOfSql([...items.map(hasValueSql), RESCUED_ITEM_SQL])}`;
+    WHERE ${anyOfSql([...itemColumns.map(hasValueSql), HAS_RESCUED_ITEM_SQL])}`;
 }
 
 /** SQL that is TRUE if an item column has a value. In a text column the cell `null` is stored as a text. */
@@ -60,14 +60,15 @@ function hasValueSql({ name, type }: StoredColumn): string {
   return type === 'string' ? `coalesce(${column} <> 'null', false)` : `${column} IS NOT NULL`;
 }
 
-const RESCUED_ITEM_SQL =
+/** SQL that is TRUE if a cell of an item column is in `_rescued`, else FALSE. */
+const HAS_RESCUED_ITEM_SQL =
   `(_rescued IS NOT NULL AND len(list_filter(json_keys(_rescued), ` +
   `lambda k: starts_with(k, ${literal(ITEM_PREFIX)}) AND length(k) > ${ITEM_PREFIX.length})) > 0)`;
 
 /** SQL of the item position: the number behind the log id and a colon in a detail log id, of at most 18 digits. */
 function itemPositionSql(columns: readonly StoredColumn[]): string {
-  const detail = varcharSql(columnOfSourceSql(columns, DETAIL_LOG_ID));
-  const log = varcharSql(columnOfSourceSql(columns, LOG_ID));
-  const digits = `regexp_extract(substr(${detail}, length(${log}) + 2), '^0*[0-9]{1,18}$')`;
-  return `CASE WHEN starts_with(${detail}, ${log} || ':') THEN try_cast(${digits} AS BIGINT) END`;
+  const detailLogId = varcharSql(columnOfSourceSql(columns, DETAIL_LOG_ID));
+  const logId = varcharSql(columnOfSourceSql(columns, LOG_ID));
+  const digits = `regexp_extract(substr(${detailLogId}, length(${logId}) + 2), '^0*[0-9]{1,18}$')`;
+  return `CASE WHEN starts_with(${detailLogId}, ${logId} || ':') THEN try_cast(${digits} AS BIGINT) END`;
 }

@@ -24,7 +24,7 @@ const COPY_DATABASE = 'new_database';
  * Gives the space of removed rows back: a copy replaces the file once it is checked and synced. Returns the rows of
  * `events`. Throws UserError.
  */
-export const compactDuckDb = (options: PlaceOptions) =>
+export const compactFile = (options: PlaceOptions) =>
   withCopy(options, async ({ engine, copyPath }) => {
     const rows = await engine.count(EVENTS.name);
     const bytesBefore = statSync(engine.file).size;
@@ -45,31 +45,30 @@ export async function withCopy<T>(options: PlaceOptions, work: (copied: CopiedFi
   const { address: file, lockWaitMs: waitMs, clock, signal } = options;
   checkExists(file);
   const copyPath = copyPathOf(realOrGivenPath(file));
-  const copyAndWork = async (checkHeld: () => void) => {
-    const state = await withLoadedFile(options, 'write', async (writer, loadedState) => {
-      await writer.emptyWal();
-      return loadedState;
-    });
-    try {
-      return await withEngine(file, 'read_to_copy', options, async (engine) => {
-        // From here on writers cannot open the file.
-        if (existsSync(`${engine.file}.wal`)) {
-          throw transientError(`Another program has just written to ${file}: run again.`);
-        }
-        removeDatabase(copyPath);
-        await removeTemporaries(engine.file);
-        await copyDatabase(engine, state, copyPath);
-        signal.throwIfAborted();
-        checkHeld();
-        return work({ engine, state, copyPath });
-      });
-    } finally {
-      removeDatabase(copyPath);
-    }
-  };
+  const lock = { what: `the file ${file}`, waitMs, clock, signal };
   try {
-    const lock = { what: `the file ${file}`, waitMs, clock, signal };
-    return await withLockFile(`${copyPath}.lock`, lock, copyAndWork);
+    return await withLockFile(`${copyPath}.lock`, lock, async (checkHeld) => {
+      const state = await withLoadedFile(options, 'write', async (engine, loadedState) => {
+        await engine.emptyWal();
+        return loadedState;
+      });
+      try {
+        return await withEngine(file, 'read_to_copy', options, async (engine) => {
+          // From here on writers cannot open the file.
+          if (existsSync(`${engine.file}.wal`)) {
+            throw transientError(`Another program has just written to ${file}: run again.`);
+          }
+          removeDatabase(copyPath);
+          await removeTemporaries(engine.file);
+          await copyDatabase(engine, state, copyPath);
+          signal.throwIfAborted();
+          checkHeld();
+          return work({ engine, state, copyPath });
+        });
+      } finally {
+        removeDatabase(copyPath);
+      }
+    });
   } catch (error) {
     throw diskError(error, { path: file, consequence: 'the file was not written anew' });
   }
@@ -79,22 +78,22 @@ export async function withCopy<T>(options: PlaceOptions, work: (copied: CopiedFi
  * Puts a copy in the place of the file, which is open and so keeps writers away. Windows renames nothing over an open
  * file. There it is closed first, and stays if somebody wrote to it meanwhile.
  */
-async function replaceDatabase(engine: Engine, copy: string): Promise<void> {
+async function replaceDatabase(engine: Engine, copyPath: string): Promise<void> {
   if (process.platform === 'win32') {
     const { mtimeMs } = statSync(engine.file);
     await engine.close();
     if (statSync(engine.file).mtimeMs !== mtimeMs) throw transientError(`${engine.file} was written to: run again.`);
   }
-  await replaceFileFrom(engine.file, copy);
+  await replaceFileFrom(engine.file, copyPath);
 }
 
 /** Gives a copy the mode and the owner of the file that it is to replace. Throws UserError. */
-function copyOwner(file: string, copy: string): void {
+function copyModeAndOwner(file: string, copyPath: string): void {
   const { mode, uid, gid } = statSync(file);
-  const copyStat = statSync(copy);
+  const copyStat = statSync(copyPath);
   if (copyStat.uid !== uid || copyStat.gid !== gid) {
     try {
-      chownSync(copy, uid, gid);
+      chownSync(copyPath, uid, gid);
     } catch (error) {
       throw configError(
         `${file} belongs to another user or group, which a copy of it cannot be given: run as its owner. Nothing was changed.`,
@@ -102,7 +101,7 @@ function copyOwner(file: string, copy: string): void {
       );
     }
   }
-  setMode(copy, mode & PERMISSION_BITS);
+  setMode(copyPath, mode & PERMISSION_BITS);
 }
 
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */
@@ -110,7 +109,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, copyPath: string)
   const columnCounts = (await tablesOfFile(engine)).map(({ columns }) => columns.length);
   await engine.run(`ATTACH ${literal(copyPath)} AS ${COPY_DATABASE} (${newFileOptions(Math.max(...columnCounts))})`);
   try {
-    copyOwner(engine.file, copyPath);
+    copyModeAndOwner(engine.file, copyPath);
     await engine.keepOrder();
     await engine.run(`COPY FROM DATABASE ${DATABASE} TO ${COPY_DATABASE}`);
     await checkCopied(engine);
@@ -129,9 +128,9 @@ async function copyDatabase(engine: Engine, state: PlaceState, copyPath: string)
 
 /** Throws unless the copy has all rows of every table. */
 async function checkCopied(engine: Engine): Promise<void> {
-  for (const { name, sql } of await tablesOfFile(engine)) {
-    const rows = await engine.count(`${DATABASE}.${sql}`);
-    const copiedRows = await engine.count(`${COPY_DATABASE}.${sql}`);
+  for (const { name, qualifiedName } of await tablesOfFile(engine)) {
+    const rows = await engine.count(`${DATABASE}.${qualifiedName}`);
+    const copiedRows = await engine.count(`${COPY_DATABASE}.${qualifiedName}`);
     if (copiedRows === rows) continue;
     throw systemError(
       `the copy of ${engine.file} has ${copiedRows} rows in ${name} instead of ${rows}: nothing was changed.`,

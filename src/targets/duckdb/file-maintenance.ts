@@ -27,7 +27,7 @@ export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
     checkExists(options.address);
     return withEngine(options.address, 'read', options, async (engine) => {
       // Nothing else can be read of a damaged table, perhaps not even the state.
-      const differences = await damagedTables(engine);
+      const differences = await findDamagedTables(engine);
       if (differences.length > 0) return { differences, warnings: [] };
       return verifyTables(engine, await readLoadedState(engine));
     });
@@ -69,7 +69,7 @@ async function verifyTables(engine: Engine, state: PlaceState): Promise<VerifyRe
   for (const table of TABLES) {
     const tableState = state[table.name];
     if (tableState === undefined) continue;
-    const differentColumns = await columnDifferences(engine, table, tableState);
+    const differentColumns = await compareColumns(engine, table, tableState);
     if (table.programColumns.every(({ name }) => !differentColumns.has(name))) {
       const rowsResult = await checkRows(engine, table, table.name, tableState);
       differences.push(...rowsResult.differences);
@@ -80,17 +80,17 @@ async function verifyTables(engine: Engine, state: PlaceState): Promise<VerifyRe
   return { differences, warnings };
 }
 
-/** Number of columns that are read at once: blocks of all of them are in memory. */
-const READ_AT_ONCE = 200;
+/** Number of columns that a query reads: blocks of all of them are in memory. */
+const COLUMNS_PER_QUERY = 200;
 
 /** Reads every column of every table to its last block; a difference for each table that cannot be read. */
-async function damagedTables(engine: Engine): Promise<Difference[]> {
+async function findDamagedTables(engine: Engine): Promise<Difference[]> {
   const differences: Difference[] = [];
-  for (const { name, sql, columns } of await tablesOfFile(engine)) {
+  for (const { name, qualifiedName, columns } of await tablesOfFile(engine)) {
     const hashes = columns.map((column) => `bit_xor(hash(${identifier(column)}))`);
     try {
-      for (let i = 0; i < hashes.length; i += READ_AT_ONCE) {
-        await engine.rows(`SELECT ${hashes.slice(i, i + READ_AT_ONCE).join(', ')} FROM ${sql}`);
+      for (let i = 0; i < hashes.length; i += COLUMNS_PER_QUERY) {
+        await engine.rows(`SELECT ${hashes.slice(i, i + COLUMNS_PER_QUERY).join(', ')} FROM ${qualifiedName}`);
       }
     } catch (error) {
       if (!isDamagedBlock(error)) throw error;
@@ -101,7 +101,7 @@ async function damagedTables(engine: Engine): Promise<Difference[]> {
 }
 
 /** The differences between the columns of a table and those of its state, by the name of the column. */
-async function columnDifferences(
+async function compareColumns(
   engine: Engine,
   table: Table,
   state: TableState,

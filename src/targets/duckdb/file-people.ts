@@ -12,7 +12,7 @@ import { type PlaceState, withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, PurgeResult } from '../contract.ts';
-import { compactDuckDb, withCopy } from './file-copy.ts';
+import { compactFile, withCopy } from './file-copy.ts';
 import { checkExists, foreignTableNames, readLoadedState, withLoadedFile, writeState } from './file-state.ts';
 
 export const peopleInFile = (options: PlaceOptions): PeopleOperations => ({
@@ -64,7 +64,7 @@ async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound
     return { suppressionLength, rowsRemoved: await engine.transaction(remove) };
   });
   try {
-    const { bytesBefore, bytesAfter } = await compactDuckDb(options);
+    const { bytesBefore, bytesAfter } = await compactFile(options);
     return { ...removal, bytesBefore, bytesAfter, unreached: [] };
   } catch (error) {
     options.signal.throwIfAborted();

@@ -16,23 +16,23 @@ import { createEventViews, EVENT_VIEWS } from './event-views.ts';
 import {
   CHANGES_TABLE,
   COLUMNS_TABLE,
+  createRecordTable,
   DAYS_TABLE,
-  makeRecordTable,
   RECORD_TABLES,
   RUNS_TABLE,
   readRecords,
   replaceRecords,
 } from './record-tables.ts';
-import { makeTable } from './row-tables.ts';
+import { createTable } from './row-tables.ts';
 
 // What a file holds beside its rows: whether it was loaded, its state, and the tables of other programs.
 
-const STORE_VERSION = 3;
-const STATE = '_dfinery_state';
+const FORMAT_VERSION = 3;
+const STATE_TABLE = '_dfinery_state';
 /** The names that the program gives to tables and views of every file. */
 const TABLES_AND_VIEWS: readonly string[] = [
   EVENTS.name,
-  STATE,
+  STATE_TABLE,
   ...RECORD_TABLES.map(({ name }) => name),
   ...Object.keys(EVENT_VIEWS),
 ];
@@ -68,10 +68,10 @@ export interface FileState {
 
 /** Throws UserError for a file of another program. */
 export async function readFileState(engine: Engine): Promise<FileState> {
-  const tables = await tableNames(engine);
-  if (!(await isLoaded(engine, tables))) return { state: undefined, removedDays: [] };
+  const names = await namesInFile(engine);
+  if (!(await isLoaded(engine, names))) return { state: undefined, removedDays: [] };
   const row = await engine.row(
-    `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE}`,
+    `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE_TABLE}`,
   );
   const receipts = receiptsOf(
     (await readRecords(engine, DAYS_TABLE)).map(({ pruned, source, ...receipt }) => ({
@@ -83,7 +83,7 @@ export async function readFileState(engine: Engine): Promise<FileState> {
   );
   const removedDays = findRemovedDays(receipts, await countRowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
-  const hasProfiles = row.profiles !== null && tables.has(USER_PROFILES.name);
+  const hasProfiles = row.profiles !== null && names.has(USER_PROFILES.name);
   const state = {
     events: {
       timezone: row.timezone === null ? null : String(row.timezone),
@@ -100,7 +100,7 @@ export async function readFileState(engine: Engine): Promise<FileState> {
 }
 
 /** The names of tables and views, in lower case. */
-async function tableNames(engine: Engine): Promise<ReadonlySet<string>> {
+async function namesInFile(engine: Engine): Promise<ReadonlySet<string>> {
   const rows = await engine.rows(`
     SELECT lower(table_name) AS name
     FROM information_schema.tables
@@ -109,19 +109,19 @@ async function tableNames(engine: Engine): Promise<ReadonlySet<string>> {
 }
 
 /** True for a file that was loaded, false for one without tables of these names. Throws UserError for any other. */
-async function isLoaded(engine: Engine, tables: ReadonlySet<string>): Promise<boolean> {
+async function isLoaded(engine: Engine, names: ReadonlySet<string>): Promise<boolean> {
   const { file } = engine;
-  const presentNames = TABLES_AND_VIEWS.filter((name) => tables.has(name));
+  const presentNames = TABLES_AND_VIEWS.filter((name) => names.has(name));
   if (presentNames.length === 0) return false;
-  if (!tables.has(STATE))
+  if (!names.has(STATE_TABLE))
     throw configError(`${file} has a table "${presentNames[0]}" that is not ours: give another file.`);
-  const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE}`);
-  if (Number(v) !== STORE_VERSION) {
+  const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE_TABLE}`);
+  if (Number(v) !== FORMAT_VERSION) {
     const [which, advice] =
-      Number(v) > STORE_VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
+      Number(v) > FORMAT_VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
     throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
   }
-  const missingNames = TABLES_AND_VIEWS.filter((name) => !tables.has(name));
+  const missingNames = TABLES_AND_VIEWS.filter((name) => !names.has(name));
   if (missingNames.length === 0) return true;
   throw configError(`${file} lacks ${missingNames.join(', ')}: restore it from a copy, or load into another file.`);
 }
@@ -129,7 +129,7 @@ async function isLoaded(engine: Engine, tables: ReadonlySet<string>): Promise<bo
 /** Throws UserError for a file with a table of profiles that is not this program's. */
 export async function refuseForeignProfiles(engine: Engine, state: PlaceState | undefined): Promise<void> {
   const { name } = USER_PROFILES;
-  if (state?.user_profiles !== undefined || !(await tableNames(engine)).has(name)) return;
+  if (state?.user_profiles !== undefined || !(await namesInFile(engine)).has(name)) return;
   throw configError(
     `${engine.file} has a table "${name}" that is not ours: rename it, set user_profiles to false, or give another file.`,
   );
@@ -146,7 +146,7 @@ export async function tablesOfFile(engine: Engine) {
     ORDER BY ALL`);
   return rows.map(({ schema, name, columns }) => ({
     name: schema === 'main' ? String(name) : `${schema}.${name}`,
-    sql: `${identifier(String(schema))}.${identifier(String(name))}`,
+    qualifiedName: `${identifier(String(schema))}.${identifier(String(name))}`,
     columns: columns as readonly string[],
   }));
 }
@@ -158,21 +158,21 @@ export async function foreignTableNames(engine: Engine, state: PlaceState): Prom
 }
 
 /** Makes the tables and views of the program in a file that has none. Called inside the transaction of a commit. */
-export async function makeTables(engine: Engine, state: PlaceState): Promise<void> {
+export async function createTables(engine: Engine, state: PlaceState): Promise<void> {
   for (const table of TABLES) {
     const tableState = state[table.name];
-    if (tableState !== undefined) await makeTable(engine, table, tableState);
+    if (tableState !== undefined) await createTable(engine, table, tableState);
   }
   await createEventViews(engine, state.events.columns);
   await engine.run(
-    `CREATE TABLE ${STATE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
+    `CREATE TABLE ${STATE_TABLE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
   );
-  await engine.run(`COMMENT ON TABLE ${STATE} IS 'The cursor and what belongs to it.'`);
-  await engine.run(`INSERT INTO ${STATE} (v, timezone) VALUES ($version, $timezone)`, {
-    version: STORE_VERSION,
+  await engine.run(`COMMENT ON TABLE ${STATE_TABLE} IS 'The cursor and what belongs to it.'`);
+  await engine.run(`INSERT INTO ${STATE_TABLE} (v, timezone) VALUES ($version, $timezone)`, {
+    version: FORMAT_VERSION,
     timezone: state.events.timezone,
   });
-  for (const table of RECORD_TABLES) await makeRecordTable(engine, table);
+  for (const table of RECORD_TABLES) await createRecordTable(engine, table);
 }
 
 /**
@@ -185,7 +185,7 @@ export async function writeState(
 ): Promise<void> {
   const columns = '(state, suppression_length, profiles)';
   const values = '($state, $length, $profiles)';
-  await engine.run(`UPDATE ${STATE} SET ${columns} = ${values} WHERE ${columns} IS DISTINCT FROM ${values}`, {
+  await engine.run(`UPDATE ${STATE_TABLE} SET ${columns} = ${values} WHERE ${columns} IS DISTINCT FROM ${values}`, {
     state: JSON.stringify(events.exportState ?? null),
     length: suppressionLength ?? null,
     profiles: user_profiles === undefined ? null : JSON.stringify(tableToJson(user_profiles)),

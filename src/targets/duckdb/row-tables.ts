@@ -42,8 +42,8 @@ export const typesInFile = (
 const columnTypeSql = ({ type }: TypedColumn, timezone: string | null): string =>
   codecOf(type, zoneOf(timezone)).duckdbType;
 
-/** Makes a table for these columns. */
-export async function makeTable(engine: Engine, table: Table, state: TableState): Promise<void> {
+/** Creates a table for these columns. */
+export async function createTable(engine: Engine, table: Table, state: TableState): Promise<void> {
   const { name, programColumns } = table;
   const columnsSql = [...typesInFile(table, state)].map(([column, type]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
@@ -53,15 +53,11 @@ export async function makeTable(engine: Engine, table: Table, state: TableState)
   await commentColumns(engine, name, state.columns, state.columns);
 }
 
-/**
- * Adds and alters the columns of a table as planned; gives the days with a value in a column that this re-types. Called
- * first of all in a transaction: DuckDB refuses it after a DELETE.
- */
-export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<ReadonlySet<Day>> {
+/** Adds and alters the columns of a table as planned. DuckDB refuses it after a DELETE in the same transaction. */
+export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<void> {
   const { columns, tableBefore } = plan;
   const { timezone } = tableBefore;
   const table = plan.table.name;
-  const widenedDays = await daysToWiden(engine, plan);
   for (const column of typedColumns(columns)) {
     const name = identifier(column.name);
     const type = columnTypeSql(column, timezone);
@@ -72,15 +68,6 @@ export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<Re
   }
   await commentColumns(engine, table, columns, columns.filter(isAltered));
   if (table === EVENTS.name) await createEventViews(engine, columns);
-  return widenedDays;
-}
-
-/** The days with a value in a column that widens. Called before it does. */
-async function daysToWiden(engine: Engine, { table, tableBefore, columns }: PlannedBatch): Promise<ReadonlySet<Day>> {
-  const valueConditions = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
-  if (valueConditions.length === 0) return new Set();
-  const daySql = dayOfRowSql(table, tableBefore.receipts.keys());
-  return new Set((await countRowsByDay(engine, `${table.name} WHERE ${anyOfSql(valueConditions)}`, daySql)).keys());
 }
 
 /** True for a column that a batch adds or re-types. */
@@ -108,11 +95,11 @@ export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[])
   `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;
 
 /** Removes the stored rows of the days of a batch, and stores those of the downloads. Called inside a transaction. */
-export async function storeRows(engine: Engine, batch: PlannedBatch): Promise<Omit<StoredRows, 'widenedDays'>> {
-  const { table, tableBefore, columns, downloads } = batch;
+export async function storeRows(engine: Engine, plan: PlannedBatch): Promise<StoredRows> {
+  const { table, tableBefore, columns, downloads } = plan;
   const days = downloads.map(({ receipt }) => receipt.day);
   let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);
-  await storeTypedRows(engine, batch, zoneOf(tableBefore.timezone), ({ sql }) =>
+  await storeTypedRows(engine, plan, zoneOf(tableBefore.timezone), ({ sql }) =>
     engine.run(`INSERT INTO ${table.name} BY NAME ${sql}`),
   );
   const sharingDays = downloads.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
@@ -120,11 +107,25 @@ export async function storeRows(engine: Engine, batch: PlannedBatch): Promise<Om
   // Later rows take the space of the removed ones.
   if (removedRows > 0) await engine.joinRowGroups();
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
-  const rowsAfter = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), dayOfRowSql(table, days));
+  const daySql = dayOfRowSql(table, days);
+  const rowsAfter = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), daySql);
   return {
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
     rescuedCells: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(table, days)})`),
+    widenedDays: await findWidenedDays(engine, table, columns, daySql),
   };
+}
+
+/** The days with a value in a column that has widened: a value stays a value. */
+async function findWidenedDays(
+  engine: Engine,
+  { name: table }: Table,
+  columns: readonly PlannedColumn[],
+  daySql: string,
+): Promise<ReadonlySet<Day>> {
+  const hasValueSql = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
+  if (hasValueSql.length === 0) return new Set();
+  return new Set((await countRowsByDay(engine, `${table} WHERE ${anyOfSql(hasValueSql)}`, daySql)).keys());
 }
 
 /**

@@ -6,7 +6,6 @@
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { Day } from '../../base/days.ts';
 import { configError, messageOf } from '../../base/errors.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
@@ -25,19 +24,17 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
-import { type FileState, makeTables, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
+import { createTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
-import { alterTable, isAltered, makeTable, rowsOfDaysSql, storeRows } from './row-tables.ts';
+import { alterTable, createTable, isAltered, rowsOfDaysSql, storeRows } from './row-tables.ts';
 
 export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   const file = options.address;
   checkLocalPath(file);
   checkCanWrite(file);
   if (!existsSync(file)) return new DuckDbSink(undefined, options);
-  const { state, removedDays } = await withEngine(file, 'read', options, (engine) =>
-    readLoadableFileState(engine, options),
-  );
+  const { state, removedDays } = await withEngine(file, 'read', options, (engine) => readStateForLoad(engine, options));
   warnOfRemovedDays(options.logger, removedDays);
   return new DuckDbSink(state, options);
 }
@@ -54,7 +51,7 @@ function checkCanWrite(file: string): void {
 }
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
-async function readLoadableFileState(engine: Engine, options: OpenOptions): Promise<FileState> {
+async function readStateForLoad(engine: Engine, options: OpenOptions): Promise<FileState> {
   const { timezone } = options.rules;
   const { state, removedDays } = await readFileState(engine);
   if (options.loadsProfiles) await refuseForeignProfiles(engine, state);
@@ -80,7 +77,7 @@ class DuckDbSink implements Sink {
     const batchColumns = new Set(files.flatMap(({ columns }) => columns.map(({ key }) => key)));
     const columnCount = Math.max(rules.pinnedTypes?.size ?? 0, batchColumns.size);
     return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
-      const { state: stateBefore } = await readLoadableFileState(engine, this.#options);
+      const { state: stateBefore } = await readStateForLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);
       this.state = stateBefore;
       const tableBefore = stateBefore?.[table.name] ?? newTableState(table, rules.timezone);
@@ -105,9 +102,9 @@ class DuckDbSink implements Sink {
     const changedAt = nextChangedAt(tableBefore.receipts, engine.clock.now());
     try {
       return await engine.transaction(async () => {
-        const widenedDays = await prepareTable(engine, stateBefore, plan);
+        await prepareTable(engine, stateBefore, plan);
         const rows = await storeRows(engine, plan);
-        const { state: tableState, commit } = finishBatch(plan, { ...rows, widenedDays }, changedAt);
+        const { state: tableState, commit } = finishBatch(plan, rows, changedAt);
         const state = withTable(stateBefore, table, tableState);
         await writeState(engine, state);
         return { state, commit };
@@ -136,23 +133,14 @@ class DuckDbSink implements Sink {
   async close(): Promise<void> {}
 }
 
-/**
- * Makes the table of a batch, or alters its columns; with it the tables beside it, of a file that is new. Gives the
- * days with a value in a column that this re-types.
- */
-async function prepareTable(
-  engine: Engine,
-  stateBefore: PlaceState | undefined,
-  plan: PlannedBatch,
-): Promise<ReadonlySet<Day>> {
+/** Creates the table of a batch, or alters its columns. In a new file it also creates all that is beside the rows. */
+async function prepareTable(engine: Engine, stateBefore: PlaceState | undefined, plan: PlannedBatch): Promise<void> {
   const { table, tableBefore, columns } = plan;
   const tableState = { ...tableBefore, columns };
   const state = withTable(stateBefore, table, tableState);
-  let widenedDays: ReadonlySet<Day> = new Set();
-  if (stateBefore === undefined) await makeTables(engine, state);
-  else if (stateBefore[table.name] === undefined) await makeTable(engine, table, tableState);
-  else if (columns.some(isAltered)) widenedDays = await alterTable(engine, plan);
-  else return widenedDays;
+  if (stateBefore === undefined) await createTables(engine, state);
+  else if (stateBefore[table.name] === undefined) await createTable(engine, table, tableState);
+  else if (columns.some(isAltered)) await alterTable(engine, plan);
+  else return;
   await refreshModels(engine, state);
-  return widenedDays;
 }

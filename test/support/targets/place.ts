@@ -7,7 +7,7 @@ import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { Commit } from '../../../src/table/commit.ts';
 import { USER_PROFILES } from '../../../src/table/tables.ts';
 import type { OnFound, OpenOptions, StatefulTarget } from '../../../src/targets/contract.ts';
-import { compactDuckDb } from '../../../src/targets/duckdb/file-copy.ts';
+import { compactFile } from '../../../src/targets/duckdb/file-copy.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { Days, type PlaceSettings } from './days.ts';
 import { liveDeltaFiles } from './delta-files.ts';
@@ -124,7 +124,7 @@ export class Place extends Days {
   }
 
   compact() {
-    return compactDuckDb(this.options());
+    return compactFile(this.options());
   }
 
   async report() {

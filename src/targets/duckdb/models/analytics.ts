@@ -12,12 +12,12 @@ import type { PlaceOptions } from '../../contract.ts';
 import { withLoadedFile } from '../file-state.ts';
 import { MODELS, type Model } from './models.ts';
 
-const ANALYTICS = 'analytics';
+const SCHEMA = 'analytics';
 /** End of the comment of each model; a view or macro with this comment may be replaced. */
 const COMMENT_END = '(dfinery-elt models)';
 
 /** Conditions on what `duckdb_views()` and the like list: that it is in the schema, that it has this comment. */
-const IN_ANALYTICS_SQL = `database_name = current_database() AND schema_name = ${literal(ANALYTICS)}`;
+const IN_SCHEMA_SQL = `database_name = current_database() AND schema_name = ${literal(SCHEMA)}`;
 const IS_OURS_SQL = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
 
 /**
@@ -27,18 +27,18 @@ const IS_OURS_SQL = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false
 export async function writeModels(options: PlaceOptions): Promise<string[]> {
   await withLoadedFile(options, 'write', (engine, state) =>
     engine.transaction(async () => {
-      const takenNames = await foreignNames(engine);
+      const takenNames = await findTakenNames(engine);
       if (takenNames.size > 0) {
         throw configError(
-          `${engine.file} has ${[...takenNames].map((name) => `${ANALYTICS}.${name}`).join(', ')}, made by somebody else: ` +
+          `${engine.file} has ${[...takenNames].map((name) => `${SCHEMA}.${name}`).join(', ')}, made by somebody else: ` +
             'rename it, or drop it, and run models again.',
         );
       }
-      await engine.run(`CREATE SCHEMA IF NOT EXISTS ${ANALYTICS}`);
+      await engine.run(`CREATE SCHEMA IF NOT EXISTS ${SCHEMA}`);
       await createModels(engine, state, MODELS);
     }),
   );
-  return MODELS.map(({ name }) => `${ANALYTICS}.${name}`);
+  return MODELS.map(({ name }) => `${SCHEMA}.${name}`);
 }
 
 /**
@@ -46,8 +46,8 @@ export async function writeModels(options: PlaceOptions): Promise<string[]> {
  * taken a name, that model is left out.
  */
 export async function refreshModels(engine: Engine, state: PlaceState): Promise<void> {
-  if ((await engine.count(`duckdb_views() WHERE ${IN_ANALYTICS_SQL} AND ${IS_OURS_SQL}`)) === 0) return;
-  const takenNames = await foreignNames(engine);
+  if ((await engine.count(`duckdb_views() WHERE ${IN_SCHEMA_SQL} AND ${IS_OURS_SQL}`)) === 0) return;
+  const takenNames = await findTakenNames(engine);
   const models = MODELS.filter(({ name }) => !takenNames.has(name));
   await createModels(engine, state, models);
 }
@@ -59,25 +59,30 @@ async function createModels(
 ): Promise<void> {
   const relations = relationsOf(columns, zoneOf(timezone));
   for (const model of models) {
-    const sql = model.sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => {
-      // A macro names its parameters as they are.
-      const termSql = relations.get(term) ?? model.parameters?.find((name) => name === term);
-      if (termSql === undefined) throw new RangeError(`${model.name}: what is ${term}?`);
-      return termSql;
-    });
-    const select = model.joinsProfiles && profiles !== undefined ? withAttributes(sql, model, profiles) : sql;
+    const sql = selectOf(model, relations);
+    const select = model.joinsProfiles && profiles !== undefined ? joinProfilesSql(sql, model, profiles) : sql;
     for (const statement of statementsOf(model, select)) await engine.run(statement);
   }
 }
 
+/** The SELECT of a model, with the relations that it names. A macro names its parameters as they are. */
+function selectOf({ name, sql, parameters = [] }: Model, relations: ReadonlyMap<string, string>): string {
+  const terms = new Map([...relations, ...parameters.map((parameter) => [parameter, parameter] as const)]);
+  return sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => {
+    const termSql = terms.get(term);
+    if (termSql === undefined) throw new RangeError(`${name}: what is ${term}?`);
+    return termSql;
+  });
+}
+
 /** Names of models that a table has in the schema, or a view or macro of somebody else. */
-async function foreignNames(engine: Engine): Promise<ReadonlySet<string>> {
+async function findTakenNames(engine: Engine): Promise<ReadonlySet<string>> {
   const rows = await engine.rows(`
-    SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_ANALYTICS_SQL}
+    SELECT lower(table_name) AS name FROM duckdb_tables() WHERE ${IN_SCHEMA_SQL}
     UNION
-    SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_ANALYTICS_SQL} AND NOT ${IS_OURS_SQL}
+    SELECT lower(view_name) FROM duckdb_views() WHERE ${IN_SCHEMA_SQL} AND NOT ${IS_OURS_SQL}
     UNION
-    SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_ANALYTICS_SQL} AND NOT ${IS_OURS_SQL}`);
+    SELECT lower(function_name) FROM duckdb_functions() WHERE ${IN_SCHEMA_SQL} AND NOT ${IS_OURS_SQL}`);
   const takenNames = new Set(rows.map(({ name }) => String(name)));
   return new Set(MODELS.map(({ name }) => name).filter((name) => takenNames.has(name)));
 }
@@ -86,17 +91,18 @@ async function foreignNames(engine: Engine): Promise<ReadonlySet<string>> {
  * The SELECT of a person each, with the columns of the profile whose names it does not have already. Of two profiles
  * of a person the first counts: the `_key` of the second ends with `#2`.
  */
-function withAttributes(sql: string, model: Model, { columns }: TableState): string {
-  const names = new Set(Object.keys(model.columns).map(foldName));
-  const attributes = typedColumns(columns).flatMap(({ name }) => (names.has(foldName(name)) ? [] : [identifier(name)]));
-  if (attributes.length === 0) return sql;
-  const profiles = `SELECT df_unified_id, ${attributes.join(', ')} FROM main.user_profiles WHERE _key = df_unified_id`;
+function joinProfilesSql(sql: string, model: Model, { columns }: TableState): string {
+  const modelNames = new Set(Object.keys(model.columns).map(foldName));
+  const profileColumns = typedColumns(columns).filter(({ name }) => !modelNames.has(foldName(name)));
+  if (profileColumns.length === 0) return sql;
+  const names = profileColumns.map(({ name }) => identifier(name)).join(', ');
+  const profiles = `SELECT df_unified_id, ${names} FROM main.user_profiles WHERE _key = df_unified_id`;
   return `SELECT * FROM (${sql}) LEFT JOIN (${profiles}) USING (df_unified_id)`;
 }
 
 /** The statements that make a model of a SELECT. */
 function statementsOf({ name, grain, columns, parameters }: Model, select: string): string[] {
-  const qualifiedName = `${ANALYTICS}.${name}`;
+  const qualifiedName = `${SCHEMA}.${name}`;
   const comment = literal(`${grain} ${COMMENT_END}`);
   if (parameters !== undefined) {
     return [
