@@ -3,7 +3,7 @@ import type { Logger } from '../base/log.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import { columnKey, type HeaderColumn } from '../cells/csv/header.ts';
 import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
-import { type CellForms, STRING } from '../cells/types/forms.ts';
+import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import type { Zone } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import { newColumns } from './column-names.ts';
@@ -24,8 +24,8 @@ export interface PlannedColumn extends StoredColumn {
 /** The forms that the cells of a column have in a day, or in some files. */
 export interface ColumnForms {
   readonly forms: CellForms;
-  /** True if the cell `null` is a text, and not an absent value. */
-  readonly isNullText: boolean;
+  /** True if a cell is `null`, and that is an absent value, not a text. */
+  readonly hasAbsentNull: boolean;
 }
 
 type WidenedColumn = PlannedColumn & { readonly typeBefore: ColumnType; readonly type: ColumnType };
@@ -112,11 +112,12 @@ function readDays(rules: TypeRules, days: readonly ScannedDay[]) {
 
 /** The forms of the cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
 function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnForms {
+  // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
+  const isText = type === 'string' || (type === null && (forms & STRING) !== 0);
   return {
     // A column that is always a string has each cell as it was written.
     forms: type === 'string' && isFixed ? forms | STRING : forms,
-    // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
-    isNullText: type === 'string' || (type === null && (forms & STRING) !== 0),
+    hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0,
   };
 }
 

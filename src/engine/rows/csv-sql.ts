@@ -22,16 +22,16 @@ export interface CellSql {
 /** The SQL for a column that is read as `expr`. `needsText`: other SQL needs its texts. */
 export function typedCellSql(
   column: StoredColumn,
-  { forms, isNullText }: ColumnForms,
+  { forms, hasAbsentNull }: ColumnForms,
   expr: string,
   { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
 ): CellSql {
   const { type } = column;
-  if ((isNullText ? forms : forms & ~NULL_TEXT) === 0) return {};
+  if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return {};
   const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
   if (type === null) {
     // The table does not take the column.
-    const isFilledSql = isNullText ? `${expr} IS NOT NULL` : `coalesce(${expr} <> 'null', false)`;
+    const isFilledSql = hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL`;
     return { rescue: rescueIf(isFilledSql) };
   }
   const cellType = cellTypeOf(type, forms, zone);
@@ -41,7 +41,7 @@ export function typedCellSql(
     return { value: widen(codec.valueSql(expr)), rescue: rescueIf(`NOT ${fitsSql(codec, expr)}`) };
   }
   // In a column of texts `null` is one, also beside cells that are read as numbers.
-  const hasNullTexts = isNullText && cellType !== 'string' && (forms & NULL_TEXT) !== 0;
+  const hasNullTexts = (forms & NULL_TEXT) !== 0 && !hasAbsentNull && cellType !== 'string';
   if (!needsText && !hasNullTexts && canCast(codec, forms)) {
     return { readerType: codec.duckdbType, value: widen(expr) };
   }

@@ -32,54 +32,60 @@ export interface ReportCounts {
 
 /** Maximum number of event names that a report counts individually; the others are counted together. */
 const REPORTED_NAMES = 8;
-const COUNTED_AT_ONCE = 200;
+/** Maximum number of columns that one query counts. */
+const COLUMNS_AT_ONCE = 200;
 
 /**
- * Counts for a report. `events` is SQL of all rows, with `_rescued`, as it may stand after FROM. `zone` is that of the
- * datetimes, where they are instants.
+ * Counts for a report. `from` is SQL after FROM that gives all rows, with `_rescued`. `zone` is that of the datetimes,
+ * where they are instants.
  */
 export async function countForReport(
   engine: Engine,
-  events: string,
+  from: string,
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
 ): Promise<ReportCounts> {
-  const eventName = columnValueSql(columns, EVENT_NAME, 'string', zone);
-  const logId = columnValueSql(columns, LOG_ID, 'string', zone);
   const arrivedAt = columnValueSql(columns, SERVER_DATETIME, 'datetime', zone);
   const { rows, last_event_at: lastEventAt } = await engine.row(`
     SELECT count(*) AS rows, CAST(${localTimeSql(`max(${arrivedAt})`, zone)} AS VARCHAR) AS last_event_at
-    FROM ${events}`);
-  // A row an event. Hashes take less memory than ids.
-  const eventsSql = `(
-    SELECT DISTINCT event_date AS day, ${eventName} AS name, hash(coalesce(${logId}, _key)) AS event
-    FROM ${events}
-  )`;
+    FROM ${from}`);
   return {
     rows: Number(rows),
     lastEventAt: typeof lastEventAt === 'string' ? lastEventAt : null,
-    events: await eventsByDay(engine, eventsSql),
-    columns: await countColumns(engine, events, columns),
+    events: await countEvents(engine, from, columns, zone),
+    columns: await countColumns(engine, from, columns),
   };
 }
 
-/** Events of each `event_date`, the most frequent names separately. */
-async function eventsByDay(engine: Engine, eventsSql: string): Promise<ReportedEvents[]> {
+/** Counts the events of each `event_date`, the most frequent names separately. */
+async function countEvents(
+  engine: Engine,
+  from: string,
+  columns: readonly StoredColumn[],
+  zone: Zone | undefined,
+): Promise<ReportedEvents[]> {
+  const eventName = columnValueSql(columns, EVENT_NAME, 'string', zone);
+  const logId = columnValueSql(columns, LOG_ID, 'string', zone);
+  // Hashes take less memory than ids.
   const rows = await engine.rows(`
-    WITH counted AS MATERIALIZED (SELECT day, name, count(*) AS n FROM ${eventsSql} GROUP BY ALL),
+    WITH counts AS MATERIALIZED (
+      SELECT event_date AS day, ${eventName} AS name, count(DISTINCT hash(coalesce(${logId}, _key))) AS events
+      FROM ${from}
+      GROUP BY ALL
+    ),
     frequent AS (
       SELECT name
-      FROM counted
+      FROM counts
       WHERE name IS NOT NULL
       GROUP BY name
-      ORDER BY sum(n) DESC, name
+      ORDER BY sum(events) DESC, name
       LIMIT ${REPORTED_NAMES}
     )
     SELECT
       CAST(day AS VARCHAR) AS day,
       CASE WHEN name IN (SELECT name FROM frequent) THEN name END AS name,
-      CAST(sum(n) AS BIGINT) AS events
-    FROM counted
+      CAST(sum(events) AS BIGINT) AS events
+    FROM counts
     GROUP BY ALL
     ORDER BY day, name`);
   return rows.map((row) => ({
@@ -90,20 +96,16 @@ async function eventsByDay(engine: Engine, eventsSql: string): Promise<ReportedE
 }
 
 /** Counts for every column its rows with a value, and its cells in `_rescued`. */
-async function countColumns(
-  engine: Engine,
-  events: string,
-  columns: readonly StoredColumn[],
-): Promise<ReportedColumn[]> {
+async function countColumns(engine: Engine, from: string, columns: readonly StoredColumn[]): Promise<ReportedColumn[]> {
   const filledRows = new Map<string, number>();
   const tableColumns = typedColumns(columns);
-  for (let i = 0; i < tableColumns.length; i += COUNTED_AT_ONCE) {
-    const chunk = tableColumns.slice(i, i + COUNTED_AT_ONCE);
+  for (let i = 0; i < tableColumns.length; i += COLUMNS_AT_ONCE) {
+    const chunk = tableColumns.slice(i, i + COLUMNS_AT_ONCE);
     const counts = chunk.map(({ name }, n) => `count(${identifier(name)}) AS c${n}`);
-    const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${events}`);
+    const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${from}`);
     for (const [n, { name }] of chunk.entries()) filledRows.set(name, Number(row[`c${n}`]));
   }
-  const rescuedCells = await countRescuedByKey(engine, events);
+  const rescuedCells = await countRescuedByKey(engine, from);
   return columns.map((column) => {
     const { name, source, group, type } = column;
     const filled = filledRows.get(name) ?? 0;

@@ -6,7 +6,6 @@ import { identifier, literal } from '../../base/sql.ts';
 import { compareUtf8 } from '../../base/text.ts';
 import { columnKey } from '../../cells/csv/header.ts';
 import type { DuckDbColumn } from '../../cells/types/duckdb-types.ts';
-import { NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds, type Receipt } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
@@ -69,10 +68,8 @@ const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file
 function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
   const readings = textColumns.map((column) => {
-    const { forms, isNullText } = formsOfFiles(column, [file]);
-    // The cell `null` is a text in some days only. A file without it goes with those.
-    const mayTakeNull = isNullText || (forms & NULL_TEXT) === 0;
-    return [column.type && cellTypeOf(column.type, forms, zone), mayTakeNull];
+    const { forms, hasAbsentNull } = formsInDaysOf([file], column);
+    return [column.type && cellTypeOf(column.type, forms, zone), hasAbsentNull];
   });
   return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }
@@ -88,7 +85,7 @@ function filesQuery(files: readonly FileOfDay[], { table, columns }: RowsBatch, 
     if (column === undefined) return {};
     // Hashes, and the key, are made of texts.
     const needsText = !everyRowHasId || index === idIndex;
-    return { column, ...typedCellSql(column, formsOfFiles(column, files), readerColumn(index), { zone, needsText }) };
+    return { column, ...typedCellSql(column, formsInDaysOf(files, column), readerColumn(index), { zone, needsText }) };
   });
   const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
@@ -109,11 +106,11 @@ function filesQuery(files: readonly FileOfDay[], { table, columns }: RowsBatch, 
 }
 
 /** The forms of the cells of a column in the days of these files. */
-function formsOfFiles({ formsByDay }: PlannedColumn, files: readonly FileOfDay[]): ColumnForms {
-  const cellForms = files.flatMap(({ receipt: { day } }) => formsByDay.get(day) ?? []);
+function formsInDaysOf(files: readonly FileOfDay[], { formsByDay }: PlannedColumn): ColumnForms {
+  const formsOfDays = files.flatMap(({ receipt }) => formsByDay.get(receipt.day) ?? []);
   return {
-    forms: cellForms.reduce((union, { forms }) => union | forms, 0),
-    isNullText: cellForms.some(({ isNullText }) => isNullText),
+    forms: formsOfDays.reduce((union, { forms }) => union | forms, 0),
+    hasAbsentNull: formsOfDays.some(({ hasAbsentNull }) => hasAbsentNull),
   };
 }
 
