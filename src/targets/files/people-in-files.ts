@@ -150,16 +150,16 @@ async function findRowsToRemove(place: FilesPlace, version: PlaceVersion, query:
 async function writeRemoval(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
   const { people, conditions, rowsLost, filesWithPeople } = await findRowsToRemove(place, version, query);
   let { state } = version;
-  for (const { name } of TABLES) {
-    const table = state[name];
-    if (table === undefined) continue;
-    const changedAt = nextChangedAt(table.receipts, place.engine.clock.now());
-    state = { ...state, [name]: withoutRows(table, rowsLost[name], changedAt) };
-  }
   const files: FileChange[] = [];
-  for (const file of filesWithPeople) {
-    const { table, day } = file;
-    files.push({ table, day, file: await rewriteFile(place, file, state[table], conditions[table]) });
+  for (const { name: table } of TABLES) {
+    const tableBefore = state[table];
+    if (tableBefore === undefined) continue;
+    const changedAt = nextChangedAt(tableBefore.receipts, place.engine.clock.now());
+    const tableAfter = withoutRows(tableBefore, rowsLost[table], changedAt);
+    state = { ...state, [table]: tableAfter };
+    for (const file of filesWithPeople.filter((file) => file.table === table)) {
+      files.push({ table, day: file.day, file: await rewriteFile(place, file, tableAfter, conditions[table]) });
+    }
   }
   const change: PlaceChange = { kind: 'purge', state, files };
   return { people, change };

@@ -18,11 +18,11 @@ import { writeTableFile } from './write-parquet.ts';
 export async function rewriteFile(
   place: FilesPlace,
   file: LiveFile,
-  tableState: TableState | undefined,
+  tableState: TableState,
   leavingSql = 'false',
 ): Promise<NewFile | undefined> {
-  const receipt = tableState?.receipts.get(file.day);
-  if (tableState === undefined || receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
+  const receipt = tableState.receipts.get(file.day);
+  if (receipt === undefined) throw new RangeError(`${file.path} has no receipt`);
   if (receipt.rows_stored === 0) return undefined;
   const { layout } = place.format;
   const tableColumns = [...fileColumns(layout, tableState).keys()];

@@ -51,15 +51,15 @@ export async function commitToFolder(
 }
 
 /**
- * Stores a version unless `_dfinery.json` has it. It keeps what that says of damaged files: the right ones may come back
+ * Stores a version unless `_dfinery.json` has it. What that says of damaged files stays: the right ones may come back
  * from a copy.
  */
 async function writeState(storage: Storage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
   const { state, files, damagedFiles, stateFile: before } = version;
-  const rightFiles = damagedFiles.flatMap(({ path }) => before.fileByPath.get(path) ?? []);
+  const storedFiles = damagedFiles.flatMap(({ path }) => before.fileByPath.get(path) ?? []);
   const hasDamagedProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
   const profiles = state.user_profiles ?? (hasDamagedProfiles ? before.state.user_profiles : undefined);
-  const stateFile = makeStateFile({ ...state, user_profiles: profiles }, [...files, ...rightFiles]);
+  const stateFile = makeStateFile({ ...state, user_profiles: profiles }, [...files, ...storedFiles]);
   if (stateFile.text === before.text) return version;
   checkHeld();
   await storage.write(STATE_FILE, stateFile.text);
