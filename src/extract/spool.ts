@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
-import type { DownloadResult } from '../service/export/download.ts';
+import type { FinalAnswer } from '../service/export/download.ts';
 
 /** A file in the spool, while it is written. */
 interface SpoolOutput extends Required<CheckedOutput> {
@@ -15,7 +15,7 @@ interface SpoolOutput extends Required<CheckedOutput> {
 export type SpooledBody = CheckedBody<SpoolOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
-export type SpooledDownload = DownloadResult<SpoolOutput>;
+export type SpooledAnswer = FinalAnswer<SpoolOutput>;
 
 /** Begins a file in the folder of a run. */
 export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {

@@ -63,7 +63,7 @@ export type RowIdColumn = typeof DETAIL_LOG_ID | typeof UNIFIED_ID;
 type CellUse = 'examined' | 'unread' | 'row_id' | 'event_name';
 
 /** Names in lower case that tell a second header: the required columns but the event name, which may have another. */
-const HEADER_MARKS: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
+const HEADER_NAMES: ReadonlySet<string> = new Set(REQUIRED_COLUMNS.filter((name) => name !== EVENT_NAME));
 const LOWER_D = 0x64;
 
 const TIMES = DATE | DATETIME_DOT | DATETIME_DASH | DATETIME_OFFSET;
@@ -74,8 +74,8 @@ const MAX_SCANNED_NAMES = 1_000;
 interface Tally {
   /** Undefined for a dropped column. */
   readonly column: KeptColumn | undefined;
-  /** True for a column with a name of `HEADER_MARKS`. */
-  readonly mayShowHeader: boolean;
+  /** True for a column with a name of `HEADER_NAMES`. */
+  readonly mayRepeatHeader: boolean;
   use: CellUse;
   filledCells: number;
   forms: CellForms;
@@ -87,7 +87,7 @@ interface Tally {
 /**
  * Collects from every cell what `ColumnScan` reports. No object is made for a cell. Nothing is kept of a hashed value.
  */
-export class ColumnCollector {
+export class ColumnScanner {
   /** By the column of the export. */
   readonly #tallies: readonly Tally[];
   readonly #zone: Zone | undefined;
@@ -101,21 +101,21 @@ export class ColumnCollector {
   /** `names`: the header. */
   constructor(names: readonly string[], columns: EditedColumns, idColumn: RowIdColumn, zone: Zone | undefined) {
     this.#tallies = columns.map((column, i): Tally => {
-      const mayShowHeader = HEADER_MARKS.has(names[i].toLowerCase());
+      const mayRepeatHeader = HEADER_NAMES.has(names[i].toLowerCase());
       const use = useOf(column, idColumn);
       const times = { firstTime: Infinity, lastTime: -Infinity };
-      return { column, mayShowHeader, use, filledCells: 0, forms: 0, ...times, firstCells: [] };
+      return { column, mayRepeatHeader, use, filledCells: 0, forms: 0, ...times, firstCells: [] };
     });
     this.#zone = zone;
   }
 
   /** Collects what a row tells. False for the header of another export: a required column has the name of one. */
-  collectUnlessHeader(row: CsvRow): boolean {
+  scanUnlessHeader(row: CsvRow): boolean {
     const tallies = this.#tallies;
     const { filledCells, columnNumbers } = row;
     for (let k = 0; k < filledCells; k++) {
       const tally = tallies[columnNumbers[k]];
-      if (tally.mayShowHeader && holdsHeaderMark(row, k)) return false;
+      if (tally.mayRepeatHeader && holdsHeaderName(row, k)) return false;
       tally.filledCells++;
       if (tally.use !== 'unread') this.#readCell(row, k, tally);
     }
@@ -186,8 +186,8 @@ function useOf(column: KeptColumn | undefined, idColumn: RowIdColumn): CellUse {
   return declared === 'string' ? 'unread' : 'examined';
 }
 
-function holdsHeaderMark({ bytes, starts, ends }: CsvRow, k: number): boolean {
+function holdsHeaderName({ bytes, starts, ends }: CsvRow, k: number): boolean {
   // All these names begin with `d`: few cells need a string.
   if ((bytes[starts[k]] | LOWER_BIT) !== LOWER_D) return false;
-  return HEADER_MARKS.has(bytes.toString('latin1', starts[k], ends[k]).toLowerCase());
+  return HEADER_NAMES.has(bytes.toString('latin1', starts[k], ends[k]).toLowerCase());
 }

@@ -8,7 +8,7 @@ import { CellText, type CsvRow } from '../csv/row.ts';
 import { RowReader } from '../csv/row-reader.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader, NO_EDITS } from './column-edits.ts';
-import { ColumnCollector, type ColumnScan, type RowIdColumn } from './column-scan.ts';
+import { type ColumnScan, ColumnScanner, type RowIdColumn } from './column-scan.ts';
 import { InvalidCells, type InvalidUtf8 } from './invalid-cells.ts';
 import { RowWriter } from './row-writer.ts';
 
@@ -61,7 +61,7 @@ interface ScanStages {
   readonly editedNames: readonly string[];
   readonly invalidCells: InvalidCells;
   /** Collects what the cells of the kept columns tell. */
-  readonly collector: ColumnCollector;
+  readonly columnScanner: ColumnScanner;
   readonly writer: RowWriter;
 }
 
@@ -94,18 +94,18 @@ export class Scanner {
     const tail = this.#readRows();
     // A body without a header was refused.
     if (this.#stages === undefined) throw new TypeError('an export without a header');
-    const { collector, invalidCells, editedNames, writer } = this.#stages;
+    const { columnScanner, invalidCells, editedNames, writer } = this.#stages;
     const rows = this.#reader.rowNumber - 1 - this.#suppressed;
     invalidCells.checkEncoding(rows);
     const scan: ScanResult = {
-      columns: collector.columnScans(),
+      columns: columnScanner.columnScans(),
       rows,
       suppressed: this.#suppressed,
       longestRowBytes: writer.longestRowBytes,
-      hasDuplicateOrMissingIds: collector.hasDuplicateOrMissingIds(rows),
+      hasDuplicateOrMissingIds: columnScanner.hasDuplicateOrMissingIds(rows),
       hasFinalNewline: this.#reader.hasLineEnd,
       invalidUtf8: invalidCells.summary(),
-      eventNames: collector.eventNames(),
+      eventNames: columnScanner.eventNames(),
       editedNames,
     };
     return { scan, tail };
@@ -120,7 +120,7 @@ export class Scanner {
     return this.#stages?.writer.take() ?? Buffer.alloc(0);
   }
 
-  #readRow({ isSuppressed, invalidCells, collector, writer }: ScanStages): void {
+  #readRow({ isSuppressed, invalidCells, columnScanner, writer }: ScanStages): void {
     const reader = this.#reader;
     const { row } = reader;
     if (isSuppressed(row)) {
@@ -129,7 +129,7 @@ export class Scanner {
     }
     if (reader.replacements.length > 0) invalidCells.count(reader);
     // A body with the header of another export holds several, and nothing tells whether their rows are the same.
-    if (!collector.collectUnlessHeader(row))
+    if (!columnScanner.scanUnlessHeader(row))
       throw reader.malformedRow('header_again', 'a data row', 'the header once more');
     writer.write(row);
   }
@@ -148,8 +148,8 @@ export class Scanner {
       throw configError('columns_drop names every column there is: leave one.');
     const writer = new RowWriter(columns, edits.hashKey);
     writer.write(this.#reader.row, true);
-    const collector = new ColumnCollector(names, columns, idColumn, zoneOf(timezone));
-    return { isSuppressed, editedNames, invalidCells: new InvalidCells(columns), collector, writer };
+    const columnScanner = new ColumnScanner(names, columns, idColumn, zoneOf(timezone));
+    return { isSuppressed, editedNames, invalidCells: new InvalidCells(columns), columnScanner, writer };
   }
 
   /** Throws if the header lacks columns that every export has. If it lacks all of them, another download would too. */

@@ -31,7 +31,7 @@ const GATHERED_BYTES = 256 * 1024;
 const MAX_ROW_BYTES = 64 * 1024 * 1024;
 
 /** What a row needs where it stops being CSV, and what stands there. */
-const ROW_FAULTS: Readonly<Record<BrokenReason | 'cut_in_quote', readonly [expected: string, found: string]>> = {
+const BROKEN_ROWS: Readonly<Record<BrokenReason | 'cut_in_quote', readonly [expected: string, found: string]>> = {
   quote_in_cell: ['a comma or a line end before any quote', 'a quote'],
   after_quote: ['a comma or a line end after the closing quote', 'text'],
   cut_in_quote: ['a closing quote', 'the end of the body'],
@@ -60,7 +60,7 @@ export class RowReader {
   /** Reading waits for the bytes before this offset. */
   #resumeOffset = 0;
   /** The failure that the first blank line is, unless only blank lines follow. */
-  #blankLineFault: MalformedCsv | undefined;
+  #blankLineError: MalformedCsv | undefined;
 
   /** `gatheredBytes`: how many are gathered before work goes on; it affects nothing but speed. */
   constructor(gatheredBytes = GATHERED_BYTES) {
@@ -91,7 +91,7 @@ export class RowReader {
       if (next === INCOMPLETE) break;
       if (row.broken !== undefined) {
         const { reason, at } = row.broken;
-        throw this.#brokenRow(reason, at, ...ROW_FAULTS[reason]);
+        throw this.#brokenRow(reason, at, ...BROKEN_ROWS[reason]);
       }
       buffer.start = next;
       if (row.contentEnd === start) this.#passBlank(start);
@@ -117,7 +117,7 @@ export class RowReader {
   #checkEnd(): void {
     const { start, end, isLineEndAdded } = this.#buffer;
     // Each row has a line end now, so that one which does not end goes on within quotes.
-    if (start < end) throw this.#brokenRow('cut_in_quote', isLineEndAdded ? end - 1 : end, ...ROW_FAULTS.cut_in_quote);
+    if (start < end) throw this.#brokenRow('cut_in_quote', isLineEndAdded ? end - 1 : end, ...BROKEN_ROWS.cut_in_quote);
     if (this.rowNumber === 0) throw this.#malformed('empty_body', start, 'a header line', 'nothing');
   }
 
@@ -145,7 +145,7 @@ export class RowReader {
 
   #checkRow(next: number): void {
     const { start, width } = this.row;
-    if (this.#blankLineFault !== undefined) throw this.#blankLineFault;
+    if (this.#blankLineError !== undefined) throw this.#blankLineError;
     this.hasLineEnd = next < this.#buffer.end || !this.#buffer.isLineEndAdded;
     if (this.rowNumber === 0) {
       if (this.replacements.length > 0) throw otherEncodingError();
@@ -160,7 +160,7 @@ export class RowReader {
   /** A blank line is an error if a row comes behind it. */
   #passBlank(start: number): void {
     if (this.rowNumber === 0) throw this.#malformed('no_header', start, 'column names', 'a blank line');
-    this.#blankLineFault ??= this.#malformed('blank_line', start, `${this.#width} cells`, 'a blank line');
+    this.#blankLineError ??= this.#malformed('blank_line', start, `${this.#width} cells`, 'a blank line');
   }
 
   #checkLength(from: number, to: number): void {

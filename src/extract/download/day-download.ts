@@ -13,7 +13,7 @@ import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
 import { filtersOf, keepsColumn } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { openSpoolOutput, removeFiles, type SpooledBody, type SpooledDownload } from '../spool.ts';
+import { openSpoolOutput, removeFiles, type SpooledAnswer, type SpooledBody } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
 import { EVENT_DATETIME, proveEndDay, type SendExport } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
@@ -92,7 +92,7 @@ export class DayDownload {
   };
 
   /** Exports the day, and finds out whether an export includes its end. */
-  async #proveEndDay(): Promise<SpooledDownload> {
+  async #proveEndDay(): Promise<SpooledAnswer> {
     const { service, logger, settings } = this.#deps;
     const day = this.#day;
     const { answer, includesEnd } = await proveEndDay(day, this.#export, keepsColumn(EVENT_DATETIME, settings));
@@ -116,7 +116,7 @@ export class DayDownload {
    *   config, invalid            ends the run                             left to the next run
    *   retry                      failed                                   left to the next run
    */
-  async #resultOf(answer: SpooledDownload): Promise<DayResult> {
+  async #resultOf(answer: SpooledAnswer): Promise<DayResult> {
     const day = this.#day;
     if (answer.kind === 'checked') return this.#downloaded([answer]);
     if (!this.#isOver) return this.#failed(downloadError(day, answer));

@@ -3,7 +3,7 @@ import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import type { EventRequest } from '../../service/export/export-service.ts';
 import { rowCount } from '../checked-day.ts';
-import type { SpooledDownload } from '../spool.ts';
+import type { SpooledAnswer } from '../spool.ts';
 
 const HOUR_S = 3600;
 /** The service may select by this column, the only one of them that a configuration can leave out. */
@@ -11,7 +11,7 @@ export const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
 
 /** Exports the day at hand, or with these changes to its request, until the answer is final. */
-export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledDownload>;
+export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledAnswer>;
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the answer for D
@@ -25,7 +25,7 @@ export async function proveEndDay(
   day: Day,
   sendExport: SendExport,
   canProve: boolean,
-): Promise<{ readonly answer: SpooledDownload; readonly includesEnd: boolean | undefined }> {
+): Promise<{ readonly answer: SpooledAnswer; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
   const answerOfDay = await sendExport({ to: day });
   if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
@@ -44,16 +44,16 @@ export async function proveEndDay(
 }
 
 /** Removes the file of an answer that has one. */
-async function discard(answer: SpooledDownload): Promise<void> {
+async function discard(answer: SpooledAnswer): Promise<void> {
   if (answer.kind === 'checked') await answer.output.discard();
 }
 
 /** True for a failure that another `to_date` would not change. */
-const isFailure = ({ kind }: SpooledDownload): boolean =>
+const isFailure = ({ kind }: SpooledAnswer): boolean =>
   !['checked', 'empty', 'invalid', 'retry_or_split'].includes(kind);
 
 /** True for an answer without any row; false for another failure. */
-const hasNoRows = (answer: SpooledDownload): boolean =>
+const hasNoRows = (answer: SpooledAnswer): boolean =>
   answer.kind === 'checked' ? rowCount([answer]) === 0 : answer.kind === 'empty';
 
 /**

@@ -22,7 +22,7 @@ import {
   type ExportService,
   InterruptedExport,
 } from './export-service.ts';
-import { type AnswerTraits, EXPORT_OUTCOMES, KIND_OF_FAULT } from './outcomes.ts';
+import { EXPORT_OUTCOMES, type ExportTraits, KIND_OF_FAULT } from './outcomes.ts';
 import { ExportQuota, type ExportQuotaOptions } from './quota.ts';
 
 /** No byte for so long ends a request: an export may be computed for minutes before its first byte. */
@@ -122,7 +122,7 @@ export class ExportClient implements ExportService {
     }
     const { exportToken, baseUrl } = this.#options;
     const { status, headers } = answer;
-    const traits: AnswerTraits = {
+    const traits: ExportTraits = {
       ...readRefusalBody(refusalBody, exportToken.reveal()),
       status,
       host: this.#transport.host,

@@ -1,6 +1,6 @@
 import { isObject, parseJsonObject, parseJsonOfKind } from '../../base/json.ts';
 import { bodyStart } from '../../cells/csv/body-start.ts';
-import type { AnswerTraits, BodyContent } from './outcomes.ts';
+import type { BodyContent, ExportTraits } from './outcomes.ts';
 
 /** The content that the first bytes show; undefined while there are too few of them. `isAll`: no more will come. */
 export function contentOf(bytes: Uint8Array, { isAll }: { readonly isAll: boolean }): BodyContent | undefined {
@@ -14,7 +14,7 @@ export function contentOf(bytes: Uint8Array, { isAll }: { readonly isAll: boolea
 }
 
 /** What a body that is not data shows. */
-export const readRefusalBody = (body: Buffer, token: string): Pick<AnswerTraits, 'content' | 'reason'> => ({
+export const readRefusalBody = (body: Buffer, token: string): Pick<ExportTraits, 'content' | 'reason'> => ({
   content: contentOf(body, { isAll: true }) ?? 'other',
   reason: reasonIn(body.toString(), token),
 });

@@ -9,7 +9,7 @@ import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
 import { type ExportRefusal, type ExportRequest, type ExportService, InterruptedExport } from './export-service.ts';
 
-export interface DownloadRequest<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
+export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
   readonly service: ExportService;
   readonly request: ExportRequest;
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
@@ -23,8 +23,8 @@ export interface DownloadRequest<Output extends CheckedOutput> extends Omit<Runt
   readonly mayGrow?: boolean;
 }
 
-/** What an export came to. */
-export type DownloadResult<Output extends CheckedOutput> = (CheckedBody<Output> | ExportRefusal) & {
+/** What the attempts at one export came to. */
+export type FinalAnswer<Output extends CheckedOutput> = (CheckedBody<Output> | ExportRefusal) & {
   /** Number of requests that were sent. */
   readonly exports: number;
 };
@@ -40,8 +40,8 @@ const TOO_LARGE_AFTER = 3;
  * UserErrors of the quota.
  */
 export const downloadChecked = <Output extends CheckedOutput>(
-  request: DownloadRequest<Output>,
-): Promise<DownloadResult<Output>> => new Download(request).run();
+  options: DownloadOptions<Output>,
+): Promise<FinalAnswer<Output>> => new Download(options).run();
 
 /**
  * The attempts at one export.
@@ -55,7 +55,7 @@ export const downloadChecked = <Output extends CheckedOutput>(
  *   anything else, also what may be an empty day    it is the result
  */
 class Download<Output extends CheckedOutput> {
-  readonly #request: DownloadRequest<Output>;
+  readonly #options: DownloadOptions<Output>;
   /** What came of the attempts so far. */
   readonly #refusals: ExportRefusal[] = [];
   /** Number of requests that were sent, and of those that were refused for the quota. */
@@ -64,12 +64,12 @@ class Download<Output extends CheckedOutput> {
   /** Lengths of the bodies whose last line may be cut, in bytes. */
   readonly #cutLengths = new Set<number>();
 
-  constructor(request: DownloadRequest<Output>) {
-    this.#request = request;
+  constructor(options: DownloadOptions<Output>) {
+    this.#options = options;
   }
 
-  async run(): Promise<DownloadResult<Output>> {
-    const { clock, random, signal } = this.#request;
+  async run(): Promise<FinalAnswer<Output>> {
+    const { clock, random, signal } = this.#options;
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
     const answer = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#refusalAfterAllAttempts();
     return { ...answer, exports: this.#exports };
@@ -77,13 +77,13 @@ class Download<Output extends CheckedOutput> {
 
   #refusalAfterAllAttempts(): ExportRefusal {
     const lastRefusal = this.#refusals[this.#refusals.length - 1];
-    const times = `the export of ${this.#request.label} failed ${BACKOFF.attempts} times`;
+    const times = `the export of ${this.#options.label} failed ${BACKOFF.attempts} times`;
     return forNextRun(lastRefusal, `${times}, at last because ${withCode(lastRefusal)}; nothing of it was stored`);
   }
 
   /** The result, or undefined if it is to be attempted again. */
   async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | ExportRefusal | undefined> {
-    const { label } = this.#request;
+    const { label } = this.#options;
     let answer = await this.#sendOnce();
     // A refusal for the quota is no attempt.
     while (answer.kind === 'wait' && ++this.#quotaRefusals < MAX_QUOTA_REFUSALS) answer = await this.#sendOnce();
@@ -110,7 +110,7 @@ class Download<Output extends CheckedOutput> {
     const { kind, code, clause, where } = refusal;
     const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && this.#refusals.some(isSame)) {
-      const broken = `the export of ${this.#request.label} is broken, and would be again`;
+      const broken = `the export of ${this.#options.label} is broken, and would be again`;
       return forNextRun(refusal, `${broken}: ${clause}. Nothing of it was stored`);
     }
     const maybeTooLarge = [...this.#refusals, refusal].filter((attempt) => attempt.kind === 'retry_or_split').length;
@@ -119,14 +119,14 @@ class Download<Output extends CheckedOutput> {
 
   /** `pause` in ms. */
   #logRetry(refusal: ExportRefusal, attempt: number, pause: number): void {
-    const { label, logger } = this.#request;
+    const { label, logger } = this.#options;
     const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(refusal)}`;
     const fields = { attempt, cause: refusal.code, pause_ms: pause };
     logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
   }
 
   #warnOfInvalidUtf8({ scan }: CheckedBody): void {
-    const { label, logger } = this.#request;
+    const { label, logger } = this.#options;
     const { cells, first } = scan.invalidUtf8;
     if (first === undefined) return;
     const message =
@@ -137,13 +137,13 @@ class Download<Output extends CheckedOutput> {
 
   /** Sends the request once and checks its body. A body that is broken is a refusal, as is no answer. */
   async #sendOnce(): Promise<CheckedBody<Output> | ExportRefusal> {
-    const { service, request, openOutput, signal } = this.#request;
+    const { service, request, openOutput, signal } = this.#options;
     signal.throwIfAborted();
     this.#exports++;
     try {
       return await service.export(request, signal, async (answer) =>
         answer.kind === 'data'
-          ? this.#checkLastLine(await checkBody(answer.bytes, await openOutput(), this.#request))
+          ? this.#checkLastLine(await checkBody(answer.bytes, await openOutput(), this.#options))
           : answer,
       );
     } catch (error) {
@@ -158,7 +158,7 @@ class Download<Output extends CheckedOutput> {
    * line end.
    */
   async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {
-    const { hasFinalNewline = true, mayGrow = false } = this.#request;
+    const { hasFinalNewline = true, mayGrow = false } = this.#options;
     const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
     if (body.scan.hasFinalNewline === hasFinalNewline || isConfirmed) return body;
     await body.output.discard?.();

@@ -6,7 +6,7 @@ import type { ExportRefusal } from './export-service.ts';
 export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
 
 /** The traits of an answer by which it is classified. */
-export interface AnswerTraits {
+export interface ExportTraits {
   readonly status: number;
   readonly content: BodyContent;
   /** The reason in a JSON body, in lower case; undefined if there is none. */
@@ -22,18 +22,18 @@ export interface AnswerTraits {
  */
 const hasReason =
   (...reasons: string[]) =>
-  (answer: AnswerTraits): boolean => {
+  (answer: ExportTraits): boolean => {
     const canOutweigh = answer.status === 200 || (answer.status !== 429 && hasStatusBetween(400, 499)(answer));
     return canOutweigh && answer.reason !== undefined && reasons.includes(answer.reason);
   };
 
 const has200With =
   (expected: BodyContent) =>
-  ({ status, content }: AnswerTraits): boolean =>
+  ({ status, content }: ExportTraits): boolean =>
     status === 200 && content === expected;
 
-const reasonOf = (answer: AnswerTraits): string => answer.reason ?? 'no reason that is known';
-const failed = ({ host, status, reason }: AnswerTraits): string =>
+const reasonOf = (answer: ExportTraits): string => answer.reason ?? 'no reason that is known';
+const failed = ({ host, status, reason }: ExportTraits): string =>
   `${host} answered ${status}${reason === undefined ? '' : ` (${reason})`}`;
 const CHECK_TOKEN =
   'check export_token and service_id. A token that was reissued in the console (service management, key information, API ' +
@@ -49,7 +49,7 @@ export const NOT_FOUND = 'not_here';
  * `retry_or_split` can follow "because". `retry_or_split`, such as 500, 504 and 524, may mean that the export is too
  * large. After a few such answers smaller exports are requested.
  */
-export const EXPORT_OUTCOMES: readonly OutcomeRow<AnswerTraits, ExportRefusal['kind']>[] = [
+export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, ExportRefusal['kind']>[] = [
   {
     when: hasReason('unauthorized_token', 'invalid_token', 'invalid_service_id'),
     kind: 'config',

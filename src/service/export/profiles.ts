@@ -1,7 +1,7 @@
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { CheckedOutput } from './checked-body.ts';
-import { type DownloadRequest, type DownloadResult, downloadChecked } from './download.ts';
+import { type DownloadOptions, downloadChecked, type FinalAnswer } from './download.ts';
 import type { ProfileRequest } from './export-service.ts';
 import { NOT_FOUND } from './outcomes.ts';
 
@@ -11,7 +11,7 @@ export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondit
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
 
 export interface ProfileDeps<Output extends CheckedOutput>
-  extends Omit<DownloadRequest<Output>, 'label' | 'request' | 'scannerOptions' | 'hasFinalNewline' | 'mayGrow'> {
+  extends Omit<DownloadOptions<Output>, 'label' | 'request' | 'scannerOptions' | 'hasFinalNewline' | 'mayGrow'> {
   readonly scannerOptions?: Omit<ScannerOptions, 'needsEventColumns'>;
 }
 
@@ -24,7 +24,7 @@ export interface ProfileDeps<Output extends CheckedOutput>
 export async function downloadProfiles<Output extends CheckedOutput>(
   request: ProfileRequest,
   { scannerOptions, ...download }: ProfileDeps<Output>,
-): Promise<DownloadResult<Output>> {
+): Promise<FinalAnswer<Output>> {
   const answer = await downloadChecked({
     ...download,
     label: 'profiles',

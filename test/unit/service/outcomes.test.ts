@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/deletion-outcomes.ts';
 import { readRefusalBody } from '../../../src/service/export/content.ts';
-import { type AnswerTraits, EXPORT_OUTCOMES } from '../../../src/service/export/outcomes.ts';
+import { EXPORT_OUTCOMES, type ExportTraits } from '../../../src/service/export/outcomes.ts';
 import { firstMatch } from '../../../src/service/operation.ts';
 
 type ExportCase = [
   status: number,
   reason: string | undefined,
-  content: AnswerTraits['content'],
+  content: ExportTraits['content'],
   kind: string,
   code?: string,
 ];
 
 describe('the answer to an export', () => {
-  const traits = (status: number, reason?: string, content: AnswerTraits['content'] = 'json'): AnswerTraits => ({
+  const traits = (status: number, reason?: string, content: ExportTraits['content'] = 'json'): ExportTraits => ({
     status,
     content,
     reason,
