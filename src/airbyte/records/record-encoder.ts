@@ -10,7 +10,7 @@ import { ITEM_POSITION } from '../../table/column-names.ts';
 import type { LineBuffer } from './line-buffer.ts';
 import { configuredProperties } from './properties.ts';
 import { memberLabel, type RecordColumn, recordColumn } from './record-columns.ts';
-import type { RowKey } from './row-key.ts';
+import type { RowIds } from './row-ids.ts';
 import { KEY_PROPERTY, RESCUED_PROPERTY, type RecordStream, type RowSelection, STREAMS } from './streams.ts';
 
 /**
@@ -92,20 +92,20 @@ export class RecordEncoder {
     }
   }
 
-  /** Appends a row, which has this key: `{"type":"RECORD",…,"data":{"_key":"7","age":31}}}`. */
-  write(row: CsvRow, key: RowKey): void {
+  /** Appends a row, which has these ids: `{"type":"RECORD",…,"data":{"_key":"7","age":31}}}`. */
+  write(row: CsvRow, rowIds: RowIds): void {
     const { filledCells, contentEnd } = row;
     const lines = this.#lines;
     const length = filledCells === 0 ? 0 : contentEnd - row.starts[0];
     lines.reserve(this.#room + filledCells * CELL_ROOM + length * BYTE_ROOM);
     lines.append(this.#lineStart);
     const dataStart = lines.end;
-    if (this.#keyLabel !== undefined) this.#writeKey(this.#keyLabel, key);
+    if (this.#keyLabel !== undefined) this.#writeKey(this.#keyLabel, rowIds);
     for (let k = 0; k < filledCells; k++) this.#writeCell(row, k);
-    if (this.#logIdLabel !== undefined && key.logId === undefined) this.#writeKey(this.#logIdLabel, key);
-    if (this.#positionLabel !== undefined && key.positionEnd > key.positionStart) {
+    if (this.#logIdLabel !== undefined && rowIds.logId === undefined) this.#writeKey(this.#logIdLabel, rowIds);
+    if (this.#positionLabel !== undefined && rowIds.positionEnd > rowIds.positionStart) {
       lines.append(this.#positionLabel);
-      lines.end = copyBytes(key.id.bytes, key.positionStart, key.positionEnd, lines.bytes, lines.end);
+      lines.end = copyBytes(rowIds.id.bytes, rowIds.positionStart, rowIds.positionEnd, lines.bytes, lines.end);
     }
     lines.openObject(dataStart);
     if (this.#misfits.length > 0) this.#writeMisfits(row);
@@ -131,7 +131,7 @@ export class RecordEncoder {
   }
 
   /** Writes `,"_key":"…"`, with `#n` behind the id for the second and later rows that share it. */
-  #writeKey(label: Uint8Array, { id, occurrence }: RowKey): void {
+  #writeKey(label: Uint8Array, { id, occurrence }: RowIds): void {
     const lines = this.#lines;
     lines.append(label);
     lines.end = writeString(id.bytes, id.start, id.end, lines.bytes, lines.end);

@@ -1,6 +1,6 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
 // `writeRecords` goes through the files of a day. `streams.ts` has what the streams are. `properties.ts` names the
-// columns of a file, `record-columns.ts` decides how each is written. `row-key.ts` reads the ids of a row.
+// columns of a file, `record-columns.ts` decides how each is written. `row-ids.ts` reads the ids of a row.
 // `record-encoder.ts` writes its line into a `LineBuffer`.
 
 import { createReadStream } from 'node:fs';
@@ -13,7 +13,7 @@ import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds } from '../../ex
 import { isItemGroup } from '../../table/tables.ts';
 import { LineBuffer } from './line-buffer.ts';
 import { RecordEncoder, type StreamStats } from './record-encoder.ts';
-import { RowKey } from './row-key.ts';
+import { RowIds } from './row-ids.ts';
 import { type RecordStream, STREAMS } from './streams.ts';
 
 /** Size of the pieces in which a file is read, whose lines are written at once (bytes). */
@@ -47,17 +47,17 @@ export async function writeRecords(
   const lines = new LineBuffer();
   let rowIndex = 0;
   for (const file of day.files) {
-    const key = new RowKey(file.columns, idColumn, rowCountById);
+    const rowIds = new RowIds(file.columns, idColumn, rowCountById);
     const isItemColumn = file.columns.map(({ group }) => isItemGroup(group));
     const encoders = streams.map((stream, i) => new RecordEncoder(stream, file, { zone, emittedAt }, lines, stats[i]));
     for await (const reader of readPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
-        key.read(reader.row);
+        rowIds.read(reader.row);
         for (const encoder of encoders) {
           const { selection } = encoder;
           if (selection === 'row_per_event' && eventRowFlags?.[rowIndex] !== 1) continue;
           if (selection === 'rows_with_item' && !hasItem(reader.row, isItemColumn)) continue;
-          encoder.write(reader.row, key);
+          encoder.write(reader.row, rowIds);
         }
       }
       await write(lines.take());
@@ -89,16 +89,16 @@ async function flagEventRows({ files }: Pick<CheckedDay, 'files'>, signal: Abort
   const rowOfEvent = new Map<string, number>();
   let rowIndex = 0;
   for (const file of files) {
-    const key = new RowKey(file.columns, DETAIL_LOG_ID);
+    const rowIds = new RowIds(file.columns, DETAIL_LOG_ID);
     for await (const reader of readPieces(file, signal)) {
       for (; reader.next(); rowIndex++) {
-        key.read(reader.row);
-        const id = key.logId?.latin1;
+        rowIds.read(reader.row);
+        const id = rowIds.logId?.latin1;
         const chosenRow = id === undefined ? undefined : rowOfEvent.get(id);
-        if (chosenRow !== undefined && key.position >= positions[chosenRow]) continue;
+        if (chosenRow !== undefined && rowIds.position >= positions[chosenRow]) continue;
         if (chosenRow !== undefined) flags[chosenRow] = 0;
         if (id !== undefined) rowOfEvent.set(id, rowIndex);
-        positions[rowIndex] = key.position;
+        positions[rowIndex] = rowIds.position;
         flags[rowIndex] = 1;
       }
     }

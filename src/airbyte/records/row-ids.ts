@@ -6,9 +6,9 @@ import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 /** Maximum number of digits of an item position, which must fit into 64 bits. */
 const POSITION_DIGITS = 18;
 
-/** The key of one row. One object serves all rows of a file. */
-export class RowKey {
-  /** The cell of the id column, or without one `hash:` and a digest. */
+/** The ids of one row. One object serves all rows of a file. */
+export class RowIds {
+  /** The id of the row: the cell of the id column, or without one `hash:` and a digest. */
   readonly id: CellText = new CellText();
   /** Counts, from 1, the rows of the day with this id. */
   occurrence = 1;
