@@ -11,7 +11,6 @@ import { abortable } from '../../base/abort.ts';
 import { DAY_MS } from '../../base/clock.ts';
 import { codeOf, configError, UserError } from '../../base/errors.ts';
 import { unseparatedCount } from '../../base/quantities.ts';
-import { VERSION } from '../../base/version.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay, CheckedFile } from '../../extract/checked-day.ts';
@@ -57,13 +56,13 @@ async function writeArrow(
   const folder = await RunFolder.open(options.spoolDir, options.clock);
   const stop = new AbortController();
   try {
-    await withOutput(out, options, async (stream) => {
+    await withOutput(out, options, async (output) => {
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
       try {
         const { columns, rules, days: readyDays } = await planStream(startDays(stop.signal), folder.path, options);
         const dayFiles = writeDayFiles(readyDays, { engine, folder: folder.path, columns, rules });
-        await sendDays(prefetch(dayFiles, stop), typedColumns(columns), stream, options, onSent);
+        await sendDays(prefetch(dayFiles, stop), typedColumns(columns), output, options, onSent);
       } finally {
         await engine.close();
       }
@@ -78,32 +77,32 @@ async function writeArrow(
 }
 
 /**
- * Gives `write` the stream to write to. A file appears under its name once it is complete. A device or a pipe is
+ * Gives `write` the Node stream to write to. A file appears under its name once it is complete. A device or a pipe is
  * written directly. Throws the system's error.
  */
 async function withOutput(
   out: string | Writable,
   { clock, signal }: OpenOptions,
-  write: (stream: Writable) => Promise<void>,
+  write: (output: Writable) => Promise<void>,
 ): Promise<void> {
   if (typeof out !== 'string') return write(out);
   const file = replaceablePath(out);
   const path = file === undefined ? out : await unfinishedPathOf(file, clock.now());
-  const stream = createWriteStream(path, file === undefined ? {} : { flags: 'wx', mode: PRIVATE_FILE_MODE });
-  const closed = once(stream, 'close');
+  const output = createWriteStream(path, file === undefined ? {} : { flags: 'wx', mode: PRIVATE_FILE_MODE });
+  const closed = once(output, 'close');
   closed.catch(() => undefined);
   try {
-    const opened = once(stream, 'open');
+    const opened = once(output, 'open');
     // A pipe opens once somebody reads it.
     await (file === undefined ? abortable(opened, signal) : opened);
-    await write(stream);
+    await write(output);
     // The reader of a pipe has left.
-    if (stream.destroyed) return;
-    stream.end();
+    if (output.destroyed) return;
+    output.end();
     await closed;
     if (file !== undefined) await replaceFileFrom(file, path);
   } finally {
-    stream.destroy();
+    output.destroy();
     if (file !== undefined) await rm(path, { force: true });
   }
 }
@@ -129,8 +128,8 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
     const columns = planColumns(FIRST_COLUMNS, [], rules, true);
     // What the stream lacks goes to `_rescued`, also if `column_types` names it.
     const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
-    const dayRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes };
-    return { days, columns, rules: dayRules };
+    const frozenRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes };
+    return { days, columns, rules: frozenRules };
   }
   const waitingDays: CheckedDay[] = [];
   let columns = FIRST_COLUMNS;
@@ -153,11 +152,11 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
 async function sendDays(
   dayFiles: AsyncIterable<DayFile>,
   columns: readonly TypedColumn[],
-  out: Writable,
+  output: Writable,
   { rules, logger, signal }: OpenOptions,
   onSent: OnSent,
 ): Promise<void> {
-  const stream = new IpcStream(out, streamSchema(columns, zoneOf(rules.timezone), VERSION), signal);
+  const stream = new IpcStream(output, streamSchema(columns, zoneOf(rules.timezone)), signal);
   let daysTaken = 0;
   try {
     for await (const dayFile of dayFiles) {

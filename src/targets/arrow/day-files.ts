@@ -27,16 +27,16 @@ export interface DayFile {
 /** Approximate size of a record batch (bytes): larger ones leave the caches of a processor, and take a tenth longer. */
 const BATCH_BYTES = 2 * 1024 * 1024;
 const MAX_BATCH_ROWS = 15_360;
-/** Minimum size of a column in a row: a value, or the offset of a text (bytes). */
-const COLUMN_BYTES = 8;
+/** Minimum size of a cell: a value, or the offset of a text (bytes). */
+const CELL_BYTES = 8;
 /** Number of record batches of a row group, which the decoder holds in memory. */
-const GROUP_BATCHES = 4;
+const BATCHES_PER_ROW_GROUP = 4;
 /** Different values at which a column gives up a dictionary, which takes time: ids never repeat. */
-const DICTIONARY_VALUES = 4_096;
-/** Temporary table: the last day that may share rows with the next one, with the ids of its rows. */
-const SHARED_ROWS = '_dfinery_shared_rows';
+const MAX_DICTIONARY_VALUES = 4_096;
+/** Temporary table: the ids of the rows of the last day that may share rows with the next one. */
+const SENT_ROWS = '_dfinery_sent_rows';
 
-/** Options of the files of all days of a stream. */
+/** What the files of all days of a stream have in common. */
 interface DayFileOptions {
   readonly engine: Engine;
   /** A private folder, in which the files are made. */
@@ -54,7 +54,7 @@ export async function* writeDayFiles(
   const { engine } = options;
   // A stream has the rows in the order of the export. This optimizer may exchange the sides of a join: they lose it.
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
-  await engine.run(`CREATE TEMP TABLE ${SHARED_ROWS} (event_date DATE, row_id VARCHAR)`);
+  await engine.run(`CREATE TEMP TABLE ${SENT_ROWS} (event_date DATE, row_id VARCHAR)`);
   for await (const download of days) {
     let dayFile: DayFile = { download, path: undefined, batchRows: 0, rescuedCells: new Map() };
     try {
@@ -76,34 +76,34 @@ async function writeDayFile(
   const { receipt } = download;
   const columns = planColumns(streamColumns, [download], rules, false);
   const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
-  const write = (query: string, path: string) =>
+  const writeParquet = (query: string, path: string) =>
     engine.run(
       `COPY (${query}) TO ${literal(path)} (FORMAT parquet, COMPRESSION lz4_raw, ` +
-        `ROW_GROUP_SIZE ${GROUP_BATCHES * batchRows}, DICTIONARY_SIZE_LIMIT ${DICTIONARY_VALUES})`,
+        `ROW_GROUP_SIZE ${BATCHES_PER_ROW_GROUP * batchRows}, DICTIONARY_SIZE_LIMIT ${MAX_DICTIONARY_VALUES})`,
     );
   await engine.keepOrder();
   const exportedPath = join(folder, `${receipt.day}.parquet`);
   const zone = zoneOf(rules.timezone);
   await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (rows) =>
-    write(selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone), exportedPath),
+    writeParquet(selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone), exportedPath),
   );
   const rowId = sharedRowIdSql(columns);
-  const sentRowsSql = `SELECT row_id FROM ${SHARED_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
+  const sentRowsSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
   const hasSentRows = (await engine.count(`(${sentRowsSql})`)) > 0;
   const path = hasSentRows ? join(folder, `${receipt.day}-unsent.parquet`) : exportedPath;
   if (hasSentRows) {
-    await write(`FROM ${readFileSql(exportedPath)} WHERE ${rowId} NOT IN (${sentRowsSql})`, path);
+    await writeParquet(`FROM ${readFileSql(exportedPath)} WHERE ${rowId} NOT IN (${sentRowsSql})`, path);
     await rm(exportedPath);
   }
   if (mayShareRows(receipt)) {
     const select = `SELECT event_date, ${rowId} AS row_id FROM ${readFileSql(path)}`;
-    await engine.run(`CREATE OR REPLACE TEMP TABLE ${SHARED_ROWS} AS ${select}`);
+    await engine.run(`CREATE OR REPLACE TEMP TABLE ${SENT_ROWS} AS ${select}`);
   }
   return { download, path, batchRows, rescuedCells: await countRescuedByKey(engine, readFileSql(path)) };
 }
 
 function batchRowsOf({ bytes, rows }: Receipt, columns: number): number {
-  const rowBytes = columns * COLUMN_BYTES + bytes / rows;
+  const rowBytes = columns * CELL_BYTES + bytes / rows;
   return Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
 }
 

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises';
 import type { Writable } from 'node:stream';
 import { Field, RecordBatchStreamWriter, Schema } from 'apache-arrow';
 import { abortable } from '../../base/abort.ts';
+import { VERSION } from '../../base/version.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { type DuckDbType, SCALAR_TYPES, scalarOf } from '../../cells/types/duckdb-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
@@ -10,12 +11,12 @@ import { PROGRAM_COLUMNS, type TypedColumn } from '../../table/tables.ts';
 import type { DayFile } from './day-files.ts';
 
 /** The schema of a stream: the program's columns, then those of the export in their order. */
-export function streamSchema(columns: readonly TypedColumn[], zone: Zone | undefined, version: string): Schema {
+export function streamSchema(columns: readonly TypedColumn[], zone: Zone | undefined): Schema {
   const fields = columns.map(({ name, source, group, type }) =>
     fieldOf(name, codecOf(type, zone).duckdbType, { source, group, type }),
   );
   const programFields = PROGRAM_COLUMNS.map(({ name, type }) => fieldOf(name, type));
-  return new Schema([...programFields, ...fields], new Map([['dfinery.version', version]]));
+  return new Schema([...programFields, ...fields], new Map([['dfinery.version', VERSION]]));
 }
 
 function fieldOf(name: string, type: DuckDbType, metadata: Readonly<Record<string, string>> = {}): Field {
@@ -51,24 +52,24 @@ const ignoreError = () => undefined;
  */
 export class IpcStream {
   readonly #frame: ReturnType<typeof frameOf>;
-  readonly #out: Writable;
+  readonly #output: Writable;
   readonly #signal: AbortSignal;
   #hasBegun = false;
 
-  constructor(out: Writable, schema: Schema, signal: AbortSignal) {
+  constructor(output: Writable, schema: Schema, signal: AbortSignal) {
     this.#frame = frameOf(schema);
-    this.#out = out;
+    this.#output = output;
     this.#signal = signal;
-    out.on('error', ignoreError);
+    output.on('error', ignoreError);
   }
 
   async write(messages: Uint8Array): Promise<void> {
     this.#signal.throwIfAborted();
     // The schema is written together with the first message.
-    if (!this.#hasBegun) this.#out.write(this.#frame.begin);
+    if (!this.#hasBegun) this.#output.write(this.#frame.begin);
     this.#hasBegun = true;
     const accepted = new Promise<void>((resolve, reject) => {
-      this.#out.write(messages, (error) => (error ? reject(error) : resolve()));
+      this.#output.write(messages, (error) => (error ? reject(error) : resolve()));
     });
     await abortable(accepted, this.#signal);
   }
@@ -79,7 +80,7 @@ export class IpcStream {
 
   /** Removes its listener from the Node stream, which stays usable. */
   release(): void {
-    this.#out.off('error', ignoreError);
+    this.#output.off('error', ignoreError);
   }
 }
 
@@ -106,11 +107,11 @@ export async function* recordBatches({ path, batchRows }: DayFile) {
  * A message begins with the continuation marker and the length of its metadata, 32 bits each. That of a schema has
  * nothing else.
  */
-const LENGTH_AT = 4;
+const METADATA_LENGTH_AT = 4;
 const METADATA_AT = 8;
 
 /** The messages of a stream without its schema and its end. */
 function messagesOf(ipcBytes: Uint8Array): Uint8Array {
-  const schemaBytes = new DataView(ipcBytes.buffer, ipcBytes.byteOffset).getInt32(LENGTH_AT, true);
+  const schemaBytes = new DataView(ipcBytes.buffer, ipcBytes.byteOffset).getInt32(METADATA_LENGTH_AT, true);
   return ipcBytes.subarray(METADATA_AT + schemaBytes, -END_BYTES);
 }

@@ -70,7 +70,7 @@ export interface FileState {
 export async function readFileState(engine: Engine): Promise<FileState> {
   const names = await namesInFile(engine);
   if (!(await isLoaded(engine, names))) return { state: undefined, removedDays: [] };
-  const row = await engine.row(
+  const stateRow = await engine.row(
     `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE_TABLE}`,
   );
   const receipts = receiptsOf(
@@ -83,18 +83,18 @@ export async function readFileState(engine: Engine): Promise<FileState> {
   );
   const removedDays = findRemovedDays(receipts, await countRowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
-  const hasProfiles = row.profiles !== null && names.has(USER_PROFILES.name);
+  const hasProfiles = stateRow.profiles !== null && names.has(USER_PROFILES.name);
   const state = {
     events: {
-      timezone: row.timezone === null ? null : String(row.timezone),
+      timezone: stateRow.timezone === null ? null : String(stateRow.timezone),
       columns: await readRecords(engine, COLUMNS_TABLE),
       receipts: withPruned(receipts, removedDays, nextChangedAt(receipts, engine.clock.now())),
-      exportState: parseState(tryParseJson(String(row.state))),
+      exportState: parseState(tryParseJson(String(stateRow.state))),
       changes: await readRecords(engine, CHANGES_TABLE),
     },
     lastRun: (await readRecords(engine, RUNS_TABLE)).at(-1),
-    suppressionLength: row.suppression_length === null ? undefined : Number(row.suppression_length),
-    user_profiles: hasProfiles ? tableFromJson(tryParseJson(String(row.profiles)) as TableJson) : undefined,
+    suppressionLength: stateRow.suppression_length === null ? undefined : Number(stateRow.suppression_length),
+    user_profiles: hasProfiles ? tableFromJson(tryParseJson(String(stateRow.profiles)) as TableJson) : undefined,
   };
   return { state, removedDays };
 }

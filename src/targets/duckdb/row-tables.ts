@@ -27,7 +27,7 @@ const PROGRAM_COLUMN_COMMENTS = {
   _loaded_at: 'When the export that brought the row was requested, in UTC.',
 };
 /** With more columns, comments take seconds: each costs as much as the table is wide. */
-const COMMENTED_COLUMNS = 500;
+const MAX_COMMENTED_COLUMNS = 500;
 
 /** The types of the columns that a table has in a file, by name and in their order. */
 export const typesInFile = (
@@ -70,17 +70,17 @@ export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<vo
   if (table === EVENTS.name) await createEventViews(engine, columns);
 }
 
-/** True for a column that a batch adds or re-types. */
+/** True for a column that a batch adds or widens. */
 export const isAltered = ({ typeBefore, type }: PlannedColumn): boolean => type !== typeBefore;
 
 async function commentColumns(
   engine: Engine,
   table: Table['name'],
-  allColumns: readonly StoredColumn[],
-  columns: readonly StoredColumn[],
+  tableColumns: readonly StoredColumn[],
+  newColumns: readonly StoredColumn[],
 ): Promise<void> {
-  if (typedColumns(allColumns).length > COMMENTED_COLUMNS) return;
-  for (const { name, source, group, type } of typedColumns(columns)) {
+  if (typedColumns(tableColumns).length > MAX_COMMENTED_COLUMNS) return;
+  for (const { name, source, group, type } of typedColumns(newColumns)) {
     const text = `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`;
     await commentColumn(engine, table, name, text);
   }
