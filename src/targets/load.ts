@@ -69,18 +69,21 @@ export class Load {
       if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
       return this.#sendDays(extraction, sink);
     }
-    const profilesError =
-      userProfiles &&
-      (await this.loadProfiles(plan.settings, sink).catch((error: unknown) => {
-        signal.throwIfAborted();
-        if (error instanceof UserError) return error;
-        throw error;
-      }));
-    await this.#loadDays(extraction, sink).catch((error: unknown) => {
-      if (profilesError) logger.error('profiles.failed', profilesError.message);
+    let profilesError: UserError | undefined;
+    try {
+      if (userProfiles) await this.loadProfiles(plan.settings, sink);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof UserError)) throw error;
+      profilesError = error;
+    }
+    try {
+      await this.#loadDays(extraction, sink);
+    } catch (error) {
+      if (profilesError !== undefined) logger.error('profiles.failed', profilesError.message);
       throw error;
-    });
-    if (profilesError) throw profilesError;
+    }
+    if (profilesError !== undefined) throw profilesError;
   }
 
   /** Loads the user profiles into a place, if its snapshot is old or was loaded with other columns. */

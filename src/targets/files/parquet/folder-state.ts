@@ -15,7 +15,7 @@ import type { LiveFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
 // The paths of a folder, from its root. They never change.
-/** What the folder holds, beside its files. */
+/** The state of the folder, and what it knows of its files. */
 export const STATE_FILE = '_dfinery.json';
 export const LOCK_FILE = `${OWN_FOLDER}/lock`;
 export const DATA_FILE = 'data.parquet';
@@ -42,7 +42,7 @@ const FORMAT_VERSION = 1;
 export interface FolderFile extends LiveFile {
   /**
    * Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. The state file
-   * does not say which columns a file has. Null there: they may not be those of its table, and are read from the file.
+   * lists no columns of files. Null there: they are not those of the table, and must be read from the file.
    */
   readonly modified: number | null;
   /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
@@ -75,6 +75,7 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
   user_profiles: profiles === undefined ? new Map() : fileColumns(FOLDER_LAYOUT, profiles),
 });
 
+/** The state file of a folder with this state and these files. */
 export function makeStateFile(state: PlaceState, folderFiles: readonly FolderFile[]): StateFile {
   const tableColumns = columnsOfTables(state);
   const files = folderFiles.map((file): FolderFile => {
