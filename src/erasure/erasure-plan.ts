@@ -5,7 +5,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { type PurgePlan, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
+import { type Purge, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
 /** The settings of an erasure, from either configuration. */
@@ -74,11 +74,10 @@ export type ErasurePlan = Awaited<ReturnType<typeof planErasure>>;
 
 /** True for an id that the ledger knows as deleted, unless its row is a new request. */
 function isDoneBefore({ id, requestedAt }: ListedId, ledger: Ledger): boolean {
-  const history = ledger.history.of(id);
-  if (history?.standingAnswer?.outcome !== 'done') return false;
+  const { standingAnswer, newestRequestedAt } = ledger.history.of(id);
+  if (standingAnswer?.outcome !== 'done') return false;
   // A row that comes again is no new request: its deletion was confirmed already.
-  const confirmedAt = Date.parse(history.standingAnswer.at);
-  return requestedAt === undefined || requestedAt < confirmedAt || requestedAt <= history.newestRequestedAt;
+  return requestedAt === undefined || requestedAt < Date.parse(standingAnswer.at) || requestedAt <= newestRequestedAt;
 }
 
 /** What the ledger remembers of the list, or that it remembers nothing. */
@@ -89,7 +88,7 @@ function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, set
   if (idsDoneBefore.length === 0) return [];
   const field = settings.requestedAtField;
   const later = field === undefined ? 'set requested_at_field' : `give a later time in the field ${field}`;
-  const days = new Set(idsDoneBefore.flatMap(({ id }) => ledger.history.of(id)?.standingAnswer?.at.slice(0, 10) ?? []));
+  const days = new Set(idsDoneBefore.flatMap(({ id }) => ledger.history.of(id).standingAnswer?.at.slice(0, 10) ?? []));
   return [
     `${formatCount(idsDoneBefore.length, 'ID was', 'IDs were')} deleted at the service before (${formatDays([...days].sort())}), and will not be requested ` +
       `again. To request them, give forget --again, or ${later}.`,
@@ -99,7 +98,7 @@ function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, set
 /** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */
 function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
-  const outcomes = idsToRequest.map(({ id }) => ledger.history.of(id)?.standingAnswer?.outcome);
+  const outcomes = idsToRequest.map(({ id }) => ledger.history.of(id).standingAnswer?.outcome);
   const profileCount = outcomes.filter((outcome) => outcome !== 'rejected').length;
   if (profileCount <= limit) return undefined;
   return (
@@ -109,7 +108,7 @@ function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, 
 }
 
 /** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
-function consentHash(options: ErasureOptions, purge: PurgePlan | undefined): string {
+function consentHash(options: ErasureOptions, purge: Purge | undefined): string {
   const { settings, list, deleter, purgeSettings, requestsAgain = false } = options;
   const pairs = [...(purge?.listedPeople.unifiedIdsInMapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([

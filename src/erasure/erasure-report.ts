@@ -1,18 +1,17 @@
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, MAX_SHOWN, rowsByReason } from './id-list.ts';
-import { MAX_NAMED, type PlaceOutcome, type PurgeOutcome } from './purge.ts';
+import { MAX_NAMED, type PlacePurge } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
 /** An erasure as it was planned, or as it ended. */
-export interface ErasureOutcome extends ErasurePlan {
-  readonly purge: PurgeOutcome | undefined;
+export interface Erasure extends ErasurePlan {
   /** Absent before the execution. */
   readonly requests?: RequestResult;
 }
 
 /** What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. */
-export function reportOf(erasure: ErasureOutcome, elapsedMs: number) {
+export function reportOf(erasure: Erasure, elapsedMs: number) {
   const { ledger, purge, requests, idsToRequest } = erasure;
   const isPlan = requests === undefined;
   const { counts, stoppedBy } = requests ?? NO_REQUESTS;
@@ -41,7 +40,7 @@ export function reportOf(erasure: ErasureOutcome, elapsedMs: number) {
 }
 
 /** What the purge found and removed in one place. */
-function placeReport(place: PlaceOutcome, listedIds: readonly ListedId[]) {
+function placeReport(place: PlacePurge, listedIds: readonly ListedId[]) {
   const { target, address, people, foreignNames, removal, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
   const withoutRows = listedIds.filter(({ id }) => !rowCountById.has(id));

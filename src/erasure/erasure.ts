@@ -5,7 +5,7 @@
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import { type ErasureOptions, planErasure, planFailure } from './erasure-plan.ts';
-import { codesText, type ErasureOutcome, type ErasureReport, reportOf } from './erasure-report.ts';
+import { codesText, type Erasure, type ErasureReport, reportOf } from './erasure-report.ts';
 import { purgePlaces } from './purge.ts';
 import { type Decision, NO_REQUESTS, sendRequests } from './requests.ts';
 
@@ -53,7 +53,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
     await ledger.begin({ ids: idsToRequest.length, places, requests: deleter !== undefined });
   }
 
-  // 3. Purge: everybody on the list leaves all places, whatever the service will answer.
+  // 3. Purge: the people leave all places, with everybody on the suppression list, whatever the service will answer.
   const purged = purge && (await purgePlaces(purge));
   io.signal.throwIfAborted();
 
@@ -78,7 +78,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
 const MIN_REJECTED = 10;
 
 function requestFailure(
-  { ledger, purge, idsToRequest, requests: { counts, stoppedBy } }: Required<ErasureOutcome>,
+  { ledger, purge, idsToRequest, requests: { counts, stoppedBy } }: Required<Erasure>,
   { settings, io }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;

@@ -50,10 +50,8 @@ export interface SearchSettings {
 
 /** The people of a list, as they were found before anything is changed. */
 export interface ListedPeople {
-  /** Asks a place for the rows of these people. */
-  readonly query: PeopleQuery;
-  /** Of the ids that some way found. An id whose rows name nobody has none. */
-  readonly unifiedIdsById: UnifiedIdsById;
+  /** Asks a place for the rows of these people. An id whose rows name nobody has no unified id, and is a key. */
+  readonly query: PeopleQuery & { readonly knownUnifiedIds: UnifiedIdsById };
   /** Number of ids with a profile at the service; null if it was not asked. */
   readonly idsWithProfile: number | null;
   /** The people whom rows name, and whose profile has another external id: the id changed hands. */
@@ -71,19 +69,22 @@ const NO_WAY =
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
 /** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
-export async function findListedPeople(listedIds: readonly ListedId[], search: SearchSettings): Promise<ListedPeople> {
-  const { byColumn, hashKey, io } = search;
+export async function findListedPeople(
+  listedIds: readonly ListedId[],
+  settings: SearchSettings,
+): Promise<ListedPeople> {
+  const { mapping, byColumn, hashKey, io } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
-  const unifiedIdsInMapping = search.mapping === undefined ? undefined : await readMapping(search.mapping, ids);
+  const unifiedIdsInMapping = mapping === undefined ? undefined : await readMapping(mapping, ids);
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const usesProfiles = unifiedIdsInMapping === undefined && ids.size > 0;
-  const profileService = usesProfiles ? search.profileService : undefined;
+  const profileService = usesProfiles ? settings.profileService : undefined;
   const searchesProfiles = usesProfiles && profileService === undefined;
   let query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles };
-  let inPlaces = await searchPlaces(query, search);
+  let inPlaces = await searchPlaces(query, settings);
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((text) => personOf(text, hashKey)));
@@ -91,7 +92,7 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
     profileService === undefined ? {} : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io);
   if (whyNoProfiles !== undefined) {
     query = { ...query, searchesProfiles: true };
-    inPlaces = await searchPlaces(query, search);
+    inPlaces = await searchPlaces(query, settings);
   }
 
   const usedWays = [
@@ -103,11 +104,10 @@ export async function findListedPeople(listedIds: readonly ListedId[], search: S
     const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
     throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
   }
-  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
-  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id));
+  const knownUnifiedIds = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
+  const missedIds = listedIds.filter(({ id }) => !knownUnifiedIds.has(id));
   return {
-    query: { ...query, knownUnifiedIds: unifiedIdsById },
-    unifiedIdsById,
+    query: { ...query, knownUnifiedIds },
     idsWithProfile: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays,

@@ -22,32 +22,24 @@ export interface PurgeSettings extends SearchSettings {
   readonly allowsShared: boolean;
 }
 
-/** One place, and who is to leave it. */
-type PlacePlan = NamedPlace & PurgePreview;
-
-/** Who is to leave which places. */
-export interface PurgePlan {
-  readonly settings: PurgeSettings;
-  readonly ledger: Ledger;
-  /** Empty for a purge of the people of the suppression list alone. */
-  readonly listedIds: readonly ListedId[];
-  readonly listedPeople: ListedPeople;
-  readonly places: readonly PlacePlan[];
-  /** What the officer should know, as sentences. */
-  readonly warnings: readonly string[];
-}
-
-/** A place as it was planned, or with those who were found there last and what became of them. */
-export interface PlaceOutcome extends PlacePlan {
+/** A place, and who is to leave it; in its purge who was found there last, and what became of them. */
+export interface PlacePurge extends NamedPlace, PurgePreview {
   /** Present once all rows that can be read are removed. */
   readonly removal?: PurgeResult;
   /** Why the people are, or may be, still there. */
   readonly failure?: UserError;
 }
 
-/** A purge as it was planned, or as it ended. */
-export interface PurgeOutcome extends PurgePlan {
-  readonly places: readonly PlaceOutcome[];
+/** Who is to leave which places; after the purge also how it ended. */
+export interface Purge {
+  readonly settings: PurgeSettings;
+  readonly ledger: Ledger;
+  /** Empty for a purge of the people of the suppression list alone. */
+  readonly listedIds: readonly ListedId[];
+  readonly listedPeople: ListedPeople;
+  readonly places: readonly PlacePurge[];
+  /** What the officer should know, as sentences. */
+  readonly warnings: readonly string[];
   /** Those of all places; absent before the purge. */
   readonly failures?: readonly UserError[];
 }
@@ -66,13 +58,13 @@ export async function planPurge(
   listedIds: readonly ListedId[],
   service: ServiceAddress,
   ledger: Ledger,
-): Promise<PurgePlan> {
+): Promise<Purge> {
   const { suppressionList, beginsNewList, io } = settings;
   const isSuppressedOnly = listedIds.length === 0;
   await suppressionList.requireWritable();
   const listedPeople = await findListedPeople(listedIds, settings);
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
-  const places: PlacePlan[] = [];
+  const places: PlacePurge[] = [];
   for (const [i, place] of settings.places.entries()) {
     io.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
     const preview = await (await place.target.people(place)).previewPurge(query);
@@ -103,7 +95,7 @@ export async function planPurge(
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
   const soughtPeople = isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs';
   if (isEmpty) warnings.push(`No place holds ${soughtPeople}.`);
-  if (listedIds.some(({ id }) => !listedPeople.unifiedIdsById.has(id))) {
+  if (listedIds.some(({ id }) => !listedPeople.query.knownUnifiedIds.has(id))) {
     warnings.push(
       'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
     );
@@ -115,47 +107,53 @@ export async function planPurge(
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
  * failure in one place leaves the others to be purged. Rejects if it is stopped before or in a place.
  */
-export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
+export async function purgePlaces(plan: Purge): Promise<Purge> {
   const { io, suppressionList } = plan.settings;
-  let places: readonly PlaceOutcome[] = plan.places;
   try {
-    await suppressionList.add(unifiedIdsOf(plan.listedPeople, places), io);
+    await suppressionList.add(unifiedIdsOf(plan), io);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
     if (failure instanceof UserError) return { ...plan, failures: [failure] };
     throw failure;
   }
+  let purge = plan;
   for (const [i, place] of plan.places.entries()) {
     io.signal.throwIfAborted();
-    io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${places.length}) …`);
-    places = places.with(i, await purgePlace(place, places.toSpliced(i, 1), plan));
+    io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
+    purge = withPlace(purge, await purgePlace(place, purge));
   }
   const { stuckFolders, liveFolders } = await sweepRunFolders(io.spoolDir);
-  const inUse = [...places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
+  const inUse = [...purge.places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
   const inUseSentence = `Other runs are under way. Until they end, they hold downloads in ${shortened(inUse)}.`;
-  const failures = places.flatMap(({ failure }) => failure ?? []);
+  const failures = purge.places.flatMap(({ failure }) => failure ?? []);
   const remainsSentence = `Downloads of dead runs may name the people, and stay: ${shortened(stuckFolders)}. Remove them.`;
   if (stuckFolders.length > 0) failures.push(transientError(remainsSentence));
-  return { ...plan, places, failures, warnings: [...plan.warnings, ...(inUse.length > 0 ? [inUseSentence] : [])] };
+  return { ...purge, failures, warnings: [...plan.warnings, ...(inUse.length > 0 ? [inUseSentence] : [])] };
 }
 
-/** Removes the people from a place. `others`: the other places, as they are so far. */
-async function purgePlace(place: PlacePlan, others: readonly PlaceOutcome[], plan: PurgePlan): Promise<PlaceOutcome> {
-  const { settings, ledger, listedPeople } = plan;
+/** The purge with what is known of this place by now. */
+const withPlace = (purge: Purge, place: PlacePurge): Purge => ({
+  ...purge,
+  places: purge.places.map((other) => (other.name === place.name ? place : other)),
+});
+
+/** Removes the people from a place. */
+async function purgePlace(place: PlacePurge, purge: Purge): Promise<PlacePurge> {
+  const { settings, ledger, listedPeople } = purge;
   const { io, suppressionList, beginsNewList } = settings;
   const { target, name, foreignNames } = place;
-  let outcome: PlaceOutcome = place;
+  let outcome = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
   // these two shows in neither order: the rows are still there, and the same command finds, notes and lists them again.
   const onFound = async (people: PeopleInPlace): Promise<number> => {
     outcome = { ...place, people };
-    const problem = peopleLimitProblem(plan, [...others, outcome]);
+    const problem = peopleLimitProblem(withPlace(purge, outcome));
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!beginsNewList) {
       const { hmacs } = suppressionList.readPeople();
       refuseOlderList(name, people.state.suppressionLength, hmacs.length);
     }
-    await ledger.writeAll(purgeLines(outcome, plan));
+    await ledger.writeAll(purgeLines(outcome, purge));
     return await suppressionList.add(people.keyCheckByUnifiedId, io);
   };
   try {
@@ -179,11 +177,11 @@ async function purgePlace(place: PlacePlan, others: readonly PlaceOutcome[], pla
 }
 
 /** The limit that the people of the ways and of the places exceed, as a sentence; undefined for none. */
-export function peopleLimitProblem(plan: PurgePlan, places: readonly PlaceOutcome[] = plan.places): string | undefined {
-  const { listedIds, listedPeople } = plan;
-  const { maxPeople, allowsShared, hashKey } = plan.settings;
+export function peopleLimitProblem(purge: Purge): string | undefined {
+  const { settings, listedIds, listedPeople, places } = purge;
+  const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const unifiedIds = [...unifiedIdsOf(listedPeople, places).keys()];
+  const unifiedIds = [...unifiedIdsOf(purge).keys()];
   const personCount = new Set(unifiedIds.map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
@@ -202,10 +200,10 @@ export function peopleLimitProblem(plan: PurgePlan, places: readonly PlaceOutcom
 }
 
 /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-function unifiedIdsOf({ unifiedIdsById }: ListedPeople, places: readonly PlacePlan[]): KeyCheckByUnifiedId {
+function unifiedIdsOf({ listedPeople, places }: Purge): KeyCheckByUnifiedId {
   // Last those of rows: a place knows under which key its form is a hash.
   return new Map<string, string | undefined>([
-    ...[...unifiedIdsById.values()].flat().map((text) => [text, undefined] as const),
+    ...[...listedPeople.query.knownUnifiedIds.values()].flat().map((text) => [text, undefined] as const),
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
 }
@@ -214,7 +212,7 @@ const shortened = (names: readonly string[]): string =>
   `${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlacePlan, { listedIds, ledger: { key } }: PurgePlan) {
+function purgeLines({ name: place, people }: PlacePurge, { listedIds, ledger: { key } }: Purge) {
   const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
   const linesOfIds = listedIds.map(({ id }) => line(key.idHash(id), people.rowCountById.get(id) ?? 0));
   const { rowCount: otherRows } = people.suppressedOthers;

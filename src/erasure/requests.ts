@@ -145,12 +145,17 @@ class Sender {
 
   /** Sends one request, with a ledger line before and after it. Throws the signal's reason if the run is stopped. */
   async #request({ id: externalId, requestedAt }: ListedId): Promise<DeletionAnswer> {
-    const { ledger } = this.#options;
+    const { deleter, ledger } = this.#options;
     const id = ledger.key.idHash(externalId);
     await this.#limiter.waitForTurn(this.#signal);
     await ledger.write({ kind: 'before', id });
-    const answer = await this.#send(externalId);
-    if (answer === undefined) {
+    let answer: DeletionAnswer;
+    try {
+      this.#signal.throwIfAborted();
+      this.#counts.requests++;
+      answer = await deleter.deleteProfile(externalId, this.#cutOff.signal, () => ledger.history.hasConfirmed);
+    } catch (error) {
+      if (!this.#signal.aborted) throw error;
       await ledger.write({ kind: 'after', id, outcome: 'undecided', code: 'stopped', status: null });
       throw this.#signal.reason;
     }
@@ -159,18 +164,6 @@ class Sender {
     const requested_at = requestedAt === undefined ? undefined : new Date(requestedAt).toISOString();
     await ledger.write({ kind: 'after', id, outcome, code, status, requested_at });
     return answer;
-  }
-
-  async #send(externalId: string): Promise<DeletionAnswer | undefined> {
-    if (this.#signal.aborted) return undefined;
-    const { deleter, ledger } = this.#options;
-    this.#counts.requests++;
-    try {
-      return await deleter.deleteProfile(externalId, this.#cutOff.signal, () => ledger.history.hasConfirmed);
-    } catch (error) {
-      if (this.#signal.aborted) return undefined;
-      throw error;
-    }
   }
 
   /** Counts the last answer for an id. Ends the run if nobody else would have another one. */

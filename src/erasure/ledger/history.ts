@@ -75,9 +75,9 @@ export class LedgerHistory {
     this.#idHashes = new Set(ids.map((id) => key.idHash(id)));
   }
 
-  /** What the lines say of one of the ids; undefined for nothing. */
-  of(id: string): IdHistory | undefined {
-    return this.#histories.get(this.#key.idHash(id));
+  /** What the lines say of one of the ids, if anything. */
+  of(id: string): IdHistory {
+    return this.#histories.get(this.#key.idHash(id)) ?? new IdHistory();
   }
 
   /** Takes the next line of the ledger. */

@@ -1,7 +1,7 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import type { ListedId } from '../id-list.ts';
 import { ledgerPathIn, openLedger, verifyLedger } from './chain.ts';
-import { ID_STATES, IdHistory, LedgerHistory } from './history.ts';
+import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';
 
 /**
@@ -21,18 +21,21 @@ export async function proveErasure(
   const ids = listedIds.map(({ id }) => id);
   const history = new LedgerHistory(settings, ledger.key, ids);
   const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.add(line, number));
-  const histories = ok ? ids.map((id) => history.of(id) ?? new IdHistory()) : [];
+  const provedIds = ok ? listedIds.map(({ id, row }) => ({ id, row, idHistory: history.of(id) })) : [];
   return {
     v: 1,
     kind: 'proof',
     base_url,
     service_id,
     head,
-    summary: summaryOf(history, histories),
-    ids: histories.map(({ state, unansweredSince, answers, countedRows, accesses }, i) => ({
+    summary: summaryOf(
+      history,
+      provedIds.map(({ idHistory }) => idHistory),
+    ),
+    ids: provedIds.map(({ id, row, idHistory: { state, unansweredSince, answers, countedRows, accesses } }) => ({
       /** HMAC of the id, as in the lines. */
-      id: ledger.key.idHash(ids[i]),
-      row: listedIds[i].row,
+      id: ledger.key.idHash(id),
+      row,
       state,
       asked_at: unansweredSince ?? null,
       answers,

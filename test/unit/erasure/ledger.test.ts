@@ -38,7 +38,7 @@ const open = (more: Partial<LedgerSettings> = {}, isPlan = false, of: Clock = cl
     { ...SERVICE, ledgerDir: folder, ledgerKey: undefined, ...more },
     { clock: of, isPlan, ids: ['a', 'b', 'c'] },
   );
-const verdictOf = (ledger: Ledger, id: string) => ledger.history.of(id)?.standingAnswer?.outcome;
+const verdictOf = (ledger: Ledger, id: string) => ledger.history.of(id).standingAnswer?.outcome;
 const path = () => join(folder, 'ledger.jsonl');
 const lines = () => readFileSync(path(), 'utf8').trimEnd().split('\n');
 const verify = (head?: string) => verifyLedger(openLedger(folder, undefined), head);
