@@ -170,27 +170,26 @@ class Sender {
   #settle(answer: DeletionAnswer): Decision {
     const { kind, code, message } = answer;
     const { logger } = this.#options;
-    const counts = this.#counts;
+    const { rejected_codes, undecided_codes } = this.#counts;
     this.#unanswered = kind === 'retry' ? this.#unanswered + 1 : 0;
-    if (kind === 'done') {
-      counts.done++;
+    if (kind === 'done' || kind === 'rejected') {
+      this.#counts[kind]++;
+      if (kind === 'rejected') rejected_codes[code] = (rejected_codes[code] ?? 0) + 1;
       return kind;
     }
-    const codes = kind === 'rejected' ? counts.rejected_codes : counts.undecided_codes;
-    const isNewCode = codes[code] === undefined;
-    codes[code] = (codes[code] ?? 0) + 1;
-    if (kind === 'rejected') {
-      counts.rejected++;
-      return kind;
+    undecided_codes[code] = (undecided_codes[code] ?? 0) + 1;
+    if (kind === 'stop') {
+      this.#stoppedBy ??= answer;
+      this.#stop.abort();
+      return 'undecided';
     }
-    if (kind === 'stop') this.#stoppedBy ??= answer;
     // The report has the codes alone: what the answer was is said once for each.
-    else if (kind !== 'wait' && isNewCode)
+    if (kind !== 'wait' && undecided_codes[code] === 1)
       logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
-    const isDown = kind === 'wait' || this.#unanswered >= MAX_UNANSWERED;
-    if (isDown && !this.#signal.aborted)
-      logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
-    if (isDown || kind === 'stop') this.#stop.abort();
+    if (kind === 'wait' || this.#unanswered >= MAX_UNANSWERED) {
+      if (!this.#signal.aborted) logger.error('erase.given_up', `No further request is sent: ${message}`, { code });
+      this.#stop.abort();
+    }
     return 'undecided';
   }
 

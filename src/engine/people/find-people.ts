@@ -98,8 +98,8 @@ async function lookUpIds({ engine, name: place, state, relations }: SearchedPlac
     const externalColumn = new IdColumn(rows, 'external', ids.length > 0 ? externalColumns[name] : undefined, hashKey);
     const unifiedColumn = new IdColumn(rows, 'unified', UNIFIED_ID, hashKey);
     if (unifiedColumn.cells.length === 0) throw systemError(`${place} has no column ${UNIFIED_ID}.`);
-    const textsOfIds = ids.map((id) => ({ id, text: id }));
-    const externalLookUp = await externalColumn.lookUp(textsOfIds, { hasPlainIds: true });
+    const idsAsTexts = ids.map((id) => ({ id, text: id }));
+    const externalLookUp = await externalColumn.lookUp(idsAsTexts, { hasPlainIds: true });
     const table = { ...rows, externalColumn, externalLookUp, unifiedColumn };
     tables.push(table);
     for (const { externalTexts, unifiedTexts } of await groupRows(table, externalLookUp.condition)) {

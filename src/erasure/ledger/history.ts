@@ -20,7 +20,7 @@ export const ID_STATES = ['confirmed', 'rejected', 'open', 'not_asked', 'shown',
 /** What the lines of a ledger say of one id. */
 export class IdHistory {
   readonly answers: ClearAnswer[] = [];
-  readonly countedRows: CountedRows[] = [];
+  countedRows: readonly CountedRows[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
   readonly accesses: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
   /** The runs that were to delete the id. */
@@ -66,8 +66,8 @@ export class LedgerHistory {
   readonly #key: LedgerKey;
   readonly #idHashes: ReadonlySet<string>;
   readonly #histories = new Map<string, IdHistory>();
-  /** The ids whose rows a run counted in a place, until that purge is done; by run and place. */
-  readonly #historiesByPurge = new Map<string, Set<IdHistory>>();
+  /** The counted rows that a run is to remove from a place, until that purge is done; by run and place. */
+  readonly #countsByPurge = new Map<string, CountedRows[]>();
 
   constructor(service: ServiceAddress, key: LedgerKey, ids: readonly string[]) {
     this.#service = service;
@@ -122,27 +122,24 @@ export class LedgerHistory {
   }
 
   #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
+    const unfinished = history.countedRows.find((earlier) => earlier.place === place && earlier.removed_at === null);
+    // Another run failed or was killed. What it counted includes these rows, and perhaps more that it removed.
+    const includesThese = unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows;
+    const counted = includesThese ? unfinished : { run, at, place, rows, removed_at: null, line: number };
+    // Else the same run counts anew, after it lost a race. Or another run counts all of those rows, and more.
+    if (!includesThese)
+      history.countedRows = [...history.countedRows.filter((earlier) => earlier !== unfinished), counted];
     const purgeKey = `${run} ${place}`;
-    this.#historiesByPurge.set(purgeKey, (this.#historiesByPurge.get(purgeKey) ?? new Set()).add(history));
-    const { countedRows } = history;
-    const unfinished = countedRows.find((counted) => counted.place === place && counted.removed_at === null);
-    if (unfinished !== undefined) {
-      // Another run failed or was killed. What it counted includes these rows, and perhaps more that it removed.
-      if (unfinished.run !== run && unfinished.rows > rows) return;
-      // The same run counts anew, after it lost a race. Or another run counts all of those rows, and more.
-      countedRows.splice(countedRows.indexOf(unfinished), 1);
-    }
-    countedRows.push({ run, at, place, rows, removed_at: null, line: number });
+    const countsOfPurge = this.#countsByPurge.get(purgeKey);
+    if (countsOfPurge === undefined) this.#countsByPurge.set(purgeKey, [counted]);
+    else countsOfPurge.push(counted);
   }
 
   /** What an earlier run counted there is gone, too: that run may have been killed before it could say so. */
   #noteRemoved(line: LineOf<'purged'>): void {
-    const { run, at, place } = line;
-    this.purges.set(place, line);
-    const purgeKey = `${run} ${place}`;
-    for (const { countedRows } of this.#historiesByPurge.get(purgeKey) ?? []) {
-      for (const counted of countedRows) if (counted.place === place) counted.removed_at ??= at;
-    }
-    this.#historiesByPurge.delete(purgeKey);
+    this.purges.set(line.place, line);
+    const purgeKey = `${line.run} ${line.place}`;
+    for (const counted of this.#countsByPurge.get(purgeKey) ?? []) counted.removed_at ??= line.at;
+    this.#countsByPurge.delete(purgeKey);
   }
 }
