@@ -38,7 +38,7 @@ export function withName(place: Place<StatefulTarget>): NamedPlace {
 /** The places, and the ways in which people are looked for. */
 export interface SearchSettings {
   readonly places: readonly NamedPlace[];
-  /** The export of profiles; undefined if it is not asked. */
+  /** The export of profiles; undefined if it is not asked, as with a mapping. */
   readonly profileService: ExportService | undefined;
   /** Column of the places with the external ids. */
   readonly byColumn: string | undefined;
@@ -73,23 +73,23 @@ export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
 ): Promise<ListedPeople> {
-  const { mapping, byColumn, hashKey, io } = settings;
+  const { mapping, profileService, byColumn, hashKey, io } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
 
   // 1. A mapping, in place of profiles.
   const unifiedIdsInMapping = mapping === undefined ? undefined : await readMapping(mapping, ids);
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
-  const usesProfiles = unifiedIdsInMapping === undefined && ids.size > 0;
-  const profileService = usesProfiles ? settings.profileService : undefined;
-  const searchesProfiles = usesProfiles && profileService === undefined;
+  const searchesProfiles = mapping === undefined && profileService === undefined;
   let query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles };
   let inPlaces = await searchPlaces(query, settings);
 
   // 3. The profiles of the service. If it does not export them, those that the places hold.
   const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((text) => personOf(text, hashKey)));
   const { profiles, whyNoProfiles } =
-    profileService === undefined ? {} : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io);
+    profileService === undefined || ids.size === 0
+      ? {}
+      : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io);
   if (whyNoProfiles !== undefined) {
     query = { ...query, searchesProfiles: true };
     inPlaces = await searchPlaces(query, settings);

@@ -85,7 +85,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   return { people, conditions };
 }
 
-/** Looks the ids up in each table that has rows, and finds the unified ids of the rows that hold one. */
+/** Looks the ids up in each table that has rows. Finds the unified ids of the rows that hold one. */
 async function lookUpIds({ engine, name: place, state, relations }: SearchedPlace, query: PeopleQuery) {
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalColumns = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
