@@ -73,6 +73,7 @@ class DuckDbSink implements Sink {
 
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
     const { address, rules, logger } = this.#options;
+    // A file that this makes has blocks for so many columns.
     const files = batch.flatMap((download) => download.files);
     const batchColumns = new Set(files.flatMap(({ columns }) => columns.map(({ key }) => key)));
     const columnCount = Math.max(rules.pinnedTypes?.size ?? 0, batchColumns.size);

@@ -47,11 +47,11 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 
   async read(place, before = emptyVersion(place)) {
     const { storage, mode } = place;
-    const { events: eventsBefore, user_profiles: profilesBefore } = before.tables;
-    const events = await readTable(place, eventsBefore);
+    const tablesBefore = before.tables;
+    const events = await readTable(place, tablesBefore.events);
     if (events.state === undefined && mode === 'load') await checkConditionalWrites(storage);
-    const profiles = profilesBefore && (await readProfiles(place, profilesBefore));
-    if (events === eventsBefore && profiles === profilesBefore) return before;
+    const profiles = tablesBefore.user_profiles && (await readProfiles(place, tablesBefore.user_profiles));
+    if (events === tablesBefore.events && profiles === tablesBefore.user_profiles) return before;
     const lastRunText = mode === 'read' ? await storage.read(LAST_RUN_PATH) : undefined;
     const lastRun = tryParseJson(lastRunText?.toString('utf8') ?? '') as RunRecord | undefined;
     return versionOf({ events, user_profiles: profiles }, lastRun);
@@ -192,8 +192,8 @@ async function commitToTables(place: FilesPlace, before: DeltaTables, changes: T
   for (const { name } of TABLES) {
     const [table, change] = [before[name], changes[name]];
     if (table === undefined || change === undefined) continue;
-    const committed = await commitToTable(place, table, change);
-    if (committed === undefined) {
+    const tableAfter = await commitToTable(place, table, change);
+    if (tableAfter === undefined) {
       await storage.remove(uncommittedFiles.map(({ path }) => path));
       const kept =
         tablesAfter.events === before.events
@@ -201,7 +201,7 @@ async function commitToTables(place: FilesPlace, before: DeltaTables, changes: T
           : 'of this commit, only the change of events was kept';
       throw transientError(`Another run has committed to ${storage.address}/${name} first: ${kept}. Run again.`);
     }
-    tablesAfter[name] = committed;
+    tablesAfter[name] = tableAfter;
     uncommittedFiles = uncommittedFiles.filter((file) => file.table !== name);
   }
   return tablesAfter;
@@ -213,6 +213,6 @@ async function putFiles(storage: Storage, files: readonly NewFile[]): Promise<vo
   const outcomes = await Promise.allSettled(
     files.map(({ localPath, path }) => limit(() => storage.putFile(localPath, path))),
   );
-  const failed = outcomes.find((outcome) => outcome.status === 'rejected');
-  if (failed !== undefined) throw failed.reason;
+  const failure = outcomes.find((outcome) => outcome.status === 'rejected');
+  if (failure !== undefined) throw failure.reason;
 }

@@ -56,6 +56,7 @@ export async function followLog(place: FilesPlace, before: DeltaTable): Promise<
   return tableOf(place, snapshot, before.missingPaths);
 }
 
+/** A table at this version, as its log and the missing files make it. */
 function tableOf(place: FilesPlace, snapshot: Snapshot, missingPaths: ReadonlySet<string>): DeltaTable {
   const state = stateOf(snapshot.domains, tableAddress(place, snapshot));
   const files = liveFilesOf(snapshot, missingPaths, state, place.storage.address);
@@ -88,6 +89,7 @@ export async function commitToTable(
   const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
   const version = snapshot.version + 1;
   if (!(await place.storage.create(entryPath(snapshot.table, version), text))) return undefined;
+  // The commit has removed what was missing.
   const table = tableOf(place, snapshot.after(version, actions), new Set());
   await renewCheckpointIfDue(place, table.snapshot);
   return table;
