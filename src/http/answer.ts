@@ -1,7 +1,7 @@
 import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { nextTurn } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
-import { decodedBody } from './body.ts';
+import { gunzip, hasGzip } from './body.ts';
 import { ConnectionClosed, WrongBody } from './failures.ts';
 import type { WaitLimit } from './time-limit.ts';
 
@@ -36,8 +36,9 @@ export class HttpAnswer {
    * The decoded bytes of the body. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the caller's
    * reason; `bodyProblem` classifies it.
    */
-  bytes(waitLimit?: WaitLimit): AsyncGenerator<Uint8Array, void, undefined> {
-    return decodedBody(this.#received(waitLimit), this.headers);
+  async *bytes(waitLimit?: WaitLimit): AsyncGenerator<Uint8Array, void, undefined> {
+    const received = this.#received(waitLimit);
+    yield* hasGzip(this.headers) ? gunzip(received) : received;
   }
 
   /** The bytes as sent. Throws unless they end where the body is whole. */

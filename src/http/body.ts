@@ -6,13 +6,8 @@ import { WrongBody } from './failures.ts';
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
-/** The bytes of a body without the compression that its headers name. Throws WrongBody for what was not requested. */
-export async function* decodedBody(raw: Bytes, headers: IncomingHttpHeaders): Bytes {
-  yield* hasGzip(headers) ? gunzip(raw) : raw;
-}
-
 /** True for a body that is compressed as requested, and not empty. Throws WrongBody for another compression. */
-function hasGzip(headers: IncomingHttpHeaders): boolean {
+export function hasGzip(headers: IncomingHttpHeaders): boolean {
   const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return false;
   if (coding === 'gzip' || coding === 'x-gzip') return headers['content-length'] !== '0';
@@ -32,7 +27,7 @@ const shown = (name: string): string => (/^[\w .,;+-]{1,40}$/.test(name) ? name 
 const GUNZIP_CHUNK_BYTES = 64 * 1024;
 
 /** Decodes gzip of one or several members. Throws `WrongBody` unless the data ends with a valid trailer. */
-async function* gunzip(raw: Bytes): Bytes {
+export async function* gunzip(raw: Bytes): Bytes {
   const decoder = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
   // This is not awaited. At the end it may wait on the network until the owner of the connection closes it.
   pipeline(raw, decoder, () => {});
