@@ -13,7 +13,7 @@ import { DOUBLE_LIST_CODEC, LONG_LIST_CODEC, listForms, STRING_LIST_CODEC } from
 import { DOUBLE_CODEC, LONG_CODEC, numberForm } from './numbers.ts';
 import { STRING_CODEC } from './string.ts';
 import { DATE_LENGTH, type WallTime } from './wall-time.ts';
-import { instantSql, isInYears, type Zone } from './zone.ts';
+import { instantSql, isInYearRange, type Zone } from './zone.ts';
 
 /**
  * The column types, a narrower one before every type that it can widen to. `widerTypes` are those, the nearest first.
@@ -73,7 +73,7 @@ export function formsOf(
 /** The forms that the zone adds to a date or datetime: nothing, or DATETIME_BEYOND. */
 function zoneForms(form: CellForms, time: WallTime, zone: Zone): CellForms {
   const utc = form === DATETIME_OFFSET ? time.seconds - time.offset : zone.toUtc(time.seconds);
-  return isInYears(utc) ? 0 : DATETIME_BEYOND;
+  return isInYearRange(utc) ? 0 : DATETIME_BEYOND;
 }
 
 /** True if all cells of these forms fit; the text `null` is a value or absent, and fits. */

@@ -4,7 +4,7 @@ import type { ScalarCodec } from './codec.ts';
 import { type CellForms, DATE, DATETIME_BEYOND, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET } from './forms.ts';
 import { writeString } from './string.ts';
 import { WallTime } from './wall-time.ts';
-import { instantSql, isInYearsSql, wallSql, type Zone } from './zone.ts';
+import { instantSql, isInYearRangeSql, wallSql, type Zone } from './zone.ts';
 
 const MICROS_A_MILLI = 1000;
 
@@ -105,10 +105,10 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
   duckdbType: 'TIMESTAMPTZ',
   jsonSchema: datetimeSchema('timestamp_with_timezone'),
   valueSql(expr) {
-    const inYears = (instant: string) => `CASE WHEN ${isInYearsSql(instant)} THEN ${instant} END`;
+    const inRange = (instant: string) => `CASE WHEN ${isInYearRangeSql(instant)} THEN ${instant} END`;
     return (
-      `CASE WHEN ${matchesSql(expr, ZONED_PATTERN)} THEN ${inYears(`TRY_CAST(${expr} AS TIMESTAMPTZ)`)} ` +
-      `ELSE ${inYears(instantSql(wallTimeSql(expr), zone))} END`
+      `CASE WHEN ${matchesSql(expr, ZONED_PATTERN)} THEN ${inRange(`TRY_CAST(${expr} AS TIMESTAMPTZ)`)} ` +
+      `ELSE ${inRange(instantSql(wallTimeSql(expr), zone))} END`
     );
   },
   textSql: (expr) => wallTextSql(wallSql(expr, zone)),

@@ -6,10 +6,11 @@ const FIRST_INSTANT = -62_135_596_800;
 const END_OF_INSTANTS = 253_402_300_800;
 
 /** True for an instant (seconds from 1970) of the years 1 to 9999 in UTC. */
-export const isInYears = (utcSeconds: number): boolean => utcSeconds >= FIRST_INSTANT && utcSeconds < END_OF_INSTANTS;
+export const isInYearRange = (utcSeconds: number): boolean =>
+  utcSeconds >= FIRST_INSTANT && utcSeconds < END_OF_INSTANTS;
 
 /** SQL that is TRUE for an instant, or a wall-clock time, of the years 1 to 9999. */
-export const isInYearsSql = (time: string): string =>
+export const isInYearRangeSql = (time: string): string =>
   `epoch_us(${time}) >= ${FIRST_INSTANT}000000 AND epoch_us(${time}) < ${END_OF_INSTANTS}000000`;
 
 /** SQL of the TIMESTAMPTZ of a wall-clock TIMESTAMP, as `Zone.toUtc`. */
