@@ -1,5 +1,5 @@
-// From cells to a type: the scan of an export says which forms the cells of a column have. `typeAfter` makes a type of
-// them. `cellTypeOf` says as what they are read.
+// From cells to a type: the scan of an export says which forms the cells of a column have. `typeRulesOf` says what the
+// settings make of the column. `typeAfter` makes a type of both.
 
 import { configError } from '../base/errors.ts';
 import { nfc } from '../base/text.ts';
@@ -91,13 +91,4 @@ function checkConfiguredType(column: StoredColumn, configuredType: ColumnType, z
       `keep its type, ${advice}.`,
     { where: { column: source } },
   );
-}
-
-/**
- * The type that cells are read as before they become that of their column: their own, if the conversion loses no value.
- * So a batch of days gives the same texts as each day alone.
- */
-export function cellTypeOf(type: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType {
-  const cellType = typeOf(forms, zone) ?? type;
-  return canWiden(cellType, type, forms, zone) ? cellType : type;
 }

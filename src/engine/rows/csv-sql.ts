@@ -1,11 +1,20 @@
 import { anyOfSql, literal, pathLiteral } from '../../base/sql.ts';
-import { canCast, codecOf, fits, fitsSql, uncheckedValueSql, widenSql } from '../../cells/types/column-types.ts';
+import {
+  type ColumnType,
+  canCast,
+  canWiden,
+  codecOf,
+  fits,
+  fitsSql,
+  typeOf,
+  uncheckedValueSql,
+  widenSql,
+} from '../../cells/types/column-types.ts';
 import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
-import { NULL_TEXT } from '../../cells/types/forms.ts';
+import { type CellForms, NULL_TEXT } from '../../cells/types/forms.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
 import type { ColumnForms } from '../../table/column-plan.ts';
-import { cellTypeOf } from '../../table/column-type.ts';
 import { rescueKey, type StoredColumn } from '../../table/tables.ts';
 import { READS_IN_PARALLEL } from '../session/engine.ts';
 
@@ -13,8 +22,8 @@ import { READS_IN_PARALLEL } from '../session/engine.ts';
 export interface CellSql {
   /** The type as which `read_csv` itself reads the cells; absent: as texts. */
   readonly readerType?: DuckDbType;
-  /** SQL of the value in the column's own type; absent without values, or if the table lacks the column. */
-  readonly value?: string;
+  /** The column's name in the table, with SQL of the value in its type; absent without values in the table. */
+  readonly value?: { readonly name: string; readonly sql: string };
   /** SQL of a member of `_rescued`, NULL for a cell that fits; absent if every cell fits. */
   readonly rescue?: { readonly condition: string; readonly member: string };
 }
@@ -26,7 +35,7 @@ export function typedCellSql(
   expr: string,
   { zone, needsText }: { readonly zone: Zone | undefined; readonly needsText: boolean },
 ): CellSql {
-  const { type } = column;
+  const { name, type } = column;
   if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return {};
   const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
   if (type === null) {
@@ -38,15 +47,24 @@ export function typedCellSql(
   const codec = codecOf(cellType, zone);
   const widen = (typedSql: string) => widenSql(typedSql, cellType, type, zone);
   if (!fits(codec, forms)) {
-    return { value: widen(codec.valueSql(expr)), rescue: rescueIf(`NOT ${fitsSql(codec, expr)}`) };
+    return { value: { name, sql: widen(codec.valueSql(expr)) }, rescue: rescueIf(`NOT ${fitsSql(codec, expr)}`) };
   }
   // In a column of texts `null` is one, also beside cells that are read as numbers.
   const hasNullTexts = (forms & NULL_TEXT) !== 0 && !hasAbsentNull && cellType !== 'string';
   if (!needsText && !hasNullTexts && canCast(codec, forms)) {
-    return { readerType: codec.duckdbType, value: widen(expr) };
+    return { readerType: codec.duckdbType, value: { name, sql: widen(expr) } };
   }
-  const value = widen(uncheckedValueSql(codec, expr, forms));
-  return { value: hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${value} END` : value };
+  const sql = widen(uncheckedValueSql(codec, expr, forms));
+  return { value: { name, sql: hasNullTexts ? `CASE WHEN ${expr} = 'null' THEN 'null' ELSE ${sql} END` : sql } };
+}
+
+/**
+ * The type that cells are read as before they become that of their column: their own, if the conversion loses no value.
+ * So a batch of days gives the same texts as each day alone.
+ */
+export function cellTypeOf(type: ColumnType, forms: CellForms, zone: Zone | undefined): ColumnType {
+  const cellType = typeOf(forms, zone) ?? type;
+  return canWiden(cellType, type, forms, zone) ? cellType : type;
 }
 
 /** SQL of `_rescued` of a row: one JSON object of all cells that did not fit, or NULL. */

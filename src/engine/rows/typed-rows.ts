@@ -10,15 +10,22 @@ import type { Zone } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds, type Receipt } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import type { ColumnForms, PlannedColumn } from '../../table/column-plan.ts';
-import { cellTypeOf } from '../../table/column-type.ts';
 import { type ProgramColumn, type StoredColumn, typedColumns } from '../../table/tables.ts';
 import { castToTypeSql, dateSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { MisreadFileError } from '../session/engine-errors.ts';
-import { type CellSql, PATH_COLUMN, readCsvSql, readerColumn, rescuedSql, typedCellSql } from './csv-sql.ts';
+import {
+  type CellSql,
+  cellTypeOf,
+  PATH_COLUMN,
+  readCsvSql,
+  readerColumn,
+  rescuedSql,
+  typedCellSql,
+} from './csv-sql.ts';
 
-/** The typed rows of some days. */
-interface TypedRows {
+/** The query of the typed rows of some files. */
+interface RowsQuery {
   /**
    * A SELECT of the program's columns of the table, and of `filledColumns` in their types, under their names in the
    * table. `_rescued` is a JSON text or NULL, `_loaded_at` a TIMESTAMP in UTC.
@@ -31,7 +38,7 @@ interface TypedRows {
 type RowsBatch = Pick<PlannedBatch, 'table' | 'columns' | 'downloads'>;
 
 /** Runs the query of some rows, and returns how many rows it stored. */
-type StoreRows = (rows: TypedRows) => Promise<number>;
+type StoreRows = (rows: RowsQuery) => Promise<number>;
 
 /**
  * Stores the rows of a batch, inside a transaction. Days whose ids are their keys have one query, since each statement
@@ -48,12 +55,11 @@ export async function storeTypedRows(
   if (daysOfUniqueIds.length > 0) {
     const files = daysOfUniqueIds.flatMap(filesOf);
     const fileGroups = [...groupBy(files, (file) => queryKeyOf(file, batch.columns, zone)).values()];
-    const rows = unionOfQueries(fileGroups.map((group) => filesQuery(group, batch, zone)));
-    checkStored(daysOfUniqueIds, await store(rows));
+    checkStored(daysOfUniqueIds, await store(queryOf(fileGroups, batch, zone)));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
-    const rows = unionOfQueries(filesOf(day).map((file) => filesQuery([file], batch, zone)));
-    checkStored([day], await storeNumbered(engine, rows, store));
+    const fileGroups = filesOf(day).map((file) => [file]);
+    checkStored([day], await storeNumbered(engine, queryOf(fileGroups, batch, zone), store));
   }
 }
 
@@ -74,34 +80,43 @@ function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zo
   return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }
 
+/** The query of groups of files: the rows of the first, then those of the next. */
+function queryOf(fileGroups: readonly FileOfDay[][], batch: RowsBatch, zone: Zone | undefined): RowsQuery {
+  const queries = fileGroups.map((files) => queryOfGroup(files, batch, zone));
+  return {
+    sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
+    filledColumns: new Set(queries.flatMap(({ filledColumns }) => [...filledColumns])),
+  };
+}
+
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
-function filesQuery(files: readonly FileOfDay[], { table, columns }: RowsBatch, zone: Zone | undefined): TypedRows {
+function queryOfGroup(files: readonly FileOfDay[], { table, columns }: RowsBatch, zone: Zone | undefined): RowsQuery {
   const header = files[0].columns;
   const idIndex = header.findIndex(({ source }) => source === table.idColumn);
   const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.rows);
   const columnsByKey = new Map(columns.map((column) => [columnKey(column), column]));
-  const cells = header.map(({ key }, index): CellSql & { readonly column?: StoredColumn } => {
+  const cells = header.map(({ key }, index): CellSql => {
     const column = columnsByKey.get(key);
     if (column === undefined) return {};
     // Hashes, and the key, are made of texts.
     const needsText = !everyRowHasId || index === idIndex;
-    return { column, ...typedCellSql(column, formsInDaysOf(files, column), readerColumn(index), { zone, needsText }) };
+    return typedCellSql(column, formsInDaysOf(files, column), readerColumn(index), { zone, needsText });
   });
+  const values = cells.flatMap(({ value }) => value ?? []);
   const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
     event_date: byFileSql(files, ({ day }) => dateSql(day)),
     _rescued: rescuedSql(cells),
     _loaded_at: byFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
   };
-  const columnValues = cells.flatMap(({ column, value }) => (column && value ? { column, value } : []));
   const select = [
     ...table.programColumns.map(({ name }) => `${programSql[name]} AS ${name}`),
-    ...columnValues.map(({ column, value }) => `${value} AS ${identifier(column.name)}`),
+    ...values.map(({ name, sql }) => `${sql} AS ${identifier(name)}`),
   ];
   const readerTypes = cells.map(({ readerType = 'VARCHAR' }) => readerType);
   return {
     sql: `SELECT ${select.join(', ')} FROM ${readCsvSql(files, readerTypes)}`,
-    filledColumns: new Set(columnValues.map(({ column }) => column.name)),
+    filledColumns: new Set(values.map(({ name }) => name)),
   };
 }
 
@@ -136,11 +151,6 @@ function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => str
   return `CASE ${PATH_COLUMN} ${values.map(([path, value]) => `WHEN ${path} THEN ${value}`).join(' ')} END`;
 }
 
-function unionOfQueries(queries: readonly TypedRows[]): TypedRows {
-  const filledColumns = new Set(queries.flatMap((query) => [...query.filledColumns]));
-  return { sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '), filledColumns };
-}
-
 /** Temporary table: the rows of a day in their order, with their ids as keys. */
 const STAGE_TABLE = '_dfinery_stage';
 /**
@@ -152,7 +162,7 @@ const STAGE_TABLE = '_dfinery_stage';
 const KEYS_TABLE = '_dfinery_keys';
 
 /** Stores the rows of a day with repeated ids numbered, in their order. Returns how many were stored. */
-async function storeNumbered(engine: Engine, rows: TypedRows, store: StoreRows): Promise<number> {
+async function storeNumbered(engine: Engine, rows: RowsQuery, store: StoreRows): Promise<number> {
   await engine.keepOrder();
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rows.sql}`);
   await engine.run(`
@@ -184,7 +194,7 @@ export const sumRows = (files: readonly CheckedFile[]): number => files.reduce((
 
 /** The SELECT of typed rows: the program's columns as asked for, then each typed one of `columns` in its type. */
 export function selectRowsSql(
-  { sql, filledColumns }: TypedRows,
+  { sql, filledColumns }: RowsQuery,
   columns: readonly StoredColumn[],
   programColumns: readonly DuckDbColumn[],
   zone: Zone | undefined,
