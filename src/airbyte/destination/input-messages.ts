@@ -39,22 +39,22 @@ export async function* inputMessages(
     signal.throwIfAborted();
     for (const bytes of lines) {
       line++;
-      if (!isUtf8(bytes)) throw unusableLine(line, 'is not valid UTF-8');
+      if (!isUtf8(bytes)) throw lineError(line, 'is not valid UTF-8');
       const text = bytes.toString();
       if (text.trim() === '') continue;
       const message = tryParseJson(text);
-      if (message === undefined) throw unusableLine(line, 'is not JSON');
+      if (message === undefined) throw lineError(line, 'is not JSON');
       if (!isObject(message) || typeof message.type !== 'string')
-        throw unusableLine(line, 'is no message of the Airbyte protocol');
+        throw lineError(line, 'is no message of the Airbyte protocol');
       const { type } = message;
       if (type === 'RECORD') {
         const { record } = message;
-        if (!isObject(record) || !isObject(record.data)) throw unusableLine(line, 'is a RECORD without data');
+        if (!isObject(record) || !isObject(record.data)) throw lineError(line, 'is a RECORD without data');
         yield { type, stream: streamOf(record.stream, record.namespace, line, streams), data: record.data, line };
       } else if (type === 'STATE') {
         const stateText = memberText(text, 'state');
         if (!isObject(message.state) || stateText === undefined || Object.keys(message.state).length === 0) {
-          throw unusableLine(line, 'is a STATE without content');
+          throw lineError(line, 'is a STATE without content');
         }
         const { stream_descriptor: descriptor } = isObject(message.state.stream) ? message.state.stream : {};
         const stream = isObject(descriptor)
@@ -70,7 +70,7 @@ export async function* inputMessages(
 
 function streamOf(name: unknown, namespace: unknown, line: number, streams: Streams): ConfiguredStream {
   const descriptor = descriptorOf(name, namespace);
-  if (descriptor === undefined) throw unusableLine(line, 'names no stream');
+  if (descriptor === undefined) throw lineError(line, 'names no stream');
   const stream = streams.get(streamKey(descriptor));
   if (stream !== undefined) return stream;
   throw configError(
@@ -79,7 +79,7 @@ function streamOf(name: unknown, namespace: unknown, line: number, streams: Stre
   );
 }
 
-const unusableLine = (line: number, why: string) =>
+const lineError = (line: number, why: string) =>
   systemError(`Line ${line} of the input ${why}; the run was given up before any deletion.`, {
     where: { row: line },
   });

@@ -18,12 +18,12 @@ export interface ConfiguredStream {
 
 /** Parses a configured catalog: explicit nulls count as absent, unknown keys are ignored. */
 export function parseConfiguredCatalog(value: unknown): readonly ConfiguredStream[] {
-  if (!isObject(value) || !Array.isArray(value.streams)) throw unusableError('it has no list "streams"');
+  if (!isObject(value) || !Array.isArray(value.streams)) throw catalogError('it has no list "streams"');
   const streams = value.streams.map((stream: unknown, i) => parseStream(stream, i));
   const streamKeys = new Set<string>();
   for (const stream of streams) {
     const key = streamKey(stream.descriptor);
-    if (streamKeys.has(key)) throw unusableError(`the stream ${JSON.stringify(stream.descriptor.name)} occurs twice`);
+    if (streamKeys.has(key)) throw catalogError(`the stream ${JSON.stringify(stream.descriptor.name)} occurs twice`);
     streamKeys.add(key);
   }
   return streams;
@@ -39,10 +39,10 @@ export function descriptorOf(name: unknown, namespace: unknown): StreamDescripto
 export const streamKey = ({ name, namespace }: StreamDescriptor): string => JSON.stringify([namespace, name]);
 
 function parseStream(value: unknown, index: number): ConfiguredStream {
-  if (!isObject(value) || !isObject(value.stream)) throw unusableError(`stream ${index + 1} has no object "stream"`);
+  if (!isObject(value) || !isObject(value.stream)) throw catalogError(`stream ${index + 1} has no object "stream"`);
   const { name, namespace, json_schema: schema } = value.stream;
   const descriptor = descriptorOf(name, namespace);
-  if (descriptor === undefined) throw unusableError(`stream ${index + 1} has no name`);
+  if (descriptor === undefined) throw catalogError(`stream ${index + 1} has no name`);
   return {
     descriptor,
     properties: new Map(isObject(schema) && isObject(schema.properties) ? Object.entries(schema.properties) : []),
@@ -65,7 +65,7 @@ const textIn = (value: unknown): string | undefined => (typeof value === 'string
 
 const numberIn = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined);
 
-const unusableError = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
+const catalogError = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 
 /**
  * The states that earlier runs saved, by `streamKey(descriptor)`; a stream that was saved without a state is not in it.
@@ -78,19 +78,19 @@ export function parseSavedStates(value: unknown): SavedStates {
   const items: readonly unknown[] = value === undefined || value === null ? [] : Array.isArray(value) ? value : [value];
   for (const [i, item] of items.entries()) {
     const message = isObject(item) && isObject(item.state) ? item.state : item;
-    if (!isObject(message)) throw unusableStateError(i, 'it is not an object');
+    if (!isObject(message)) throw stateError(i, 'it is not an object');
     if (Object.keys(message).length === 0) continue;
-    if (!isObject(message.stream)) throw unusableStateError(i, 'it is not the state of a stream (type STREAM)');
+    if (!isObject(message.stream)) throw stateError(i, 'it is not the state of a stream (type STREAM)');
     const { stream_descriptor: stream, stream_state: state } = message.stream;
     const descriptor = isObject(stream) ? descriptorOf(stream.name, stream.namespace) : undefined;
-    if (descriptor === undefined) throw unusableStateError(i, 'its stream has no name');
+    if (descriptor === undefined) throw stateError(i, 'its stream has no name');
     if (state === undefined || state === null) continue;
     // A state that is not understood must not count as none: an appended table would then have every row twice.
-    if (!isObject(state)) throw unusableStateError(i, `the state of its stream ${descriptor.name} is not an object`);
+    if (!isObject(state)) throw stateError(i, `the state of its stream ${descriptor.name} is not an object`);
     states.set(streamKey(descriptor), state);
   }
   return states;
 }
 
-const unusableStateError = (index: number, why: string) =>
+const stateError = (index: number, why: string) =>
   configError(`The saved state is not usable: item ${index + 1}: ${why}. Reset the connection's state to start anew.`);

@@ -28,7 +28,7 @@ export async function runConnector(connector: Connector, system: ConnectorSystem
   const redactor = new Redactor();
   let exitCode: number = EXIT.done;
   try {
-    await untilAborted(signal, clock, runVerb(connector, system, redactor));
+    await withinClosingTime(runVerb(connector, system, redactor), signal, clock);
     signal.throwIfAborted();
   } catch (error) {
     exitCode = EXIT.failed;
@@ -102,7 +102,7 @@ function readAndMaskConfig(path: string, redactor: Redactor): unknown {
 }
 
 /** Ends as the work does. After an abort the work has a moment to close what it opened; then it is given up. */
-async function untilAborted(signal: AbortSignal, clock: Clock, work: Promise<void>): Promise<void> {
+async function withinClosingTime(work: Promise<void>, signal: AbortSignal, clock: Clock): Promise<void> {
   const givenUp = new Promise<never>((_, reject) => {
     onAbort(signal, () => void clock.sleep(CLOSING_MS).then(() => reject(signal.reason)));
   });
