@@ -1,5 +1,6 @@
 import { formatDays } from '../base/days.ts';
 import { configError, EXIT, type UserError } from '../base/errors.ts';
+import { groupBy } from '../base/group.ts';
 import { sha256OfJson } from '../base/json.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
@@ -43,10 +44,9 @@ export async function planErasure(options: ErasureOptions) {
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined, ids });
   const hasPurge = purgeSettings !== undefined && (ids.length > 0 || options.list === undefined);
   const purge = hasPurge ? await planPurge(purgeSettings, listedIds, settings, ledger) : undefined;
-  const isDone = (listed: ListedId): boolean => !requestsAgain && isDoneBefore(listed, ledger);
   const requestableIds = deleter === undefined ? [] : listedIds;
-  const idsToRequest = requestableIds.filter((listed) => !isDone(listed));
-  const idsDoneBefore = requestableIds.filter(isDone);
+  const byIsDone = groupBy(requestableIds, (listed) => !requestsAgain && isDoneBefore(listed, ledger));
+  const [idsToRequest, idsDoneBefore] = [byIsDone.get(false) ?? [], byIsDone.get(true) ?? []];
   return {
     ledger,
     counts,
@@ -98,8 +98,8 @@ function memorySentences(idsDoneBefore: readonly ListedId[], ledger: Ledger, set
 /** The limit that the requests exceed, as a sentence; an id that the service rejected before is no danger. */
 function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, settings: ErasureSettings) {
   const { maxDeletionsPerSync: limit } = settings;
-  const outcomes = idsToRequest.map(({ id }) => ledger.history.of(id).standingAnswer?.outcome);
-  const profileCount = outcomes.filter((outcome) => outcome !== 'rejected').length;
+  const isRejected = ({ id }: ListedId) => ledger.history.of(id).standingAnswer?.outcome === 'rejected';
+  const profileCount = idsToRequest.filter((listed) => !isRejected(listed)).length;
   if (profileCount <= limit) return undefined;
   return (
     `${formatCount(profileCount, 'profile')} would be deleted, more than max_deletions_per_sync allows (${withSeparators(limit)}). If that is ` +

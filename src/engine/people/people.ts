@@ -1,9 +1,13 @@
 // This folder: finds people in the rows of a place, for all targets.
 //
 // Rows know a person by `df_unified_id`, and by the company's own id in a column that the query names. Either may be
-// hashed, in all rows or in some. `id-column.ts` computes the texts that cells of such a column may hold for an id.
-// `find-people.ts` selects the rows with such a cell: first those of the ids, then all rows of the people whom these
-// name. A purge removes the rows by the same condition by which they were counted. A key is always one of HMAC.
+// hashed, in all rows or in some. For the id `A-1` in the column `member` these rows are selected:
+//
+//   1. `member` holds `A-1` or its hash: such a row names the unified id `u7`, or nobody
+//   2. `df_unified_id` holds `u7` or its hash: the other rows of the person
+//
+// `find-people.ts` does these steps. `id-column.ts` knows the texts that cells of such a column may hold for an id. A
+// purge removes the rows by the same condition by which they were counted. A key is always one of HMAC.
 
 import type { HashKey } from '../../base/hash-key.ts';
 import { nfc } from '../../base/text.ts';

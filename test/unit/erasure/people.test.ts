@@ -21,8 +21,8 @@ const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly
 };
 const look = async (query: PeopleQuery) => (await place.people()).find(query);
 const find = async (column: string, ...ids: string[]) => {
-  const found = await look({ byColumn: column, ids });
-  return { people: [...found.keyCheckByUnifiedId.keys()].sort(), rowsOf: Object.fromEntries(found.rowCountById) };
+  const { keyCheckByUnifiedId, rowCountById } = await look({ byColumn: column, ids });
+  return { people: [...keyCheckByUnifiedId.keys()].sort(), rowsOf: Object.fromEntries(rowCountById) };
 };
 const purge = async (query: PeopleQuery) => {
   let rowsFound = 0;
@@ -50,9 +50,9 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       { id: 'e4', df_unified_id: '', member: 'a' },
     ]);
     await load([{ id: 'e5', df_unified_id: 'u1' }], {}, D2);
-    const found = await look({ byColumn: 'member', ids: ['a', 'b', 'none'] });
-    expect(found).toMatchObject({ personCount: 2, rowCount: 5, peopleWithOtherIds: new Set() });
-    expect(Object.fromEntries(found.rowCountById)).toEqual({ a: 4, b: 1 });
+    const people = await look({ byColumn: 'member', ids: ['a', 'b', 'none'] });
+    expect(people).toMatchObject({ personCount: 2, rowCount: 5, peopleWithOtherIds: new Set() });
+    expect(Object.fromEntries(people.rowCountById)).toEqual({ a: 4, b: 1 });
     expect(await purge({ byColumn: 'member', ids: ['a'] })).toEqual({ rowsRemoved: 4, left: ['e3'] });
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
   });

@@ -173,8 +173,10 @@ describe('a suppression list in the folder of the ledger', () => {
     const done = await erase('--id', 'A', ...IN());
     expect(done.places[0]).toMatchObject({ people: 1, rows: 1, other_people: 1, other_rows: 2, rows_removed: 3 });
     copy('backup.duckdb', 'events.duckdb');
-    const all = await erase('--suppressed', ...IN());
-    expect([all.exit, all.places[0].rows_removed, all.places[0].people], all.said).toEqual([0, 3, 0]);
+    const restored = await erase('--suppressed', ...IN());
+    expect([restored.exit, restored.places[0].rows_removed, restored.places[0].people], restored.said).toEqual([
+      0, 3, 0,
+    ]);
     expect((await planOf('--suppressed', ...IN())).warnings.join()).toMatch(/holds anybody of the suppression list/);
     expect(erasure.profileExports()).toBe(4);
     rmSync(at('backup.duckdb'));

@@ -29,7 +29,7 @@ async function send(ids: readonly string[], answer: Answering, { limits = {}, st
   const deleter = {
     async deleteProfile(id: string) {
       seen.push(id);
-      return answer(id, seen.filter((one) => one === id).length);
+      return answer(id, seen.filter((seenId) => seenId === id).length);
     },
   };
   const decisions = new Map<string, Decision>();

@@ -42,7 +42,7 @@ describe('a suppression list', () => {
 
   it('holds everybody when several purges append at once, each person once', async () => {
     const people = Array.from({ length: 8 }, (_, i) => `p${i % 6}`);
-    await Promise.all(people.map((one) => add(one)));
+    await Promise.all(people.map((person) => add(person)));
     expect(load().length).toBe(6);
   });
 
