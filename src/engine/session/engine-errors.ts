@@ -28,13 +28,13 @@ const TABLE_REFUSED = /^(Binder|Catalog|Constraint|Dependency|Not implemented) E
 const STATEMENT_REFUSED = /^(Binder|Parser|Catalog|TransactionContext) Error/;
 
 /** The failure that a text of DuckDB means; undefined for any other. Texts may hold cells: few of them are repeated. */
-function knownFailure(text: string, file: string): UserError | undefined {
+function failureOf(text: string, file: string): UserError | undefined {
   const sentence = text
     .split('\n', 1)[0]
     .replace(/^[A-Z]\w+( \w+)? Error: /, '')
     .replace(/\.$/, '');
   if (FILE_IN_USE.test(text)) {
-    return transientError(`${file} is in use: ${holderOf(sentence)}. Close it there, or wait, and run again.`);
+    return transientError(`${file} is in use: ${lockHolderOf(sentence)}. Close it there, or wait, and run again.`);
   }
   if (DISK_FULL.test(text)) {
     return transientError(`The disk of ${file} is full: make room and run again; ${COMMITTED_IS_KEPT}.`);
@@ -85,9 +85,9 @@ export function engineError(thrown: unknown, file: string): UserError {
   const disk = diskError(thrown, { path: file, consequence: COMMITTED_IS_KEPT });
   if (disk instanceof UserError) return disk;
   const text = messageOf(thrown);
-  const refusal = `DuckDB refused a statement on ${file} (${classOf(text)}): please report it.`;
-  const detail = STATEMENT_REFUSED.test(text) ? text.split('\n', 1)[0] : classOf(text);
-  return knownFailure(text, file) ?? systemError(refusal, { detail, where: { file } });
+  const refusal = `DuckDB refused a statement on ${file} (${errorClassOf(text)}): please report it.`;
+  const detail = STATEMENT_REFUSED.test(text) ? text.split('\n', 1)[0] : errorClassOf(text);
+  return failureOf(text, file) ?? systemError(refusal, { detail, where: { file } });
 }
 
 /** True if another process has the file open. */
@@ -119,13 +119,13 @@ export function isOutOfMemory(thrown: unknown): boolean {
 }
 
 /** The class of an error, such as `Conversion Error`, and the line of the CSV. The rest of its text may hold cells. */
-function classOf(text: string): string {
-  const kind = /^[A-Za-z ]{1,40} Error/.exec(text)?.[0] ?? 'error';
+function errorClassOf(text: string): string {
+  const errorClass = /^[A-Za-z ]{1,40} Error/.exec(text)?.[0] ?? 'error';
   const line = /CSV Error on Line: (\d+)/.exec(text)?.[1];
-  return line === undefined ? kind : `${kind}, line ${line}`;
+  return line === undefined ? errorClass : `${errorClass}, line ${line}`;
 }
 
-function holderOf(text: string): string {
-  const held = /Conflicting lock is held in (.*?\(PID \d+\))/.exec(text)?.[1];
-  return held === undefined ? 'another process holds its lock' : `its lock is held by ${held}`;
+function lockHolderOf(text: string): string {
+  const holder = /Conflicting lock is held in (.*?\(PID \d+\))/.exec(text)?.[1];
+  return holder === undefined ? 'another process holds its lock' : `its lock is held by ${holder}`;
 }

@@ -40,18 +40,18 @@ export interface EngineOptions {
 export class Engine {
   readonly file: string;
   readonly clock: Clock;
-  readonly #end: () => void;
+  readonly #release: () => void;
   readonly #connection: DuckDBConnection;
   readonly #interrupt = () => this.#connection.interrupt();
   #signal: AbortSignal | undefined;
   #isLowOnMemory = false;
 
-  /** `end` closes the connection, and ends the claim of this process to the file. */
-  constructor(file: string, { clock, signal }: EngineOptions, connection: DuckDBConnection, end: () => void) {
+  /** `release` closes the connection, and ends the claim of this process to the file. */
+  constructor(file: string, { clock, signal }: EngineOptions, connection: DuckDBConnection, release: () => void) {
     this.file = file;
     this.clock = clock;
     this.#connection = connection;
-    this.#end = end;
+    this.#release = release;
     this.#signal = signal;
     signal?.addEventListener('abort', this.#interrupt);
   }
@@ -183,7 +183,7 @@ export class Engine {
     } catch {
       // The rows are safe in the write-ahead log, which the next process that opens the file reads.
     } finally {
-      this.#end();
+      this.#release();
     }
   }
 }

@@ -50,7 +50,7 @@ export async function openEngine(path: string, access: Access, options: EngineOp
   let instance: DuckDBInstance | undefined;
   let connection: DuckDBConnection | undefined;
   let releaseClaim = () => {};
-  const end = () => {
+  const release = () => {
     connection?.closeSync();
     instance?.closeSync();
     releaseClaim();
@@ -68,9 +68,9 @@ export async function openEngine(path: string, access: Access, options: EngineOp
       await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
       await removeLeftovers(file, options.clock.now());
     }
-    return new Engine(file, options, connection, end);
+    return new Engine(file, options, connection, release);
   } catch (error) {
-    end();
+    release();
     options.signal?.throwIfAborted();
     throw engineError(error, file);
   }
@@ -92,7 +92,7 @@ function createInstance(file: string, memoryLimit: string | undefined): Promise<
 
 const allowedMemory = (): number => Math.min(process.constrainedMemory?.() || totalmem(), totalmem());
 
-const RETRY_PAUSES = { firstPauseMs: 50, maxPauseMs: 1_000 };
+const LOCK_PAUSES = { firstPauseMs: 50, maxPauseMs: 1_000 };
 
 /** Attaches a file; waits for its lock for a bounded time. Returns a function that ends this process's claim to it. */
 async function attach(
@@ -101,7 +101,7 @@ async function attach(
   access: Access,
   { lockWaitMs: waitMs, clock, signal }: EngineOptions,
 ): Promise<() => void> {
-  for (const pause of doublingPauses(waitMs, RETRY_PAUSES)) {
+  for (const pause of doublingPauses(waitMs, LOCK_PAUSES)) {
     try {
       return await attachOnce(connection, file, access);
     } catch (error) {
@@ -119,8 +119,8 @@ async function attachOnce(connection: DuckDBConnection, file: string, access: Ac
   const releaseClaim = claimFile(file);
   try {
     // Without the type DuckDB opens a CSV or JSON file as a view in memory, and loaded rows are lost.
-    const mode = access === 'write' ? '' : ', READ_ONLY';
-    await connection.run(`ATTACH ${literal(file)} AS ${DATABASE} (TYPE duckdb${mode})`);
+    const attachOptions = access === 'write' ? 'TYPE duckdb' : 'TYPE duckdb, READ_ONLY';
+    await connection.run(`ATTACH ${literal(file)} AS ${DATABASE} (${attachOptions})`);
     if (access !== 'write' || fileIdentity(file) === identityBefore) return releaseClaim;
     // A purge or `compact` has replaced the file: what DuckDB opened, and now has locked, is the former one.
     await connection.run(`DETACH ${DATABASE}`);
