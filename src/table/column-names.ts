@@ -7,15 +7,15 @@ import {
   ITEM_PREFIX,
 } from '../cells/csv/header.ts';
 import type { ColumnRules } from './column-type.ts';
-import { FIRST_COLUMNS, isItemGroup, newColumn, PROGRAM_COLUMNS, type StoredColumn } from './tables.ts';
+import { EVENTS, isItemGroup, newColumn, type StoredColumn } from './tables.ts';
 
 export const ITEM_POSITION = 'item_position';
 
 /** A column of the export with such a name gets a suffix. */
-const RESERVED_NAMES: readonly string[] = [...PROGRAM_COLUMNS.map(({ name }) => name), ITEM_POSITION];
+const RESERVED_NAMES: readonly string[] = [...EVENTS.programColumns.map(({ name }) => name), ITEM_POSITION];
 
 /** `event_items` also has the id of the person and the system columns, which every export has. */
-const RESERVED_ITEM_NAMES: readonly string[] = [...RESERVED_NAMES, ...FIRST_COLUMNS.map(({ name }) => name)];
+const RESERVED_ITEM_NAMES: readonly string[] = [...RESERVED_NAMES, ...EVENTS.firstColumns.map(({ name }) => name)];
 
 /** The name of a column whose header cell is empty. */
 export const UNNAMED = 'column';

@@ -8,7 +8,7 @@ import { type ColumnType, canWiden, typeOf, widenedType } from '../cells/types/c
 import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
 import type { SchemaMode } from '../config/source.ts';
-import { FIRST_COLUMNS, type StoredColumn, type Table, typedColumns } from './tables.ts';
+import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
 
 /** The settings that decide, beside the data, the columns of a table. */
 export interface ColumnRules {
@@ -84,7 +84,7 @@ export function typeAfter(rules: TypeRules, newForms: CellForms): ColumnType | n
 function checkConfiguredType(column: StoredColumn, configuredType: ColumnType, zone: Zone | undefined): void {
   const { source, type, forms } = column;
   if (type === null || canWiden(type, configuredType, forms, zone)) return;
-  const isFirstType = FIRST_COLUMNS.some((first) => first.source === source && first.type === type);
+  const isFirstType = EVENTS.firstColumns.some((first) => first.source === source && first.type === type);
   const advice = isFirstType ? 'which is the same in every place' : 'or load into another place';
   throw configError(
     `column ${source} is stored as ${type}, and its values may not fit into ${configuredType}, which the settings name: ` +

@@ -45,13 +45,8 @@ export const newColumn = (
   return { occurrence: 1, name: column.source, itemName: null, type: null, forms: 0, firstShape: null, ...column };
 };
 
-/** The columns that every export has: those of a new target. */
-export const FIRST_COLUMNS: readonly StoredColumn[] = [...KNOWN_COLUMNS.values()]
-  .filter((column) => column.required)
-  .map(({ name, group, type }, position) => newColumn({ source: name, group, type, position }));
-
 /** The program's columns of `events`, with their types. */
-export const PROGRAM_COLUMNS = [
+const PROGRAM_COLUMNS = [
   { name: '_key', type: 'VARCHAR' },
   { name: 'event_date', type: 'DATE' },
   { name: '_rescued', type: 'VARCHAR' },
@@ -79,7 +74,10 @@ export const EVENTS: Table = {
   isSnapshot: false,
   idColumn: DETAIL_LOG_ID,
   programColumns: PROGRAM_COLUMNS,
-  firstColumns: FIRST_COLUMNS,
+  // Every export has them.
+  firstColumns: [...KNOWN_COLUMNS.values()]
+    .filter(({ required }) => required)
+    .map(({ name, group, type }, position) => newColumn({ source: name, group, type, position })),
 };
 
 export const USER_PROFILES: Table = {

@@ -22,7 +22,7 @@ import { RunFolder } from '../../fs/run-folder.ts';
 import { logWidened, planColumns } from '../../table/column-plan.ts';
 import type { ColumnRules } from '../../table/column-type.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
-import { FIRST_COLUMNS, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import { EVENTS, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StartDays, StreamSink } from '../contract.ts';
 import { type DayFile, writeDayFiles } from './day-files.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
@@ -125,14 +125,14 @@ async function unfinishedPathOf(file: string, now: number): Promise<string> {
 async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
   const { rules } = options;
   if (rules.pinnedTypes !== undefined) {
-    const columns = planColumns(FIRST_COLUMNS, [], rules, true);
+    const columns = planColumns(EVENTS.firstColumns, [], rules, true);
     // What the stream lacks goes to `_rescued`, also if `column_types` names it.
     const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
     const frozenRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes };
     return { days, columns, rules: frozenRules };
   }
   const waitingDays: CheckedDay[] = [];
-  let columns = FIRST_COLUMNS;
+  let columns = EVENTS.firstColumns;
   for await (const day of days) {
     const plannedColumns = planColumns(columns, [day], rules, waitingDays.length === 0);
     logWidened(options.logger, plannedColumns);

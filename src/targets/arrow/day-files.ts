@@ -11,7 +11,7 @@ import { engineError } from '../../engine/session/engine-errors.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../../extract/checked-day.ts';
 import { planColumns } from '../../table/column-plan.ts';
 import type { ColumnRules } from '../../table/column-type.ts';
-import { EVENTS, PROGRAM_COLUMNS, type StoredColumn, typedColumns } from '../../table/tables.ts';
+import { EVENTS, type StoredColumn, typedColumns } from '../../table/tables.ts';
 
 /** The rows that a stream gets of a day, in a Parquet file. */
 export interface DayFile {
@@ -85,7 +85,7 @@ async function writeDayFile(
   const exportedPath = join(folder, `${receipt.day}.parquet`);
   const zone = zoneOf(rules.timezone);
   await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (rows) =>
-    writeParquet(selectRowsSql(rows, columns, PROGRAM_COLUMNS, zone), exportedPath),
+    writeParquet(selectRowsSql(rows, columns, EVENTS.programColumns, zone), exportedPath),
   );
   const rowId = sharedRowIdSql(columns);
   const sentRowsSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;

@@ -7,7 +7,7 @@ import { VERSION } from '../../base/version.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { type DuckDbType, SCALAR_TYPES, scalarOf } from '../../cells/types/duckdb-types.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { PROGRAM_COLUMNS, type TypedColumn } from '../../table/tables.ts';
+import { EVENTS, type TypedColumn } from '../../table/tables.ts';
 import type { DayFile } from './day-files.ts';
 
 /** The schema of a stream: the program's columns, then those of the export in their order. */
@@ -15,7 +15,7 @@ export function streamSchema(columns: readonly TypedColumn[], zone: Zone | undef
   const fields = columns.map(({ name, source, group, type }) =>
     fieldOf(name, codecOf(type, zone).duckdbType, { source, group, type }),
   );
-  const programFields = PROGRAM_COLUMNS.map(({ name, type }) => fieldOf(name, type));
+  const programFields = EVENTS.programColumns.map(({ name, type }) => fieldOf(name, type));
   return new Schema([...programFields, ...fields], new Map([['dfinery.version', VERSION]]));
 }
 

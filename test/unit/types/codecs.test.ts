@@ -4,7 +4,7 @@ import filesState from '../../../schemas/files-state.json' with { type: 'json' }
 import sourceConfig from '../../../schemas/source-config.json' with { type: 'json' };
 import { COLUMN_TYPES, type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../../src/cells/types/zone.ts';
-import { FIRST_COLUMNS } from '../../../src/table/tables.ts';
+import { EVENTS } from '../../../src/table/tables.ts';
 import { streamSchema } from '../../../src/targets/arrow/ipc-stream.ts';
 import { contractOf } from '../../support/column-types.ts';
 
@@ -13,7 +13,7 @@ const rows = [...page.matchAll(/^\| (.+) \|$/gm)].map(([, row]) => row.split(' |
 
 /** The type of a column in an Arrow stream. */
 const arrowType = (type: ColumnType, zone: Zone | undefined): string =>
-  String(streamSchema([{ ...FIRST_COLUMNS[0], type }], zone).fields.at(-1)?.type);
+  String(streamSchema([{ ...EVENTS.firstColumns[0], type }], zone).fields.at(-1)?.type);
 const SEOUL = zoneOf('Asia/Seoul');
 
 describe('the codec of a type', () => {
