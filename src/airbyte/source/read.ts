@@ -79,35 +79,42 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
  * stream, and leaves the others. Throws for a stop, and for defects.
  */
 async function readEvents(outputs: readonly StreamOutput[], states: SavedStates, deps: ReadDeps): Promise<void> {
+  const streams = await startStreams(outputs, states, deps);
+  if (!streams.some(isRunning)) return;
+  try {
+    const plans = streams.map(({ plan }) => plan);
+    const downloads = await DayDownloads.open(plans, deps);
+    await deliverDays(downloads.results(), streams, deps).finally(() => downloads.close());
+  } catch (error) {
+    // All streams have ended, and what failed is the removal of their files.
+    if (!streams.some(isRunning)) throw error;
+    for (const { output } of streams.filter(isRunning)) await output.fail(error);
+  }
+}
+
+const isRunning = ({ output }: EventStream): boolean => output.isRunning;
+
+/** Plans and starts the streams. One that cannot be planned has failed, and is left out. */
+async function startStreams(outputs: readonly StreamOutput[], states: SavedStates, deps: ReadDeps) {
+  const { config, clock } = deps;
   const logger = loggedOnce(deps.logger);
-  const now = deps.clock.now();
+  const now = clock.now();
   const streams: EventStream[] = [];
   for (const output of outputs) {
     const state = states.get(streamKey(output.descriptor));
-    const plan = await output.attempt(() => planStream(output.configuredStream, state, deps.config, now));
+    const plan = await output.attempt(() => planStream(output.configuredStream, state, config, now));
     if (plan !== undefined) streams.push(new EventStream(output, plan, { ...deps, logger }));
   }
   for (const stream of streams) await stream.start();
   for (const { plan } of streams) logNotes(plan, logger);
-  const runningStreams = () => streams.filter(({ output }) => output.isRunning);
-  if (runningStreams().length === 0) return;
-  try {
-    const plans = streams.map(({ plan }) => plan);
-    const downloads = await DayDownloads.open(plans, deps);
-    try {
-      const results = downloads.results();
-      while (runningStreams().length > 0) {
-        const { value: dayResult, done } = await deps.heartbeat.beatWhile(results.next());
-        if (done === true) break;
-        await deliverDay(dayResult, streams, deps);
-      }
-    } finally {
-      await downloads.close();
-    }
-  } catch (error) {
-    // All streams have ended, and what failed is the removal of their files.
-    if (runningStreams().length === 0) throw error;
-    for (const { output } of runningStreams()) await output.fail(error);
+  return streams;
+}
+
+async function deliverDays(results: AsyncGenerator<DayResult, void>, streams: readonly EventStream[], deps: ReadDeps) {
+  while (streams.some(isRunning)) {
+    const { value: dayResult, done } = await deps.heartbeat.beatWhile(results.next());
+    if (done === true) return;
+    await deliverDay(dayResult, streams, deps);
   }
 }
 
