@@ -102,8 +102,8 @@ async function writeDayFile(
   return { download, path, batchRows, rescuedCells: await countRescuedByKey(engine, readFileSql(path)) };
 }
 
-function batchRowsOf({ bytes, rows }: Receipt, columns: number): number {
-  const rowBytes = columns * CELL_BYTES + bytes / rows;
+function batchRowsOf({ bytes, rows }: Receipt, columnCount: number): number {
+  const rowBytes = columnCount * CELL_BYTES + bytes / rows;
   return Math.max(1, Math.min(MAX_BATCH_ROWS, Math.floor(BATCH_BYTES / rowBytes)));
 }
 

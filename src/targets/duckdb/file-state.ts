@@ -135,7 +135,7 @@ export async function refuseForeignProfiles(engine: Engine, state: PlaceState | 
   );
 }
 
-/** All tables of a file, also those of other programs. `name`: with its schema, unless that is `main`. */
+/** All tables of a file, also those of other programs. `name`: for people, with its schema unless that is `main`. */
 export async function tablesOfFile(engine: Engine) {
   const rows = await engine.rows(`
     SELECT schema_name AS schema, table_name AS name, list(column_name ORDER BY column_index) AS columns
@@ -153,8 +153,11 @@ export async function tablesOfFile(engine: Engine) {
 
 /** The names of the tables of a file that this program did not make. */
 export async function foreignTableNames(engine: Engine, state: PlaceState): Promise<string[]> {
-  const ownNames = new Set([...TABLES_AND_VIEWS, ...(state.user_profiles === undefined ? [] : [USER_PROFILES.name])]);
-  return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !ownNames.has(name));
+  const programNames = new Set([
+    ...TABLES_AND_VIEWS,
+    ...(state.user_profiles === undefined ? [] : [USER_PROFILES.name]),
+  ]);
+  return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !programNames.has(name));
 }
 
 /** Makes the tables and views of the program in a file that has none. Called inside the transaction of a commit. */

@@ -24,11 +24,11 @@ export interface Model {
   readonly sql: string;
 }
 
-const activePeople = (name: string, unit: 'day' | 'week' | 'month', what: string): Model => ({
+const activePeople = (name: string, unit: 'day' | 'week' | 'month', unitDescription: string): Model => ({
   name,
   grain: `One row a ${unit} with an event.`,
   columns: {
-    [unit]: what,
+    [unit]: unitDescription,
     people: 'People with an event, by unified id.',
     new_people: `Of these, those whose first event of all is of this ${unit}.`,
     events: 'Events, those that name nobody included.',

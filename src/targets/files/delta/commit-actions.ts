@@ -76,9 +76,9 @@ function tableActions(snapshot: Snapshot, state: TableState, options: FilesOptio
     configuration: { ...before?.configuration, ...retentionConfiguration(retentionMsOf(options, snapshot)) },
   };
   if (before === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
-  const isSame =
+  const isUnchanged =
     before.schemaString === metaData.schemaString && isDeepStrictEqual(before.configuration, metaData.configuration);
-  return isSame ? [] : [{ metaData }];
+  return isUnchanged ? [] : [{ metaData }];
 }
 
 function addOf(file: NewFile, state: TableState, timestamp: number): Action {

@@ -9,8 +9,8 @@ import { type Action, parseAction } from './actions.ts';
 import { checkpointPath, lastCheckpointPath } from './paths.ts';
 import type { Snapshot } from './snapshot.ts';
 
-/** The size up to which DuckDB reads JSON values (bytes), unless an action is longer: a schema of very many columns. */
-const USUAL_ACTION_BYTES = 16 * 1024 * 1024;
+/** Least limit of a JSON value (bytes): DuckDB's own. A schema of very many columns is longer. */
+const MIN_OBJECT_BYTES = 16 * 1024 * 1024;
 
 /** The columns of a checkpoint, as the protocol's V1 checkpoint has them. */
 const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
@@ -37,13 +37,13 @@ export async function readCheckpoint(
 ): Promise<Action[]> {
   const path = checkpointPath(table, version);
   const where = `${storage.address}/${path}`;
-  const copy = join(runFolder.path, 'read.checkpoint');
+  const copyPath = join(runFolder.path, 'read.checkpoint');
   try {
-    const from = `read_parquet(${pathLiteral(await storage.localFile(path, copy))})`;
+    const from = `read_parquet(${pathLiteral(await storage.localFile(path, copyPath))})`;
     const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
     return rows.flatMap(({ action }) => parseAction(parseJson(String(action), where), table, where));
   } finally {
-    await rm(copy, { force: true });
+    await rm(copyPath, { force: true });
   }
 }
 
@@ -57,14 +57,14 @@ export async function writeCheckpoint(
   const jsonFile = join(runFolder.path, 'checkpoint.json');
   const file = join(runFolder.path, 'checkpoint.parquet');
   const lines = Array.from(snapshot.actions(since), (action) => JSON.stringify(action));
-  const longest = lines.reduce((length, line) => Math.max(length, Buffer.byteLength(line)), 0);
+  const longestLine = lines.reduce((bytes, line) => Math.max(bytes, Buffer.byteLength(line)), 0);
   try {
     await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
     const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
     // With room to spare: a longer line would fail.
-    const size = Math.max(USUAL_ACTION_BYTES, longest * 2);
+    const maxObjectBytes = Math.max(MIN_OBJECT_BYTES, longestLine * 2);
     await engine.run(
-      `COPY (SELECT * FROM read_json(${pathLiteral(jsonFile)}, format = 'newline_delimited', maximum_object_size = ${size},
+      `COPY (SELECT * FROM read_json(${pathLiteral(jsonFile)}, format = 'newline_delimited', maximum_object_size = ${maxObjectBytes},
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
     await storage.putFile(file, checkpointPath(table, version));
