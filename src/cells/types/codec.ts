@@ -39,7 +39,7 @@ interface PartialCast {
   /** The forms of the cells of which `CAST` makes the value. */
   readonly forms: CellForms;
   /** SQL of the values of texts that all fit, of which some have other forms; cheaper than `valueSql`. */
-  valueSql(expr: string, forms: CellForms): string;
+  uncheckedSql(expr: string, forms: CellForms): string;
 }
 
 export interface ScalarCodec extends ColumnCodec {

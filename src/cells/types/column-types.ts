@@ -92,7 +92,7 @@ export function uncheckedValueSql(codec: ColumnCodec, expr: string, forms: CellF
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
   const { partialCast, duckdbType } = codec;
   if (partialCast === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, duckdbType);
-  return partialCast.valueSql(text, forms);
+  return partialCast.uncheckedSql(text, forms);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that all cells fit; undefined while all are absent. */

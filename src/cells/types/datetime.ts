@@ -93,7 +93,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
     cellTime.read(bytes, start, end);
     return writeTime(cellTime, out, at, false);
   },
-  partialCast: { forms: CAST_FORMS, valueSql: uncheckedWallTimeSql },
+  partialCast: { forms: CAST_FORMS, uncheckedSql: uncheckedWallTimeSql },
 };
 
 /**
@@ -120,7 +120,7 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
   },
   partialCast: {
     forms: DATETIME_OFFSET,
-    valueSql(expr, forms) {
+    uncheckedSql(expr, forms) {
       const instant = instantSql(uncheckedWallTimeSql(expr, forms), zone);
       if ((forms & DATETIME_OFFSET) === 0) return instant;
       const hasOffset = `regexp_matches(${expr}, '${OFFSET_PATTERN}$')`;
