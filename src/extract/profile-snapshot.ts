@@ -5,7 +5,7 @@ import { unseparatedCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
 import { RunFolder } from '../fs/run-folder.ts';
-import type { ExportRefusal } from '../service/export/export-service.ts';
+import type { NoData } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
 import { type CheckedDay, checkedDayOf, type Receipt, rowCount } from './checked-day.ts';
 import { type ExportSettings, profileFingerprintsOf } from './export-settings.ts';
@@ -85,7 +85,7 @@ export async function loadSnapshot(
 }
 
 /** Why the profiles were not loaded, and what to do. For a stream of Airbyte `lastSnapshot` is undefined. */
-function snapshotError({ kind, clause }: ExportRefusal, lastSnapshot: StoredSnapshot | undefined): UserError {
+function snapshotError({ kind, clause }: NoData, lastSnapshot: StoredSnapshot | undefined): UserError {
   const sentence = `${sentenceOf(clause)}${lastSnapshot === undefined ? '' : ' The stored profiles stay.'}`;
   if (kind === 'retry') return transientError(`${sentence} Run again later.`);
   return configError(`${sentence} To go on without profiles, leave out user_profiles.`);

@@ -10,7 +10,7 @@ import { NO_QUOTA_REPORT, type QuotaReport } from '../http/quota-report.ts';
 import { TimeLimitReached, withinTime } from '../http/time-limit.ts';
 import { ExportClient } from './export/client.ts';
 import { readHeader } from './export/export-header.ts';
-import { type EventRequest, type ExportBody, type ExportRefusal, InterruptedExport } from './export/export-service.ts';
+import { type EventRequest, type ExportBody, InterruptedExport, type NoData } from './export/export-service.ts';
 import { HTML_PAGE, NOT_FOUND } from './export/outcomes.ts';
 import { afterAnswer, UNKNOWN_QUOTA } from './export/quota-rules.ts';
 
@@ -46,10 +46,10 @@ export async function checkService(
   const ask = (request: EventRequest, timedSignal: AbortSignal) =>
     client.export(request, timedSignal, async (answer) => {
       ({ quotaReport } = answer);
-      return answer.kind === 'data' ? refusalInBody(answer.bytes, host) : answer;
+      return answer.kind === 'data' ? noDataInBody(answer.bytes, host) : answer;
     });
-  const conclude = (refusal: ExportRefusal | undefined) =>
-    verdictOn(refusal, { host, serviceId: service.serviceId, quotaReport, now: clock.now() });
+  const conclude = (noData: NoData | undefined) =>
+    verdictOn(noData, { host, serviceId: service.serviceId, quotaReport, now: clock.now() });
   logger.info('check.cost', COST);
   try {
     signal.throwIfAborted();
@@ -58,15 +58,15 @@ export async function checkService(
       const day = addDays(dayAt(clock.now()), -1);
       const noFilter = { properties: [], propertiesCondition: 'all', events: [], eventsCondition: 'all' } as const;
       const oneEvent = { ...noFilter, events: [MISSING_EVENT], eventsCondition: 'include' } as const;
-      const refusal = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
-      if (!mayBeDueToEvent(refusal)) return conclude(refusal);
+      const noData = await ask({ ...oneEvent, from: day, to: day }, timedSignal);
+      if (!mayBeDueToEvent(noData)) return conclude(noData);
       logger.info('check.second', 'The first answer decides nothing: the check asks once more, without a filter.');
       // If this is refused too, neither the event nor the range of one day was the reason.
       return conclude(await ask({ ...noFilter, from: addDays(day, -1), to: day }, timedSignal));
     });
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof InterruptedExport) return conclude(error.refusal);
+    if (error instanceof InterruptedExport) return conclude(error.noData);
     if (error instanceof UserError) {
       const { kind, message } = error;
       return { kind: kind === 'config' ? 'config' : 'later', code: kind, message, quotaReport };
@@ -80,15 +80,15 @@ export async function checkService(
   }
 }
 
-/** True if the event that does not exist may be the reason of a refusal. */
-function mayBeDueToEvent(refusal: ExportRefusal | undefined): boolean {
-  if (refusal === undefined || refusal.code === HTML_PAGE) return false;
-  return ['empty', 'invalid', 'retry', 'retry_or_split'].includes(refusal.kind);
+/** True if the event that does not exist may be why no data came. */
+function mayBeDueToEvent(noData: NoData | undefined): boolean {
+  if (noData === undefined || noData.code === HTML_PAGE) return false;
+  return ['empty', 'invalid', 'retry', 'retry_or_split'].includes(noData.kind);
 }
 
 /** Why a body is no export of events, as its header shows; undefined for one that is. */
-async function refusalInBody(bytes: ExportBody['bytes'], host: string): Promise<ExportRefusal | undefined> {
-  const notAnExport = (code: string, why: string): ExportRefusal => ({
+async function noDataInBody(bytes: ExportBody['bytes'], host: string): Promise<NoData | undefined> {
+  const notAnExport = (code: string, why: string): NoData => ({
     kind: 'config',
     code,
     clause: `${host} answers, but not with an export of events (${why}): is base_url right?`,
@@ -112,16 +112,13 @@ interface VerdictContext {
   readonly now: number;
 }
 
-/** What a refusal says, or an export of events. */
-function verdictOn(
-  refusal: ExportRefusal | undefined,
-  { host, serviceId, quotaReport, now }: VerdictContext,
-): CheckVerdict {
+/** What an answer without data says, or an export of events. */
+function verdictOn(noData: NoData | undefined, { host, serviceId, quotaReport, now }: VerdictContext): CheckVerdict {
   const verdict = (verdictKind: CheckVerdict['kind'], message: string) => {
-    return { kind: verdictKind, code: refusal?.code ?? 'ok', message, quotaReport };
+    return { kind: verdictKind, code: noData?.code ?? 'ok', message, quotaReport };
   };
-  if (refusal === undefined) return verdict('usable', `${host} accepts token and service, and exports events.`);
-  const { kind, code, clause } = refusal;
+  if (noData === undefined) return verdict('usable', `${host} accepts token and service, and exports events.`);
+  const { kind, code, clause } = noData;
   if (code === NOT_FOUND || code === HTML_PAGE) return verdict('config', `${clause}: is base_url right?`);
   switch (kind) {
     case 'empty':

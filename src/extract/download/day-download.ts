@@ -8,7 +8,7 @@ import { unseparatedCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
-import type { ExportRefusal } from '../../service/export/export-service.ts';
+import type { NoData } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
 import { filtersOf, keepsColumn } from '../export-settings.ts';
@@ -26,7 +26,7 @@ export interface DownloadedDay {
   readonly day: Day;
   readonly checkedDay: CheckedDay;
   /** The answer without data that came twice: a day without rows, if the service exports other days. */
-  readonly emptyAnswer?: ExportRefusal;
+  readonly emptyAnswer?: NoData;
 }
 
 /** A day that was not loaded; other days may be. The next run reads one that is not over. */
@@ -143,7 +143,7 @@ export class DayDownload {
   }
 
   /** Asks once more after an answer without data. Such an answer never replaces rows of the same filters. */
-  async #confirmEmpty(answer: ExportRefusal): Promise<DayResult> {
+  async #confirmEmpty(answer: NoData): Promise<DayResult> {
     const day = this.#day;
     const secondAnswer = await this.#export();
     if (secondAnswer.kind !== 'empty') return this.#resultOf(secondAnswer);
@@ -219,7 +219,7 @@ export class DayDownload {
 }
 
 /** The failure of a body that no other download mends. */
-function unsupportedError(day: Day, { code, clause }: ExportRefusal): UserError {
+function unsupportedError(day: Day, { code, clause }: NoData): UserError {
   const sentence = sentenceOf(clause);
   const advice = `Ask the provider for a CSV file of ${day} and load it: load … --day ${day}.`;
   const platformMessage = `${day}: ${sentence} Ask the provider to mend the export. ${adviceToSkip(day)}`;

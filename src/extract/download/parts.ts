@@ -1,6 +1,6 @@
 import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
-import type { ExportFilters, ExportRefusal } from '../../service/export/export-service.ts';
+import type { ExportFilters, NoData } from '../../service/export/export-service.ts';
 import { isFilter } from '../export-settings.ts';
 import type { SpooledBody } from '../spool.ts';
 import type { SendExport } from './end-day.ts';
@@ -41,8 +41,8 @@ export async function exportParts(
   const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
   const parts: SpooledBody[] = [];
   const acceptedNames: string[] = [];
-  let invalidPart: ExportRefusal | undefined;
-  const fail = async (which: string, part: ExportRefusal) => {
+  let invalidPart: NoData | undefined;
+  const fail = async (which: string, part: NoData) => {
     for (const { output } of parts) await output.discard();
     return tooLargeError(day, which, part);
   };
@@ -65,7 +65,7 @@ export async function exportParts(
   return others.kind === 'empty' ? parts : fail(`other than the ${excludedNames.length} known`, others);
 }
 
-function tooLargeError(day: Day, which: string, { clause }: ExportRefusal): UserError {
+function tooLargeError(day: Day, which: string, { clause }: NoData): UserError {
   const problem = `The events ${which} of ${day} cannot be exported by themselves (${clause}): nothing of the day was stored.`;
   return transientError(
     `${problem} Run again later; if that does not help, ask the provider for a CSV file of the day and load it: load … --day ${day}.`,

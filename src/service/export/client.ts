@@ -13,14 +13,14 @@ import { readQuotaReport } from '../../http/quota-report.ts';
 import { TimeLimitReached, WaitLimit } from '../../http/time-limit.ts';
 import { Transport } from '../../http/transport.ts';
 import { firstMatch, serviceRequest } from '../operation.ts';
-import { peekBody, readRefusalBody, redirectOrigin } from './content.ts';
+import { peekBody, redirectOrigin, traitsOfBody } from './content.ts';
 import {
   type ExportAnswer,
   type ExportBody,
-  type ExportRefusal,
   type ExportRequest,
   type ExportService,
   InterruptedExport,
+  type NoData,
 } from './export-service.ts';
 import { EXPORT_OUTCOMES, type ExportTraits, KIND_OF_FAULT } from './outcomes.ts';
 import { ExportQuota, type ExportQuotaOptions } from './quota.ts';
@@ -96,16 +96,16 @@ export class ExportClient implements ExportService {
     } catch (error) {
       waitLimit.outerSignal.throwIfAborted();
       if (error instanceof UserError) throw error;
-      if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#refusalFor(error), error);
+      if (error instanceof TimeLimitReached) throw new InterruptedExport(this.#noDataFor(error), error);
       const { isConfig, code, clause } = networkProblem(error, this.#transport.host, 'base_url');
       throw new InterruptedExport({ kind: isConfig ? 'config' : 'retry', code, clause }, error);
     }
   }
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
-  async #classify(answer: HttpAnswer, waitLimit: WaitLimit): Promise<ExportBody | ExportRefusal> {
+  async #classify(answer: HttpAnswer, waitLimit: WaitLimit): Promise<ExportBody | NoData> {
     let bytes: AsyncIterable<Uint8Array> = answer.bytes(waitLimit);
-    let refusalBody: Buffer;
+    let start: Buffer;
     try {
       if (answer.status === 200) {
         const body = await peekBody(bytes);
@@ -116,14 +116,14 @@ export class ExportClient implements ExportService {
         bytes = body.bytes;
       }
       // What came before a failure may name its reason.
-      refusalBody = await firstBytes(bytes, { keepsPart: true });
+      start = await firstBytes(bytes, { keepsPart: true });
     } catch (error) {
-      return this.#refusalFor(error, answer.status);
+      return this.#noDataFor(error, answer.status);
     }
     const { exportToken, baseUrl } = this.#options;
     const { status, headers } = answer;
     const traits: ExportTraits = {
-      ...readRefusalBody(refusalBody, exportToken.reveal()),
+      ...traitsOfBody(start, exportToken.reveal()),
       status,
       host: this.#transport.host,
       location: redirectOrigin(headers.location, baseUrl),
@@ -138,11 +138,11 @@ export class ExportClient implements ExportService {
       yield* bytes;
     } catch (error) {
       signal.throwIfAborted();
-      throw new InterruptedExport(this.#refusalFor(error), error);
+      throw new InterruptedExport(this.#noDataFor(error), error);
     }
   }
 
-  #refusalFor(error: unknown, status?: number): ExportRefusal {
+  #noDataFor(error: unknown, status?: number): NoData {
     const { fault, clause } = bodyProblem(error, this.#transport.host);
     return { kind: KIND_OF_FAULT[fault], code: fault, clause, status };
   }

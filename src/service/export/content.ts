@@ -14,7 +14,7 @@ export function contentOf(bytes: Uint8Array, { isAll }: { readonly isAll: boolea
 }
 
 /** What a body that is not data shows. */
-export const readRefusalBody = (body: Buffer, token: string): Pick<ExportTraits, 'content' | 'reason'> => ({
+export const traitsOfBody = (body: Buffer, token: string): Pick<ExportTraits, 'content' | 'reason'> => ({
   content: contentOf(body, { isAll: true }) ?? 'other',
   reason: reasonIn(body.toString(), token),
 });

@@ -7,7 +7,7 @@ import { sentenceOf } from '../../base/text.ts';
 import type { ScannerOptions } from '../../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../../cells/csv/malformed.ts';
 import { type CheckedBody, type CheckedOutput, checkBody } from './checked-body.ts';
-import { type ExportRefusal, type ExportRequest, type ExportService, InterruptedExport } from './export-service.ts';
+import { type ExportRequest, type ExportService, InterruptedExport, type NoData } from './export-service.ts';
 
 export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runtime, 'env'> {
   readonly service: ExportService;
@@ -24,7 +24,7 @@ export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runt
 }
 
 /** What the attempts at one export came to. */
-export type FinalAnswer<Output extends CheckedOutput> = (CheckedBody<Output> | ExportRefusal) & {
+export type FinalAnswer<Output extends CheckedOutput> = (CheckedBody<Output> | NoData) & {
   /** Number of requests that were sent. */
   readonly exports: number;
 };
@@ -57,7 +57,7 @@ export const downloadChecked = <Output extends CheckedOutput>(
 class Download<Output extends CheckedOutput> {
   readonly #options: DownloadOptions<Output>;
   /** What came of the attempts so far. */
-  readonly #refusals: ExportRefusal[] = [];
+  readonly #failedAttempts: NoData[] = [];
   /** Number of requests that were sent, and of those that were refused for the quota. */
   #exports = 0;
   #quotaRefusals = 0;
@@ -71,18 +71,18 @@ class Download<Output extends CheckedOutput> {
   async run(): Promise<FinalAnswer<Output>> {
     const { clock, random, signal } = this.#options;
     const policy = { pauses: jitteredPauses(BACKOFF, random), clock, signal };
-    const answer = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#refusalAfterAllAttempts();
+    const answer = (await retry(policy, (attempt) => this.#attempt(attempt))) ?? this.#afterAllAttempts();
     return { ...answer, exports: this.#exports };
   }
 
-  #refusalAfterAllAttempts(): ExportRefusal {
-    const lastRefusal = this.#refusals[this.#refusals.length - 1];
+  #afterAllAttempts(): NoData {
+    const lastAttempt = this.#failedAttempts[this.#failedAttempts.length - 1];
     const times = `the export of ${this.#options.label} failed ${BACKOFF.attempts} times`;
-    return forNextRun(lastRefusal, `${times}, at last because ${withCode(lastRefusal)}; nothing of it was stored`);
+    return forNextRun(lastAttempt, `${times}, at last because ${withCode(lastAttempt)}; nothing of it was stored`);
   }
 
   /** The result, or undefined if it is to be attempted again. */
-  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | ExportRefusal | undefined> {
+  async #attempt({ number, pause }: Attempt): Promise<CheckedBody<Output> | NoData | undefined> {
     const { label } = this.#options;
     let answer = await this.#sendOnce();
     // A refusal for the quota is no attempt.
@@ -95,33 +95,33 @@ class Download<Output extends CheckedOutput> {
         return forNextRun(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
       case 'retry':
       case 'retry_or_split': {
-        const refusal = this.#refusalIfFinal(answer);
-        this.#refusals.push(answer);
-        if (refusal === undefined && pause !== undefined) this.#logRetry(answer, number, pause);
-        return refusal;
+        const finalAnswer = this.#finalAnswer(answer);
+        this.#failedAttempts.push(answer);
+        if (finalAnswer === undefined && pause !== undefined) this.#logRetry(answer, number, pause);
+        return finalAnswer;
       }
       default:
         return answer;
     }
   }
 
-  /** The refusal if another attempt would fail as well; undefined if it may succeed. */
-  #refusalIfFinal(refusal: ExportRefusal): ExportRefusal | undefined {
-    const { kind, code, clause, where } = refusal;
-    const isSame = (before: ExportRefusal) => before.code === code && before.where?.row === where?.row;
-    if (where !== undefined && this.#refusals.some(isSame)) {
+  /** The answer if another attempt would fail as well; undefined if it may succeed. */
+  #finalAnswer(answer: NoData): NoData | undefined {
+    const { kind, code, clause, where } = answer;
+    const isSame = (before: NoData) => before.code === code && before.where?.row === where?.row;
+    if (where !== undefined && this.#failedAttempts.some(isSame)) {
       const broken = `the export of ${this.#options.label} is broken, and would be again`;
-      return forNextRun(refusal, `${broken}: ${clause}. Nothing of it was stored`);
+      return forNextRun(answer, `${broken}: ${clause}. Nothing of it was stored`);
     }
-    const maybeTooLarge = [...this.#refusals, refusal].filter((attempt) => attempt.kind === 'retry_or_split').length;
-    return kind === 'retry_or_split' && maybeTooLarge >= TOO_LARGE_AFTER ? refusal : undefined;
+    const splitsBefore = this.#failedAttempts.filter((attempt) => attempt.kind === 'retry_or_split').length;
+    return kind === 'retry_or_split' && splitsBefore + 1 >= TOO_LARGE_AFTER ? answer : undefined;
   }
 
   /** `pause` in ms. */
-  #logRetry(refusal: ExportRefusal, attempt: number, pause: number): void {
+  #logRetry(answer: NoData, attempt: number, pause: number): void {
     const { label, logger } = this.#options;
-    const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(refusal)}`;
-    const fields = { attempt, cause: refusal.code, pause_ms: pause };
+    const why = `${label}, attempt ${attempt} of ${BACKOFF.attempts}: ${withCode(answer)}`;
+    const fields = { attempt, cause: answer.code, pause_ms: pause };
     logger.warn('export.retry', `${why}; again in ${formatDuration(pause)}.`, fields);
   }
 
@@ -135,8 +135,8 @@ class Download<Output extends CheckedOutput> {
     logger.warn('export.invalid_utf8', message, { cells, ...first });
   }
 
-  /** Sends the request once and checks its body. A body that is broken is a refusal, as is no answer. */
-  async #sendOnce(): Promise<CheckedBody<Output> | ExportRefusal> {
+  /** Sends the request once and checks its body. A body that is broken gives no data, as does no answer. */
+  async #sendOnce(): Promise<CheckedBody<Output> | NoData> {
     const { service, request, openOutput, signal } = this.#options;
     signal.throwIfAborted();
     this.#exports++;
@@ -148,16 +148,16 @@ class Download<Output extends CheckedOutput> {
       );
     } catch (error) {
       signal.throwIfAborted();
-      return refusalOf(error);
+      return noDataOf(error);
     }
   }
 
   /**
-   * The body, or a refusal if its last line may be cut. It is whole if it ends as usual, or if another download had as
+   * The body, or no data if its last line may be cut. It is whole if it ends as usual, or if another download had as
    * many bytes. Rows may come in another order. Where rows may be added, it is whole if another one ended without a
    * line end.
    */
-  async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | ExportRefusal> {
+  async #checkLastLine(body: CheckedBody<Output>): Promise<CheckedBody<Output> | NoData> {
     const { hasFinalNewline = true, mayGrow = false } = this.#options;
     const isConfirmed = mayGrow ? this.#cutLengths.size > 0 : this.#cutLengths.has(body.bytes);
     if (body.scan.hasFinalNewline === hasFinalNewline || isConfirmed) return body;
@@ -169,14 +169,14 @@ class Download<Output extends CheckedOutput> {
   }
 }
 
-/** The clause of a refusal with its code, to search for. */
-const withCode = ({ clause, code }: ExportRefusal): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
+/** The clause with its code, to search for. */
+const withCode = ({ clause, code }: NoData): string => (clause.endsWith(')') ? clause : `${clause} (${code})`);
 
-/** A refusal after which only the next run may succeed. */
-const forNextRun = (refusal: ExportRefusal, clause: string): ExportRefusal => ({ ...refusal, kind: 'retry', clause });
+/** No data, after which only the next run may succeed. */
+const forNextRun = (noData: NoData, clause: string): NoData => ({ ...noData, kind: 'retry', clause });
 
-/** The refusal that an export stands for, of which no body could be checked to its end. Throws any other error. */
-function refusalOf(error: unknown): ExportRefusal {
+/** Why an export gave no body that could be checked to its end. Throws any other error. */
+function noDataOf(error: unknown): NoData {
   if (error instanceof MalformedCsv) {
     const { reason: code, where, clause } = error;
     return { kind: 'retry', code, clause, where };
@@ -185,12 +185,12 @@ function refusalOf(error: unknown): ExportRefusal {
     const clause = `the export has ${error.mismatch}: nothing of it was used, and it would be the same again`;
     return { kind: 'unsupported', code: 'not_csv', clause };
   }
-  if (error instanceof InterruptedExport) return error.refusal;
+  if (error instanceof InterruptedExport) return error.noData;
   throw error;
 }
 
 /** The failure for a user; `label` names what was exported, a day or several. */
-export function downloadError(label: string, { kind, code, clause, where }: ExportRefusal): UserError {
+export function downloadError(label: string, { kind, code, clause, where }: NoData): UserError {
   const details = { where: { ...where, ...(isDay(label) && { day: label }) }, detail: code };
   switch (kind) {
     case 'empty':

@@ -8,12 +8,12 @@ import type { QuotaReport } from '../../http/quota-report.ts';
 export class InterruptedExport extends UserError {
   override readonly name = 'InterruptedExport';
   /** What this means as an answer; without a status. */
-  readonly refusal: ExportRefusal;
+  readonly noData: NoData;
 
-  constructor(refusal: ExportRefusal, cause?: unknown) {
-    const { code, clause } = refusal;
+  constructor(noData: NoData, cause?: unknown) {
+    const { code, clause } = noData;
     super('transient', sentenceOf(clause), { detail: `${code}: ${clause}`, cause });
-    this.refusal = refusal;
+    this.noData = noData;
   }
 }
 
@@ -25,7 +25,7 @@ export interface ExportBody {
 }
 
 /** Why a request gave no data: one answer, or all attempts. `code` is its reason, of which a kind has several. */
-export interface ExportRefusal {
+export interface NoData {
   /**
    * `empty`: no byte, 204, 404 or an empty list, as some services answer a day without rows. `retry`: the same again
    * after a pause, at last by the next run. `retry_or_split`: the same again, and after a few times a smaller export.
@@ -43,7 +43,7 @@ export interface ExportRefusal {
   readonly where?: Coordinates | undefined;
 }
 
-export type ExportAnswer = (ExportBody | ExportRefusal) & {
+export type ExportAnswer = (ExportBody | NoData) & {
   readonly quotaReport: QuotaReport;
   /** The service's `Date` header in ms; undefined if it had none. */
   readonly serverTime: number | undefined;

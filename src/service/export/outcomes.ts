@@ -1,6 +1,6 @@
 import type { BodyFault } from '../../http/failures.ts';
 import { hasStatus, hasStatusBetween, hasTemporaryStatus, type OutcomeRow } from '../operation.ts';
-import type { ExportRefusal } from './export-service.ts';
+import type { NoData } from './export-service.ts';
 
 /** The content that a body's first bytes show, without a BOM and white space. An empty list shows in a whole body. */
 export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
@@ -49,7 +49,7 @@ export const NOT_FOUND = 'not_here';
  * `retry_or_split` can follow "because". `retry_or_split`, such as 500, 504 and 524, may mean that the export is too
  * large. After a few such answers smaller exports are requested.
  */
-export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, ExportRefusal['kind']>[] = [
+export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, NoData['kind']>[] = [
   {
     when: hasReason('unauthorized_token', 'invalid_token', 'invalid_service_id'),
     kind: 'config',
@@ -130,7 +130,7 @@ export const EXPORT_OUTCOMES: readonly OutcomeRow<ExportTraits, ExportRefusal['k
 ];
 
 /** What a body stands for that could not be read to its end. */
-export const KIND_OF_FAULT: Readonly<Record<BodyFault, ExportRefusal['kind']>> = {
+export const KIND_OF_FAULT: Readonly<Record<BodyFault, NoData['kind']>> = {
   reset: 'retry',
   gzip: 'retry',
   length: 'retry',

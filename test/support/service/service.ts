@@ -4,9 +4,9 @@ import { Secret } from '../../../src/base/secrets.ts';
 import { ExportClient, type ExportClientOptions } from '../../../src/service/export/client.ts';
 import {
   type EventRequest,
-  type ExportRefusal,
   type ExportService,
   InterruptedExport,
+  type NoData,
 } from '../../../src/service/export/export-service.ts';
 import type { ExportQuota } from '../../../src/service/export/quota.ts';
 import type { QuotaAnswer } from '../../../src/service/export/quota-rules.ts';
@@ -59,7 +59,7 @@ export function answerOf(
     request = EXPORT_REQUEST,
     signal = new AbortController().signal,
   }: { readonly request?: EventRequest; readonly signal?: AbortSignal } = {},
-): Promise<{ readonly kind: 'data'; readonly text: string } | ExportRefusal> {
+): Promise<{ readonly kind: 'data'; readonly text: string } | NoData> {
   const asking = service.export(request, signal, async (answer) => {
     if (answer.kind !== 'data') return answer;
     const chunks: Uint8Array[] = [];
@@ -67,7 +67,7 @@ export function answerOf(
     return { kind: answer.kind, text: Buffer.concat(chunks).toString() };
   });
   return asking.catch((error: unknown) => {
-    if (error instanceof InterruptedExport) return error.refusal;
+    if (error instanceof InterruptedExport) return error.noData;
     throw error;
   });
 }

@@ -6,7 +6,7 @@ import { networkProblem } from '../../../src/http/failures.ts';
 import { proxyFor } from '../../../src/http/proxy.ts';
 import { readQuotaReport } from '../../../src/http/quota-report.ts';
 import { Transport, type TransportOptions } from '../../../src/http/transport.ts';
-import { readRefusalBody, redirectOrigin } from '../../../src/service/export/content.ts';
+import { redirectOrigin, traitsOfBody } from '../../../src/service/export/content.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { serve, whole } from '../../support/service/faulty-server.ts';
 import { until } from '../../support/wait.ts';
@@ -99,7 +99,7 @@ describe('the reason of a failure', () => {
     ['[null]', undefined],
     ['query_error and more', undefined],
   ])('is read from %s', (text, reason) => {
-    expect(readRefusalBody(Buffer.from(text), 'secret').reason).toBe(reason);
+    expect(traitsOfBody(Buffer.from(text), 'secret').reason).toBe(reason);
   });
 
   it('names of a redirect its origin alone', () => {

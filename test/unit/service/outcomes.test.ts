@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { DELETION_OUTCOMES, deletionTraits } from '../../../src/service/deletion-outcomes.ts';
-import { readRefusalBody } from '../../../src/service/export/content.ts';
+import { traitsOfBody } from '../../../src/service/export/content.ts';
 import { EXPORT_OUTCOMES, type ExportTraits } from '../../../src/service/export/outcomes.ts';
 import { firstMatch } from '../../../src/service/operation.ts';
 
@@ -70,7 +70,7 @@ describe('the answer to an export', () => {
     ['[1]', false],
     ['{"result":"fail","message":"Under maintenance","data":[]}', false],
   ])('an empty list: %s is %s', (text, expected) => {
-    expect(readRefusalBody(Buffer.from(text), 'secret').content === 'empty_list').toBe(expected);
+    expect(traitsOfBody(Buffer.from(text), 'secret').content === 'empty_list').toBe(expected);
   });
 });
 
