@@ -16,10 +16,10 @@ export function warnOfRemovedDays(logger: Logger, days: readonly Day[]): void {
   logger.warn('days.removed', message, { days: days.length });
 }
 
-/** Warning about days whose file is damaged, or older than their receipt. */
+/** Warning about days whose file is damaged, or not as the state of the place has it. */
 export const damagedWarning = (days: readonly Day[]): string =>
-  `the files of ${formatDays(days)} are damaged, or older than their receipts, and stay as they are. Replace them: ` +
-  `${syncAdvice(days)}, or load each day from a file.`;
+  `the files of ${formatDays(days)} are damaged, or do not match _dfinery.json, and stay as they are. ` +
+  `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`;
 
 /** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
 export function daysOfOtherSettings({ receipts, exportState }: TableState): Day[] {

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
-import { codecOf } from '../../cells/types/column-types.ts';
+import { COLUMN_TYPES, type ColumnType, canWiden, codecOf } from '../../cells/types/column-types.ts';
 import type { DuckDbColumn, DuckDbType } from '../../cells/types/duckdb-types.ts';
-import { zoneOf } from '../../cells/types/zone.ts';
+import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table, typedColumns } from '../../table/tables.ts';
 
@@ -25,6 +25,23 @@ export interface FileLayout {
 /** True if a file has its columns as its table has them now. */
 export const hasCurrentColumns = ({ hasAllColumns }: FileLayout, file: ColumnTypes, table: ColumnTypes): boolean =>
   (!hasAllColumns || file.size === table.size) && [...file].every(([name, type]) => table.get(name) === type);
+
+/** True if a table has all columns of a file, each in its type or in one that it widens to. */
+export function fitsTable(layout: FileLayout, file: ColumnTypes, { columns, timezone }: TableState): boolean {
+  const zone = zoneOf(timezone);
+  const tableColumns = new Map(typedColumns(columns).map((column) => [column.name, column]));
+  const programTypes = new Map(programColumns(layout, timezone).map(({ name, type }) => [name, type]));
+  return [...file].every(([name, fileType]) => {
+    const column = tableColumns.get(name);
+    if (column === undefined) return programTypes.get(name) === fileType;
+    const typeInFile = columnTypeOf(fileType, zone);
+    return typeInFile !== undefined && canWiden(typeInFile, column.type, column.forms, zone);
+  });
+}
+
+/** The type of a column that has this type in a file; undefined if no column has. */
+export const columnTypeOf = (fileType: DuckDbType | undefined, zone: Zone | undefined): ColumnType | undefined =>
+  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdbType === fileType);
 
 /** The folder of a day, from the root of the storage. */
 export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;

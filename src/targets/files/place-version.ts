@@ -37,7 +37,7 @@ export interface NewFile extends LiveFile {
   readonly statistics: ReadonlyMap<string, ColumnStatistics>;
 }
 
-/** A file that is damaged, or older than its receipt. */
+/** A file that is damaged, or not as the state of the place has it. */
 export type DamagedFile = Pick<LiveFile, 'table' | 'day' | 'path'>;
 
 /** A place at one moment. */

@@ -1,10 +1,10 @@
 import { identifier } from '../../base/sql.ts';
-import { COLUMN_TYPES, codecOf, widenSql } from '../../cells/types/column-types.ts';
+import { widenSql } from '../../cells/types/column-types.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { castToTypeSql } from '../../engine/column-sql.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, typedColumns, USER_PROFILES } from '../../table/tables.ts';
-import { fileColumns, hasCurrentColumns, programColumns } from './file-layout.ts';
+import { columnTypeOf, fileColumns, hasCurrentColumns, programColumns } from './file-layout.ts';
 import type { FilesPlace } from './format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
 import { fetchFile } from './read-files.ts';
@@ -60,8 +60,7 @@ export async function* rewriteOutdated(
 async function tableRowsSql(place: FilesPlace, file: LiveFile, { columns, timezone }: TableState): Promise<string> {
   const zone = zoneOf(timezone);
   const values = typedColumns(columns).map(({ name, type }) => {
-    const fileType = file.columns.get(name);
-    const typeBefore = COLUMN_TYPES.find((columnType) => codecOf(columnType, zone).duckdbType === fileType);
+    const typeBefore = columnTypeOf(file.columns.get(name), zone);
     const value = typeBefore === undefined ? 'NULL' : widenSql(identifier(name), typeBefore, type, zone);
     return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });

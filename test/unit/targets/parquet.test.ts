@@ -191,6 +191,23 @@ describe('a Parquet folder', () => {
       expect(await query(':memory:', `SELECT more FROM '${fileOf(D1)}'`)).toEqual([{ more: null }]);
     });
 
+    it.each([
+      ['a column', { more: 'x' }],
+      ['a wider type', { n: 'x' }],
+    ])('leaves files with %s that an older state lacks, and takes them once the state has it', async (_, cells) => {
+      await place.load([[place.of(D3, [{ id: 'c', n: '1' }])]]);
+      const older = readFileSync(stateFile());
+      await place.load([[place.of(D1, [{ id: 'a', ...cells }])]]);
+      const rows = () => place.read(`SELECT * FROM events WHERE event_date <= '${D3}' ORDER BY _key`);
+      const rowsBefore = await rows();
+      writeFileSync(stateFile(), older);
+      await place.load([[place.of('2026-01-04', [{ id: 'd' }])]]);
+      expect(warnings()).toEqual([expect.stringContaining(`--from ${D1} --to ${D3}`)]);
+      expect((await place.verify()).differences).toMatchObject([{ message: expect.stringContaining(D1) }]);
+      await place.load([[place.of('2026-01-04', [{ id: 'd', ...cells }])]]);
+      expect([await rows(), (await place.verify()).differences]).toEqual([rowsBefore, []]);
+    });
+
     it.each(['cut off', 'an older copy'])('names profiles that are %s until a snapshot replaces them', async (how) => {
       const path = join(place.place, 'user_profiles/data.parquet');
       const profilesOf = (...people: string[]) => place.snapshot(['df_unified_id', ...people, ''].join('\n'));

@@ -18,6 +18,7 @@ import {
   withPruned,
 } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
+import { fitsTable } from '../file-layout.ts';
 import type { FilesPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion } from '../place-version.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readColumnTypes } from '../read-parquet.ts';
@@ -25,6 +26,7 @@ import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
   DATA_FILE,
   dayOfPath,
+  FOLDER_LAYOUT,
   type FolderFile,
   filePath,
   PROFILES_FILE,
@@ -108,14 +110,16 @@ type Comparison =
 /**
  * Compares a file with what the state says of it. One of the same size and time has the same hash.
  *
- *   the hash      and                                    the file
- *   is the same   the state has rows of it               `unchanged`: it was copied at most
- *   is the same   the state has none                     `leftover`: a killed run was to remove it
- *   is another    its metadata are later                 `leftover`: a killed run wrote it
- *   is another    the state has no table of its rows     `foreign`: profiles of another program
- *   is another    its metadata are older, or unusable    `damaged`
+ *   the hash      and                                     the file
+ *   is the same   the state has rows of it                `unchanged`: it was copied at most
+ *   is the same   the state has none                      `leftover`: a killed run was to remove it
+ *   is another    its metadata are later                  `leftover`: a killed run wrote it
+ *   is another    they are later, the columns are new     `damaged`: somebody put an older state back
+ *   is another    they are older, or unusable             `damaged`
+ *   is another    the state has no table of its rows      `foreign`: profiles of another program
  *
- * The receipt of an unchanged file is in the state, that of a leftover in its own metadata.
+ * The receipt of an unchanged file is in the state, that of a leftover in its own metadata. A run stores new columns
+ * before it writes files with them.
  */
 async function compareFile(
   engine: Engine,
@@ -135,7 +139,8 @@ async function compareFile(
     return { kind: 'unchanged', file: { ...storedFile, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
-  if (metadata !== undefined && (hasSameHash || isLater(metadata, storedFile, storedReceipt))) {
+  const mayBeLeftover = metadata !== undefined && (hasSameHash || isLater(metadata, storedFile, storedReceipt));
+  if (mayBeLeftover && fitsTable(FOLDER_LAYOUT, metadata.columns, metadata.profilesState ?? state.events)) {
     const { writtenAt, columns, receipt } = metadata;
     const file = { ...fileOnDisk, day: receipt.day, rows: receipt.rows_stored, sha256, writtenAt, columns };
     return { kind: 'leftover', file, metadata };
