@@ -119,7 +119,7 @@ function statementsOf({ name, grain, columns, parameters }: Model, select: strin
   ];
 }
 
-/** Values of an event or an item by their names in the relations, with the column in the export and the type there. */
+/** Values of an event or an item by their names in the relations: their column in the export, and its type. */
 type ModelValues = Readonly<Record<string, readonly [source: string, type: ColumnType]>>;
 
 const COMMON_VALUES: ModelValues = {

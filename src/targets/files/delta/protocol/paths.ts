@@ -28,7 +28,7 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly v
 /** True for the path of a data file of this program. */
 export const isDataFile = (path: string): boolean => dayOfFile(path) !== undefined || PROFILES_FILE.test(path);
 
-/** True for the path of a data file of this program, or of one that was not written to its end. */
+/** True for the path of a data file of this program, or of an unfinished one. */
 export const isOwnFile = (path: string): boolean => isDataFile(path) || isTemporaryPath(path);
 
 /** The day of a data file of events, by its path; undefined for any other path. */
