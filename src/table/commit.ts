@@ -80,9 +80,11 @@ export function finishBatch(
     daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
     columnsAdded: columns.filter(({ changeRecord }) => changeRecord?.change === 'added').map(({ name }) => name),
+    // A setting may widen a column that every table has from the start: the first commit adds it nevertheless.
     columnsWidened: columns
       .filter(isWidened)
-      .map(({ name, typeBefore, type }) => ({ name, from: typeBefore, to: type })),
+      .filter(({ changeRecord }) => changeRecord?.change === 'widened')
+      .map(({ name, typeBefore: from, type: to }) => ({ name, from, to })),
     rescuedCells,
   };
   return { state, commit };

@@ -158,7 +158,9 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
   it('that are times may be text by configuration, and are reported by the zone of the place', async () => {
     const columnTypes = new Map<string, ColumnType>([['df_server_datetime', 'string']]);
     place.timezone = 'Asia/Kathmandu';
-    await place.load([[place.of(D1, [{ id: 'a' }])]], { columnTypes });
+    const [commit] = await place.load([[place.of(D1, [{ id: 'a' }])]], { columnTypes });
+    expect(commit.columnsAdded).toContain('df_server_datetime');
+    expect(commit.columnsWidened).toEqual([]);
     expect((await place.report()).lastEventAt).toBe(`${D1} 10:00:00`);
   });
 
