@@ -6,48 +6,44 @@ import type { NameCondition, SourceConfig } from '../config/source.ts';
 import type { ExportFilters } from '../service/export/export-service.ts';
 
 /** The settings that decide which days are exported, what of them, and what happens to their columns. */
-export type ExportSettings = ExportFilters &
-  ColumnSettings &
-  Pick<
-    SourceConfig,
-    | 'serviceId'
-    | 'startDate'
-    | 'endDate'
-    | 'timezone'
-    | 'lookbackDays'
-    | 'settleHours'
-    | 'toDateInclusive'
-    | 'historyDays'
-    | 'onGap'
-    | 'userProfiles'
-  >;
-
-/** The settings that decide what happens to the columns. */
-type ColumnSettings = Pick<SourceConfig, 'columnsDrop' | 'columnsHash' | 'hashKey'>;
+export type ExportSettings = Pick<
+  SourceConfig,
+  | keyof ExportFilters
+  | 'serviceId'
+  | 'startDate'
+  | 'endDate'
+  | 'timezone'
+  | 'lookbackDays'
+  | 'settleHours'
+  | 'toDateInclusive'
+  | 'historyDays'
+  | 'onGap'
+  | 'userProfiles'
+  | 'columnsDrop'
+  | 'columnsHash'
+  | 'hashKey'
+>;
 
 /** The columns that a configuration drops or hashes. */
-export function editsOf({ columnsDrop, columnsHash, hashKey }: ColumnSettings): ColumnEdits {
+export function editsOf(settings: Pick<ExportSettings, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits {
+  const { columnsDrop, columnsHash, hashKey } = settings;
   return { drop: new Set(columnsDrop), hash: new Set(columnsHash), hashKey: hashKey && new HashKey(hashKey) };
 }
 
 /** True if a column that is not required stays in the exports, as far as the configuration says it. */
-export function keepsColumn(
-  name: string,
-  {
-    properties,
-    propertiesCondition: condition,
-    columnsDrop,
-  }: Pick<ExportSettings, 'columnsDrop' | keyof ExportFilters>,
-): boolean {
+export function keepsColumn(name: string, settings: ExportSettings): boolean {
+  const { properties, propertiesCondition: condition, columnsDrop } = settings;
   const isExported = !isFilter(properties, condition) || properties.includes(name) === (condition === 'include');
   return isExported && !columnsDrop.includes(name);
 }
 
 /** How every export of events is scanned. */
-export const scannerOptionsOf = (
-  settings: ColumnSettings & Pick<SourceConfig, 'timezone'>,
-  suppression?: Suppression,
-): ScannerOptions => ({ timezone: settings.timezone, needsEventColumns: true, edits: editsOf(settings), suppression });
+export const scannerOptionsOf = (settings: ExportSettings, suppression?: Suppression): ScannerOptions => ({
+  timezone: settings.timezone,
+  needsEventColumns: true,
+  edits: editsOf(settings),
+  suppression,
+});
 
 /** The columns that hold hashes under one key in some rows of a place; without columns, rows of plain values. */
 export interface HashedColumns {
@@ -83,7 +79,7 @@ function fingerprintsWith(settings: ExportSettings, canonicalFilters: readonly u
   return { service: serviceFingerprint(settings), filters, hashedColumns };
 }
 
-function hashedColumnsOf({ columnsHash, hashKey }: ColumnSettings): HashedColumns {
+function hashedColumnsOf({ columnsHash, hashKey }: ExportSettings): HashedColumns {
   if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
   return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).checkValue };
 }
