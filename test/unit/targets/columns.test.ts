@@ -103,6 +103,15 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
   });
 
+  it('keep a byte order mark at the beginning of a name or a text', async () => {
+    const cellsOfDays = ['0', '1', '\ufeffx'];
+    for (const [i, cell] of cellsOfDays.entries()) {
+      await place.load([[place.of(DAYS[i], [{ id: DAYS[i], '\ufeffbom': cell }])]]);
+    }
+    expect(await cells('"\ufeffbom"')).toEqual(cellsOfDays.map((cell) => ({ '\ufeffbom': cell })));
+    expect(await place.verify()).toEqual({ differences: [], warnings: [] });
+  });
+
   it('that are declared or configured keep their type; a cell that does not fit is in _rescued', async () => {
     const columnTypes = new Map<string, ColumnType>([['n', 'long']]);
     const a = { id: 'a', n: '5', df_discount: 'much' };
