@@ -1,4 +1,4 @@
-import { DETAIL_LOG_ID, LOG_ID, SERVER_DATETIME, UNIFIED_ID } from '../../cells/csv/header.ts';
+import { DETAIL_LOG_ID, LOG_ID, REQUIRED_COLUMNS, SERVER_DATETIME, UNIFIED_ID } from '../../cells/csv/header.ts';
 import { codecOf } from '../../cells/types/column-types.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
 import type { AirbyteStream } from '../protocol/messages.ts';
@@ -20,6 +20,8 @@ interface StreamDefinition {
   /** The column of the export whose cells are the keys of rows. */
   readonly idColumn: string;
   readonly primaryKey: string;
+  /** The properties that every row fills. */
+  readonly filledProperties: readonly string[];
   /** The properties that are no column of the export, with their schemas. */
   readonly ownProperties: Readonly<Record<string, object>>;
   /** The rest of its entry in the catalog: read by days with a cursor, or whole as a snapshot. */
@@ -60,6 +62,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     selection: 'every_row',
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY_PROPERTY,
+    filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
     ownProperties: keyAndRescued('detail log id'),
     catalogEntry: BY_DAYS,
   },
@@ -67,6 +70,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     selection: 'row_per_event',
     idColumn: DETAIL_LOG_ID,
     primaryKey: LOG_ID,
+    filledProperties: REQUIRED_COLUMNS,
     ownProperties: RESCUED_SCHEMA,
     catalogEntry: BY_DAYS,
   },
@@ -74,6 +78,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     selection: 'rows_with_item',
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY_PROPERTY,
+    filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
     ownProperties: { ...keyAndRescued('detail log id'), [ITEM_POSITION]: POSITION_SCHEMA },
     catalogEntry: BY_DAYS,
   },
@@ -81,6 +86,7 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     selection: 'every_row',
     idColumn: UNIFIED_ID,
     primaryKey: UNIFIED_ID,
+    filledProperties: [KEY_PROPERTY, UNIFIED_ID],
     ownProperties: keyAndRescued('unified id'),
     catalogEntry: { supported_sync_modes: ['full_refresh'], is_resumable: false },
   },

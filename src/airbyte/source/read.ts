@@ -17,7 +17,7 @@ import { PROFILE_STREAM, type RecordStream } from '../records/streams.ts';
 import { EventStream } from './event-stream.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { StreamOutput } from './stream-output.ts';
-import { planStream } from './stream-plans.ts';
+import { planStream, requireFilledColumn } from './stream-plans.ts';
 
 /** What the streams of one read share. */
 interface ReadDeps extends ExtractDeps {
@@ -69,6 +69,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   };
   await output.writeStatus('STARTED');
   await output.attempt(async () => {
+    requireFilledColumn(PROFILE_STREAM, output.configuredStream);
     await heartbeat.beatWhile(loadSnapshot(undefined, config, deps, write));
     await output.writeStatus('COMPLETE');
   });

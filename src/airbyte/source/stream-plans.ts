@@ -6,7 +6,7 @@ import type { KnownReceipt, KnownReceipts } from '../../extract/checked-day.ts';
 import { FutureCursorError, OtherSettingsError, parseState } from '../../extract/export-state.ts';
 import { type Plan, type PlanInput, planRun } from '../../extract/which-days.ts';
 import type { ConfiguredStream } from '../protocol/catalog-and-states.ts';
-import { EVENT_STREAMS, type StreamName } from '../records/streams.ts';
+import { EVENT_STREAMS, STREAMS, type StreamName } from '../records/streams.ts';
 
 export interface StreamPlan extends Plan {
   readonly name: StreamName;
@@ -24,6 +24,7 @@ export function planStream(
   now: number,
 ): StreamPlan {
   const name = requireEventStream(stream);
+  requireFilledColumn(name, stream);
   const { appends, keepsDuplicates } = duplicatesKept(stream);
   const input = { settings, appends, now };
   const state = withoutTransientKeys(savedState);
@@ -43,6 +44,16 @@ function requireEventStream({ descriptor, syncMode }: ConfiguredStream): StreamN
   if (syncMode === 'full_refresh' || syncMode === 'incremental') return name;
   throw configError(
     `The stream ${name} is configured with the sync mode ${JSON.stringify(syncMode)}; wanted full_refresh or incremental.`,
+  );
+}
+
+/** Throws a UserError if records may be empty: a platform drops them, and keeps the state that counts them. */
+export function requireFilledColumn(name: StreamName, { properties, primaryKey }: ConfiguredStream): void {
+  const { filledProperties } = STREAMS[name];
+  if (filledProperties.some((property) => properties.has(property) || primaryKey.includes(property))) return;
+  throw configError(
+    `The configured stream ${name} has no column that every row fills, so that records may be empty: refresh the ` +
+      `source's schema, and select ${filledProperties[0]}.`,
   );
 }
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { UserError } from '../../../src/base/errors.ts';
 import { RunFolder } from '../../../src/fs/run-folder.ts';
-import { savedStates } from '../../support/airbyte/connector.ts';
+import { type Json, savedStates } from '../../support/airbyte/connector.ts';
 import { readProblems } from '../../support/airbyte/message-rules.ts';
 import { SourceFixture } from '../../support/airbyte/source.ts';
 import { onDay, refusal } from '../../support/service/faults.ts';
@@ -101,6 +101,34 @@ describe('a read that fails', () => {
     const output = await fixture.read(catalog, savedStates(state, 'events'));
     expect(output.errors()).toEqual([]);
     expect(output.statuses('events').at(-1)).toBe('COMPLETE');
+  });
+
+  it.each<[string, Json]>([
+    ['no column', {}],
+    ['only a column that a row may leave empty', { properties: { mine: { type: ['string', 'null'] } } }],
+  ])('refuses a stream whose catalog has %s: a platform drops empty records', async (_what, json_schema) => {
+    fixture = await SourceFixture.start({ columns: { own: [{ name: 'mine', values: ['', 'x'] }] } });
+    const { streams } = (await fixture.catalog({ primary_key: [] })) as { streams: { stream: Json }[] };
+    const [events, logs, items] = streams;
+    const catalog = { streams: [{ ...events, stream: { ...events.stream, json_schema } }, logs, items] };
+    const output = await fixture.read(catalog);
+    expect([output.code, output.errors()[0]]).toMatchObject([1, { failure_type: 'config_error' }]);
+    expect(output.errors()[0].message).toContain('The configured stream events has no column that every row fills');
+    expect(output.records('events')).toEqual([]);
+    expect(['events', 'event_logs', 'event_items'].map((name) => output.statuses(name).at(-1))).toEqual([
+      'INCOMPLETE',
+      'COMPLETE',
+      'COMPLETE',
+    ]);
+  });
+
+  it('accepts a catalog that has the key of a stream alone, as its primary key', async () => {
+    fixture = await SourceFixture.start();
+    const { streams } = (await fixture.catalog({}, ['events'])) as { streams: { stream: Json }[] };
+    const catalog = { streams: [{ ...streams[0], stream: { ...streams[0].stream, json_schema: {} } }] };
+    const output = await fixture.read(catalog);
+    expect([output.code, output.statuses('events').at(-1)]).toEqual([0, 'COMPLETE']);
+    expect(new Set(output.records('events').map((data) => Object.keys(data).join()))).toEqual(new Set(['_key']));
   });
 
   it('reports a reissued token as a configuration error without printing it', async () => {
