@@ -83,19 +83,16 @@ function requestFailure(
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
+  const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID')} are deleted`;
   const areRowsGone = purge?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
   const purgeOnlyHint = purge !== undefined ? ' To purge places without asking the service, give --purge-only.' : '';
-  if (stoppedBy !== undefined) {
-    return configError(
-      `${stoppedBy.message} ${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID')} are deleted.${rowsSentence}${purgeOnlyHint}`,
-    );
-  }
+  if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
   if (undecided > 0) {
     const codes = codesText(counts.undecided_codes);
+    const undecidedText = `${withSeparators(undecided)}${codes && ` (${codes})`}`;
     return transientError(
-      `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID')} are deleted at the service. Undecided: ${withSeparators(undecided)}` +
-        `${codes && ` (${codes})`}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
+      `${doneText} at the service. Undecided: ${undecidedText}.${rowsSentence} Run again: it goes on with those.${purgeOnlyHint}`,
     );
   }
   const isWrongField = done === 0 && rejected >= MIN_REJECTED && !ledger.history.hasConfirmed;

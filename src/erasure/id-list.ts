@@ -138,6 +138,7 @@ export function refusedSentence({ refused, received }: ListCounts): string | und
   return `Refused: ${total} of ${formatCount(received, 'row')} (${shownReasons.join('; ')}).`;
 }
 
+/** Maximum number of rows, and of foreign tables and files, that a sentence or a line of the report names. */
 export const MAX_SHOWN = 10;
 
 /** `Row 3`, `Rows 3, 7, 9`: at most ten of them. */
