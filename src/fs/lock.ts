@@ -202,6 +202,7 @@ function readOwner(path: string): Owner | undefined {
   return onLockFile(path, () => {
     const identity = parseJsonObject(readFileSync(path, 'utf8'));
     const { ino, mtimeMs } = statSync(path);
+    // A file that is just being written has no token yet.
     const { token = `${ino} ${mtimeMs}` } = identity;
     return { token: String(token), identity, touchedAt: mtimeMs };
   });

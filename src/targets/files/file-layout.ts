@@ -26,23 +26,6 @@ export interface FileLayout {
 export const hasCurrentColumns = ({ hasAllColumns }: FileLayout, file: ColumnTypes, table: ColumnTypes): boolean =>
   (!hasAllColumns || file.size === table.size) && [...file].every(([name, type]) => table.get(name) === type);
 
-/** True if a table has all columns of a file, each in its type or in one that it widens to. */
-export function fitsTable(layout: FileLayout, file: ColumnTypes, { columns, timezone }: TableState): boolean {
-  const zone = zoneOf(timezone);
-  const tableColumns = new Map(typedColumns(columns).map((column) => [column.name, column]));
-  const programTypes = new Map(programColumns(layout, timezone).map(({ name, type }) => [name, type]));
-  return [...file].every(([name, fileType]) => {
-    const column = tableColumns.get(name);
-    if (column === undefined) return programTypes.get(name) === fileType;
-    const typeInFile = columnTypeOf(fileType, zone);
-    return typeInFile !== undefined && canWiden(typeInFile, column.type, column.forms, zone);
-  });
-}
-
-/** The type of a column that has this type in a file; undefined if no column has. */
-export const columnTypeOf = (fileType: DuckDbType | undefined, zone: Zone | undefined): ColumnType | undefined =>
-  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdbType === fileType);
-
 /** The folder of a day, from the root of the storage. */
 export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;
 
@@ -61,3 +44,20 @@ export function fileColumns(layout: FileLayout, { columns, timezone }: TableStat
     ...typedColumns(columns).map(({ name, type }) => [name, codecOf(type, zone).duckdbType] as const),
   ]);
 }
+
+/** True if a table has all columns of a file, each in its type or in one that it widens to. */
+export function fitsTable(layout: FileLayout, file: ColumnTypes, { columns, timezone }: TableState): boolean {
+  const zone = zoneOf(timezone);
+  const tableColumns = new Map(typedColumns(columns).map((column) => [column.name, column]));
+  const programTypes = new Map(programColumns(layout, timezone).map(({ name, type }) => [name, type]));
+  return [...file].every(([name, fileType]) => {
+    const column = tableColumns.get(name);
+    if (column === undefined) return programTypes.get(name) === fileType;
+    const typeInFile = columnTypeOf(fileType, zone);
+    return typeInFile !== undefined && canWiden(typeInFile, column.type, column.forms, zone);
+  });
+}
+
+/** The type of a column that has this type in a file; undefined if no column has. */
+export const columnTypeOf = (fileType: DuckDbType | undefined, zone: Zone | undefined): ColumnType | undefined =>
+  COLUMN_TYPES.find((type) => codecOf(type, zone).duckdbType === fileType);
