@@ -71,8 +71,9 @@ export function cellTypeOf(type: ColumnType, forms: CellForms, zone: Zone | unde
 export function rescuedSql(cells: readonly CellSql[]): string {
   const rescues = cells.flatMap((cell) => cell.rescue ?? []);
   if (rescues.length === 0) return 'CAST(NULL AS VARCHAR)';
-  const members = rescues.map((rescue) => rescue.member).join(', ');
-  return `CASE WHEN ${anyOfSql(rescues.map((r) => r.condition))} THEN '{' || concat_ws(',', ${members}) || '}' END`;
+  const isRescuedSql = anyOfSql(rescues.map(({ condition }) => condition));
+  const membersSql = rescues.map(({ member }) => member).join(', ');
+  return `CASE WHEN ${isRescuedSql} THEN '{' || concat_ws(',', ${membersSql}) || '}' END`;
 }
 
 /** SQL of one member of a JSON object if the condition holds, else NULL; `expr` is VARCHAR. */
@@ -102,7 +103,7 @@ export function readCsvSql(
 ): string {
   const columns = types.map((type, i) => `${literal(readerColumn(i))}: ${literal(type)}`).join(', ');
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ');
-  const withPath = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
+  const pathOption = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
   const longestRowBytes = Math.max(...files.map((file) => file.longestRowBytes));
   return `read_csv(
     [${paths}],
@@ -111,7 +112,7 @@ export function readCsvSql(
     nullstr = '', allow_quoted_nulls = true,
     strict_mode = true, null_padding = false, ignore_errors = false,
     parallel = getvariable(${literal(READS_IN_PARALLEL)}),
-    hive_partitioning = false${withPath},
+    hive_partitioning = false${pathOption},
     ${lineOptions(longestRowBytes)},
     columns = {${columns}}
   )`;
@@ -119,6 +120,6 @@ export function readCsvSql(
 
 function lineOptions(longestRowBytes: number): string {
   if (longestRowBytes < USUAL_LINE_BYTES) return `buffer_size = ${USUAL_BUFFER_BYTES}`;
-  const line = longestRowBytes + 1;
-  return `max_line_size = ${line}, buffer_size = ${line * LINES_PER_BUFFER}`;
+  const maxLineBytes = longestRowBytes + 1;
+  return `max_line_size = ${maxLineBytes}, buffer_size = ${maxLineBytes * LINES_PER_BUFFER}`;
 }

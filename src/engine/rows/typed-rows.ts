@@ -70,7 +70,7 @@ interface FileOfDay extends CheckedFile {
 
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
-/** Equal for files that one query can read: of the header, and of the types as which stored texts are read. */
+/** Equal for files that one query can read: of one header, whose texts and `null`s are read in one way. */
 function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
   const readings = textColumns.map((column) => {
@@ -134,30 +134,31 @@ function formsInDaysOf(files: readonly FileOfDay[], { formsByDay }: PlannedColum
  * order of their names, each as `<bytes of name>:<name><bytes of text>:<text>`. Cells of equal names keep their order.
  */
 function keySql(header: CheckedFile['columns'], idIndex: number): string {
-  const cells = header.map(({ source }, index) => ({ source, text: readerColumn(index) }));
-  const parts = cells
+  const cells = header
+    .map(({ source }, index) => ({ source, text: readerColumn(index) }))
     .sort((a, b) => compareUtf8(a.source, b.source))
-    .map(
-      ({ source, text }) => `${literal(`${Buffer.byteLength(source)}:${source}`)} || strlen(${text}) || ':' || ${text}`,
-    );
-  const hashSql = `'hash:' || sha256(concat('', ${parts.join(', ')}))`;
+    .map(({ source, text }) => {
+      const prefix = literal(`${Buffer.byteLength(source)}:${source}`);
+      return `${prefix} || strlen(${text}) || ':' || ${text}`;
+    });
+  const hashSql = `'hash:' || sha256(concat('', ${cells.join(', ')}))`;
   return idIndex < 0 ? hashSql : `coalesce(${readerColumn(idIndex)}, ${hashSql})`;
 }
 
 /** SQL of a value that all rows of a day share. */
 function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
-  const values = files.map(({ path, receipt }) => [literal(path), sqlOf(receipt)]);
-  if (values.length === 1) return values[0][1];
-  return `CASE ${PATH_COLUMN} ${values.map(([path, value]) => `WHEN ${path} THEN ${value}`).join(' ')} END`;
+  if (files.length === 1) return sqlOf(files[0].receipt);
+  const cases = files.map(({ path, receipt }) => `WHEN ${literal(path)} THEN ${sqlOf(receipt)}`);
+  return `CASE ${PATH_COLUMN} ${cases.join(' ')} END`;
 }
 
 /** Temporary table: the rows of a day in their order, with their ids as keys. */
 const STAGE_TABLE = '_dfinery_stage';
 /**
- * Temporary table: the keys of the rows whose id an earlier row has. `ref` is the `rowid` in the stage.
+ * Temporary table: the keys of the rows whose id an earlier row has, by their `rowid` in the stage.
  *
- *     ref  key
- *     23   a#2
+ *     stage_rowid  key
+ *     23           a#2
  */
 const KEYS_TABLE = '_dfinery_keys';
 
@@ -167,13 +168,13 @@ async function storeNumbered(engine: Engine, rows: RowsQuery, store: StoreRows):
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rows.sql}`);
   await engine.run(`
     CREATE OR REPLACE TEMP TABLE ${KEYS_TABLE} AS
-    SELECT rowid AS ref, _key || '#' || row_number() OVER (PARTITION BY _key ORDER BY rowid) AS key
+    SELECT rowid AS stage_rowid, _key || '#' || row_number() OVER (PARTITION BY _key ORDER BY rowid) AS key
     FROM ${STAGE_TABLE}
     WHERE _key IN (SELECT _key FROM ${STAGE_TABLE} GROUP BY _key HAVING count(*) > 1)
     QUALIFY row_number() OVER (PARTITION BY _key ORDER BY rowid) > 1`);
   const sql = `
     SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
-    FROM ${STAGE_TABLE} s LEFT JOIN ${KEYS_TABLE} k ON s.rowid = k.ref
+    FROM ${STAGE_TABLE} s LEFT JOIN ${KEYS_TABLE} k ON s.rowid = k.stage_rowid
     ORDER BY s.rowid`;
   const storedRows = await store({ ...rows, sql });
   for (const table of [STAGE_TABLE, KEYS_TABLE]) await engine.run(`DROP TABLE ${table}`);
