@@ -11,7 +11,7 @@ import {
   personOf,
   type UnifiedIdsById,
 } from '../engine/people/people.ts';
-import { differenceOf } from '../engine/people/spelling.ts';
+import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { realOrGivenPath, schemeOf } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
@@ -106,6 +106,8 @@ export async function findListedPeople(
   }
   const knownUnifiedIds = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
   const missedIds = listedIds.filter(({ id }) => !knownUnifiedIds.has(id));
+  const similarIdById = new Map(profiles?.similarIdById);
+  for (const [id, similarId] of inPlaces.similarIds) keepNearest(similarIdById, id, similarId);
   return {
     query: { ...query, knownUnifiedIds },
     idsWithProfile: profiles?.unifiedIdsById.size ?? null,
@@ -115,7 +117,7 @@ export async function findListedPeople(
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles} People are found in the places alone.`]),
       ...inPlaces.warnings,
-      ...missedSentences(missedIds, new Map([...(profiles?.similarIdById ?? []), ...inPlaces.similarIdById])),
+      ...missedSentences(missedIds, similarIdById),
     ],
   };
 }
@@ -135,7 +137,7 @@ async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) 
   const hasProfiles = searchesProfiles && peopleInPlaces.some(({ state }) => state.user_profiles !== undefined);
   return {
     unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map(({ unifiedIdsById }) => unifiedIdsById)),
-    similarIdById: new Map(peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById])),
+    similarIds: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(hasProfiles ? ['the table user_profiles'] : []),
       ...(placesWithoutColumn.length < peopleInPlaces.length ? [`the column ${byColumn}`] : []),
@@ -153,7 +155,7 @@ async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) 
 function missedSentences(missedIds: readonly ListedId[], similarIdById: ReadonlyMap<string, string>): string[] {
   if (missedIds.length === 0) return [];
   const misspeltIds = missedIds.filter(({ id }) => similarIdById.has(id));
-  const byDifference = groupBy(misspeltIds, ({ id }) => differenceOf(id, similarIdById.get(id) ?? ''));
+  const byDifference = groupBy(misspeltIds, ({ id }) => differenceText(id, similarIdById.get(id) ?? ''));
   const what = missedIds.length === 1 ? 'this ID was' : 'these IDs were';
   return [
     `${rowsText(missedIds)}: ${what} found in no way (${formatCount(missedIds.length, 'ID')}).`,

@@ -6,7 +6,7 @@ import { isPlaceholder, sentenceOf } from '../base/text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowReader } from '../cells/csv/row-reader.ts';
 import { type PeopleInPlace, personOf } from '../engine/people/people.ts';
-import { foldedSpelling } from '../engine/people/spelling.ts';
+import { foldedSpelling, keepNearest } from '../engine/people/spelling.ts';
 import type { ExportService, ProfileRequest } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
 
@@ -92,7 +92,6 @@ class ProfileReader implements ProfilesOfIds {
   finish(): void {
     this.#reader.finish();
     this.#readRows();
-    for (const id of this.unifiedIdsById.keys()) this.similarIdById.delete(id);
   }
 
   #readRows(): void {
@@ -108,13 +107,14 @@ class ProfileReader implements ProfilesOfIds {
     if (externalId === '' || isPlaceholder(unifiedId)) return;
     this.hasExternalIds = true;
     const { ids, peopleInRows, hashKey } = this.#query;
+    for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? [])
+      keepNearest(this.similarIdById, id, externalId);
     if (ids.has(externalId)) {
       const unifiedIds = this.unifiedIdsById.get(externalId);
       if (unifiedIds === undefined) this.unifiedIdsById.set(externalId, [unifiedId]);
       else unifiedIds.push(unifiedId);
       return;
     }
-    for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? []) this.similarIdById.set(id, externalId);
     const person = personOf(unifiedId, hashKey);
     if (peopleInRows.has(person)) this.peopleWithOtherIds.add(person);
   }

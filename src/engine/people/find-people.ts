@@ -7,6 +7,7 @@ import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { IdColumn, type LookUp, type TableRows } from './id-column.ts';
 import { isHash, joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personOf } from './people.ts';
+import { keepNearest } from './spelling.ts';
 
 export interface SearchedPlace {
   readonly engine: Engine;
@@ -69,11 +70,11 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   // 3. Who these rows are of, and how many each id has.
   const counts = countPeople(leavingRows);
 
-  // 4. Of ids without a row: a text there that is probably the same id.
+  // 4. Of ids without a row: the text there that is most probably the same id.
   const missingIds = ids.filter((id) => !counts.rowCountById.has(id));
   const similarIdById = new Map<string, string>();
   for (const { externalColumn } of tables) {
-    for (const [id, text] of await externalColumn.similarIdsOf(missingIds)) similarIdById.set(id, text);
+    for (const [id, text] of await externalColumn.similarTexts(missingIds)) keepNearest(similarIdById, id, text);
   }
   const people: PeopleInPlace = {
     ...counts,

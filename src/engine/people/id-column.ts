@@ -127,23 +127,22 @@ export class IdColumn {
     return rows.map(({ text }) => ({ id: null, text: String(text) }));
   }
 
-  /** For each of these ids: the text of a cell that differs only in its spelling, if there is one. */
-  async similarIdsOf(ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
-    if (ids.length === 0 || this.cells.length === 0) return new Map();
+  /** The ids and the texts of cells that differ only in their spelling, as pairs. */
+  async similarTexts(ids: readonly string[]): Promise<(readonly [id: string, text: string])[]> {
+    if (ids.length === 0 || this.cells.length === 0) return [];
     const { matchingKey: hashKey } = this.keys;
     const folded = foldedSql('text');
     const foldedForms = hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
     const sql = `
       WITH
         ids AS (SELECT text AS id, unnest(${listSql(foldedForms)}) AS folded FROM ${jsonTextsSql('$ids')}),
-        cells AS (SELECT any_value(text) AS cell_text, ${folded} AS folded FROM ${this.#cellTexts} GROUP BY folded)
-      SELECT id, any_value(cell_text) AS cell_text
+        cells AS (SELECT text, ${folded} AS folded FROM ${this.#cellTexts})
+      SELECT id, text
       FROM ids
       JOIN cells USING (folded)
-      WHERE folded <> ''
-      GROUP BY id`;
+      WHERE folded <> ''`;
     const rows = await this.#table.engine.rows(sql, { ...hashKey?.hmacPads(), ids: JSON.stringify(ids) });
-    return new Map(rows.map(({ id, cell_text }) => [String(id), String(cell_text)]));
+    return rows.map(({ id, text }) => [String(id), String(text)]);
   }
 }
 

@@ -54,7 +54,7 @@ export interface PeopleInPlace {
   readonly rowCountById: ReadonlyMap<string, number>;
   /** The unified ids of the rows that hold an id. */
   readonly unifiedIdsById: UnifiedIdsById;
-  /** Of ids without a row: a text of the column that differs only in its spelling. */
+  /** Of ids without a row: the nearest text of the column that differs only in its spelling. */
   readonly similarIdById: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */
   readonly rowCount: number;

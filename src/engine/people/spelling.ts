@@ -1,26 +1,44 @@
-// External ids that are probably the same, but spelt differently. They differ in blanks at the edges, capitals, leading
-// zeros or Unicode form.
+// External ids that are probably the same, but spelt differently.
+
+import { nfc } from '../../base/text.ts';
 
 /** For JavaScript, and for RE2 of DuckDB, whose `\s` lacks `\v`. */
 const BLANK_EDGES = '^[\\s\\v\\p{Z}\\p{Cf}]+|[\\s\\v\\p{Z}\\p{Cf}]+$';
 const EDGES = new RegExp(BLANK_EDGES, 'gu');
 
-const trimmed = (text: string): string => text.normalize('NFC').replace(EDGES, '');
+/** In what two such ids may differ, and what takes the difference away, in this order. */
+const FOLDS: readonly (readonly [difference: string, fold: (text: string) => string])[] = [
+  ['its Unicode form', nfc],
+  ['blanks at its edges', (text) => text.replace(EDGES, '')],
+  ['capitals', (text) => text.toLowerCase()],
+  ['leading zeros', (text) => text.replace(/^0+/, '')],
+];
+
+const foldedBy = (folds: typeof FOLDS, text: string): string => folds.reduce((folded, [, fold]) => fold(folded), text);
 
 /** A spelling that is equal for such ids. */
-export const foldedSpelling = (text: string): string => trimmed(text).toLowerCase().replace(/^0+/, '');
+export const foldedSpelling = (text: string): string => foldedBy(FOLDS, text);
 
 /** SQL of the same spelling. */
 export const foldedSql = (text: string): string =>
   `ltrim(lower(regexp_replace(nfc_normalize(${text}), '${BLANK_EDGES}', '', 'g')), '0')`;
 
-/** How two ids of the same folded spelling differ, as the end of "differs only in …". */
-export function differenceOf(id: string, other: string): string {
-  const steps: readonly (readonly [string, (text: string) => string])[] = [
-    ['its Unicode form', (text) => text.normalize('NFC')],
-    ['blanks at its edges', trimmed],
-    ['capitals', (text) => trimmed(text).toLowerCase()],
-    ['leading zeros', (text) => trimmed(text).replace(/^0+/, '')],
-  ];
-  return steps.find(([, respelt]) => respelt(id) === respelt(other))?.[0] ?? 'its spelling';
+/** In what two such ids differ: without that fold they are not equal. Empty for an id and a hash. */
+function differencesOf(id: string, similarId: string): string[] {
+  if (foldedSpelling(id) !== foldedSpelling(similarId)) return [];
+  return FOLDS.flatMap(([difference], i) => {
+    const otherFolds = FOLDS.toSpliced(i, 1);
+    return foldedBy(otherFolds, id) === foldedBy(otherFolds, similarId) ? [] : [difference];
+  });
+}
+
+/** How two such ids differ, as the end of "differs only in …". */
+export const differenceText = (id: string, similarId: string): string =>
+  differencesOf(id, similarId).join(' and ') || 'its spelling';
+
+/** Keeps an id that is similar to `id`, unless one is there that differs in no more. */
+export function keepNearest(similarIdById: Map<string, string>, id: string, similarId: string): void {
+  const nearestId = similarIdById.get(id);
+  if (nearestId === undefined || differencesOf(id, similarId).length < differencesOf(id, nearestId).length)
+    similarIdById.set(id, similarId);
 }

@@ -68,6 +68,7 @@ describe('an erasure', () => {
       ['blanks at its edges', 'm4'],
       ['capitals', 'M1'],
       ['leading zeros', '00m1'],
+      ['blanks at its edges and capitals', ' M1'],
       ['its Unicode form', '김'.normalize('NFD')],
     ]) {
       const plan = await planOf('--id', id, ...only(DUCKDB));

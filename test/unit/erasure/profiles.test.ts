@@ -146,6 +146,11 @@ describe('an ID that no way finds', () => {
     // An ID of zeros alone is not like a blank one.
     expect(said).not.toContain('Row 4: there is');
     expect(said).not.toMatch(/1009|nobody/);
+    // Whoever leaves out the zeros as well erases another person.
+    useProfiles(csvOf(['123', u('a')], ['0123', u('b')], ['00123', u('c')]));
+    const plan = await planOf('--file', writeList('ids.txt', '0123\n0123 \n'), ...IN());
+    expect(plan.warnings.join()).toContain('Row 2: there is an ID that differs only in blanks at its edges.');
+    useProfiles(csvOf(['A-1009', u('a')]));
     const person = await run('person', '--id', 'a-1009', ...IN());
     expect(person).toMatchObject({ code: 0, result: '', said: expect.stringContaining('differs only in capitals') });
   });
