@@ -8,7 +8,7 @@ import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.
 import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
 import type { FilesFormat, FilesPlace } from './format.ts';
-import { readPlace, requireLoaded, withLoadedPlace, withPlace } from './open-place.ts';
+import { readPlace, requireLoaded, warnOfDamage, withLoadedPlace, withPlace } from './open-place.ts';
 import { bytesIn, damageWarnings, type LiveFile, type PlaceVersion } from './place-version.ts';
 import { fetchFile, relationOf } from './read-files.ts';
 import { hashFile } from './read-parquet.ts';
@@ -71,6 +71,7 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
   const prunableIn = ({ state }: PlaceVersion): PruneResult => prunableBefore(state.events.receipts, firstKeptDay);
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
   return withLoadedPlace(format, options, async (place, versionBefore) => {
+    warnOfDamage(options, versionBefore);
     const { result } = await format.commit(place, versionBefore, async (version) => {
       requireLoaded(place, version);
       const { days, rows } = prunableIn(version);

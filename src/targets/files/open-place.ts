@@ -76,7 +76,7 @@ export function requireLoaded({ options }: FilesPlace, { isLoaded }: PlaceVersio
   if (!isLoaded) throw noTableError(options.address);
 }
 
-/** Opens a place that was loaded, for work that may change it, and names damaged files. Throws as `withUserErrors`. */
+/** Opens a place that was loaded, for work that may change it. Throws as `withUserErrors`. */
 export function withLoadedPlace<T>(
   format: FilesFormat,
   options: FilesOptions,
@@ -85,7 +85,6 @@ export function withLoadedPlace<T>(
   return withPlace(format, options, 'rewrite', async (place) => {
     const version = await format.read(place);
     requireLoaded(place, version);
-    warnOfDamage(options, version);
     return work(place, version);
   });
 }

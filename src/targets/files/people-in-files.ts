@@ -15,18 +15,14 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, PurgePreview, PurgeResult } from '../contract.ts';
 import type { FilesFormat, FilesPlace } from './format.ts';
-import { readPlace, requireLoaded, warnOfDamage, withLoadedPlace } from './open-place.ts';
+import { readPlace, requireLoaded, withLoadedPlace } from './open-place.ts';
 import { bytesIn, damageWarnings, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
 import { relationOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
 export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): PeopleOperations => ({
   find: (query) =>
-    readPlace(format, options, async (place, version) => {
-      const { people } = await findPeopleInFiles(place, version, query);
-      warnOfDamage(options, version);
-      return people;
-    }),
+    readPlace(format, options, async (place, version) => (await findPeopleInFiles(place, version, query)).people),
   rows: (query) => streamRows(format, options, query),
   previewPurge: (query) => previewPurge(format, options, query),
   purge: (query, onFound) => purge(format, options, query, onFound),
@@ -41,7 +37,6 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
       const { searchedPlace, conditions } = await findPeopleInFiles(place, version, query);
       const rows = jsonOfRows(searchedPlace, conditions);
       await pipeline(rows, withLineEnds, createWriteStream(path, { mode: PRIVATE_FILE_MODE }));
-      warnOfDamage(options, version);
     });
     for await (const lines of linesOf(createReadStream(path))) {
       for (const line of lines) yield line.toString('utf8');
@@ -126,8 +121,11 @@ async function findPeopleInFiles(place: FilesPlace, version: PlaceVersion, query
     events: await relationOf(place, 'events', state.events, files),
     user_profiles: state.user_profiles && (await relationOf(place, 'user_profiles', state.user_profiles, files)),
   };
-  const searchedPlace = { engine: place.engine, name: place.options.address, state, relations };
-  return { searchedPlace, ...(await findPeople(searchedPlace, query)) };
+  const { address } = place.options;
+  const searchedPlace = { engine: place.engine, name: address, state, relations };
+  const { people, conditions } = await findPeople(searchedPlace, query);
+  const warnings = [...people.warnings, ...damageWarnings(version).map((message) => `${address}: ${message}`)];
+  return { searchedPlace, conditions, people: { ...people, warnings } };
 }
 
 /** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */

@@ -375,7 +375,7 @@ describe('the table user_profiles', () => {
     appendFileSync(at('lake/user_profiles/data.parquet'), 'x');
     const words = ['--id', 'A-a', ...only(LAKE)];
     const plan = await planOf(...words);
-    expect([plan.exit, plan.said]).toEqual([0, expect.stringContaining('user_profiles is damaged')]);
+    expect([plan.exit, plan.warnings]).toEqual([0, [expect.stringContaining('user_profiles is damaged')]]);
     const person = await run('person', ...words);
     expect(person.said).toContain('user_profiles is damaged');
     const done = await erase(...words);
