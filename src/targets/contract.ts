@@ -169,7 +169,7 @@ export interface PeopleOperations {
 
 export interface PurgePreview {
   readonly people: PeopleInPlace;
-  /** Tables and files in the place that are not this program's: they stay, and may name the people. */
+  /** Tables in the file, or files in the folders of the tables, of others: they stay, and may name the people. */
   readonly foreignNames: readonly string[];
 }
 

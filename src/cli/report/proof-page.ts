@@ -85,6 +85,7 @@ const stayingOf = ({ summary }: Proof): string[] => [
   ...summary.places.flatMap(({ place, stays }) =>
     stays.length === 0 ? [] : [`In ${place}, made by others: ${stays.join(', ')}.`],
   ),
+  'Other files of a place, beside the folders of its tables. They were not searched.',
   'Copies, exports and backups that somebody made of a place. After a restore, "forget --suppressed" removes the people again.',
   'Rows of before a login that nothing connects with the person.',
   'What the service itself keeps: this page says only what it answered.',

@@ -302,7 +302,16 @@ describe('a proof', () => {
     const page = proofPage(proof, { now: Date.UTC(2026, 10, 28), isList: true });
     expect(page).not.toMatch(/marked|<script|https:\/\/(?!host)/);
     expect(page).not.toContain(ledger.key.idHash('marked-a').slice(0, 16));
-    const texts = ['officer &lt;Kim&gt;', 'ticket 7', '<td>2</td>', '<td>3, 2026-', 'dbt', proof.head, 'signature'];
+    const texts = [
+      'beside the folders',
+      'officer &lt;Kim&gt;',
+      'ticket 7',
+      '<td>2</td>',
+      '<td>3, 2026-',
+      'dbt',
+      proof.head,
+      'signature',
+    ];
     for (const text of texts) expect(page).toContain(text);
   });
 
