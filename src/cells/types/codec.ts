@@ -31,7 +31,7 @@ export interface ColumnCodec {
    * There `out` must have room for eight times the bytes of the cell and 40 more.
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number;
-  /** Only for a type of which `CAST`, and so `read_csv` itself, does not make the values of all cells that fit. */
+  /** Only for a type where `CAST`, and so `read_csv` itself, does not read all cells that fit. */
   readonly partialCast?: PartialCast;
 }
 
