@@ -46,6 +46,22 @@ export async function checkRows(
         : `${name} should have ${unseparatedCount(expectedRows, 'row')}, and has ${rows}`;
     differences.push(difference('rows', message));
   }
+  const { rowsWithoutKey, repeatedKeys, sharedKeys } = await countKeyFaults(engine, from, daySql);
+  if (rowsWithoutKey > 0) {
+    const rowsHave = unseparatedCount(rowsWithoutKey, 'row has', 'rows have');
+    differences.push(difference('keys', `${rowsHave} no _key in ${table.name}`));
+  }
+  if (repeatedKeys > 0) {
+    const keysOccur = unseparatedCount(repeatedKeys, 'key occurs', 'keys occur');
+    differences.push(difference('keys', `${keysOccur} more than once in ${table.isSnapshot ? table.name : 'a day'}`));
+  }
+  const warnings =
+    sharedKeys === 0 ? [] : [`${unseparatedCount(sharedKeys, 'key occurs', 'keys occur')} under more than one day.`];
+  return { differences, warnings };
+}
+
+/** Counts the rows without a key, the keys that occur twice in a day, and those under several days. */
+async function countKeyFaults(engine: Engine, from: string, daySql: string) {
   // Keys that may occur twice are found by their hashes, which take less memory than texts.
   const counts = await engine.row(`
     WITH repeated_hashes AS MATERIALIZED (SELECT hash(_key) FROM ${from} GROUP BY ALL HAVING count(*) > 1),
@@ -59,18 +75,9 @@ export async function checkRows(
       (SELECT count(*) FROM ${from} WHERE _key IS NULL) AS rows_without_key,
       (SELECT count(*) FROM keys_of_days WHERE n > 1) AS repeated_keys,
       (SELECT count(*) FROM (SELECT _key FROM keys_of_days GROUP BY _key HAVING count(*) > 1)) AS shared_keys`);
-  const rowsWithoutKey = Number(counts.rows_without_key);
-  const repeatedKeys = Number(counts.repeated_keys);
-  const sharedKeys = Number(counts.shared_keys);
-  if (rowsWithoutKey > 0) {
-    const rowsHave = unseparatedCount(rowsWithoutKey, 'row has', 'rows have');
-    differences.push(difference('keys', `${rowsHave} no _key in ${table.name}`));
-  }
-  if (repeatedKeys > 0) {
-    const keysOccur = unseparatedCount(repeatedKeys, 'key occurs', 'keys occur');
-    differences.push(difference('keys', `${keysOccur} more than once in ${table.isSnapshot ? table.name : 'a day'}`));
-  }
-  const warnings =
-    sharedKeys === 0 ? [] : [`${unseparatedCount(sharedKeys, 'key occurs', 'keys occur')} under more than one day.`];
-  return { differences, warnings };
+  return {
+    rowsWithoutKey: Number(counts.rows_without_key),
+    repeatedKeys: Number(counts.repeated_keys),
+    sharedKeys: Number(counts.shared_keys),
+  };
 }
