@@ -142,8 +142,9 @@ function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: P
   return { mode: 'named', days: daysOf(from, lastDay), notes: isOpen ? [note('warn', 'plan.open_day', message)] : [] };
 }
 
-function refreshDays({ receipts, start, state, fingerprints, firstDay, lastDay }: PlanBasis): ChosenDays {
-  const notes = start < firstDay && state === undefined ? [shortenedWarning(start, firstDay)] : [];
+function refreshDays(basis: PlanBasis): ChosenDays {
+  const { receipts, fingerprints, firstDay, lastDay } = basis;
+  const notes = startWarnings(basis);
   const olderDays = [...receipts.keys()].filter((day) => day < firstDay).sort();
   for (const [isOther, staleDays] of groupBy(olderDays, (day) => hasOtherSettings(receipts.get(day), fingerprints))) {
     const how = isOther ? ', with other filters: columns_drop and columns_hash do not change them' : '';
@@ -193,7 +194,10 @@ function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBa
 /** Warns if days after `start_date` are not read. */
 function startWarnings({ settings, receipts, state, start, now }: PlanBasis): PlanNote[] {
   const { startDate = start, historyDays } = settings;
-  if (state === undefined) return startDate < start ? [shortenedWarning(startDate, start)] : [];
+  if (state === undefined) {
+    const message = `Days before ${start} can no longer be exported: reading from ${start} instead of ${startDate}.`;
+    return startDate < start ? [note('warn', 'plan.shortened', message)] : [];
+  }
   const oldestUnread = laterOf(startDate, oldestExportedDay(now, historyDays));
   const unreadDays = daysOf(oldestUnread, addDays(start, -1)).filter((day) => !receipts.has(day));
   if (unreadDays.length === 0) return [];
@@ -201,9 +205,4 @@ function startWarnings({ settings, receipts, state, start, now }: PlanBasis): Pl
     `start_date is before ${start}, the start of the first load, and ${formatDays(unreadDays)} can still be exported. ` +
     `Read them with sync … --from ${unreadDays[0]} --to ${unreadDays.at(-1)}; under Airbyte, clear the stream.`;
   return [note('warn', 'plan.earlier_start', message)];
-}
-
-function shortenedWarning(startDate: Day, firstDay: Day): PlanNote {
-  const message = `Days before ${firstDay} can no longer be exported: reading from ${firstDay} instead of ${startDate}.`;
-  return note('warn', 'plan.shortened', message);
 }

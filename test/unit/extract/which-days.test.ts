@@ -180,6 +180,16 @@ describe('a full refresh', () => {
     expect(notes.map(({ message }) => message).join()).toContain('2025-12-10 to 2025-12-20');
   });
 
+  it('warns of days after start_date that it does not read, as a sync does', () => {
+    const first = plan({}, { startDate: '2025-11-01' }, refresh);
+    expect(first.days).toEqual(daysOf('2025-12-21', '2026-01-20'));
+    expect(first.notes).toMatchObject([
+      { level: 'warn', event: 'plan.shortened', message: expect.stringContaining('2025-12-21 instead of 2025-11-01') },
+    ]);
+    expect(events(plan(loaded(), { startDate: '2026-01-05' }, refresh).notes)).toEqual(['plan.earlier_start']);
+    expect(plan(loaded(), {}, refresh).notes).toEqual([]);
+  });
+
   it('takes other filters, and says which older days keep the old ones', () => {
     const other = Object.fromEntries([...receipts('2025-12-10', '2026-01-18')].map(([day]) => [day, { filters: 'a' }]));
     const prior = {
