@@ -1,4 +1,5 @@
 import { EXIT, type ExitCode } from '../../base/errors.ts';
+import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';
 import { defineCommand } from '../command.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../configuration.ts';
@@ -15,6 +16,8 @@ export const command = defineCommand({
   docsPage: 'configuration.md',
   async run({ config: path }, context) {
     const config = requireKeys(readConfiguration(path, context), ...EXPORT_KEYS);
+    // What a sync could not use fails here, too.
+    SuppressionList.of(config)?.readFilter(config);
     const { kind, code, message: text, quotaReport } = await checkService(config, context);
     const message = context.redactor.mask(text);
     const { remaining = null, resetAt } = quotaReport;

@@ -28,6 +28,14 @@ describe('check', () => {
     expect(fixture.requested(before)).toHaveLength(1);
   });
 
+  it('fails before its export where a read could not use the suppression list', async () => {
+    const before = fixture.sim.requests().length;
+    const list = { suppression_file: 'nowhere.jsonl', suppression_key: 'k'.repeat(32) };
+    const message = expect.stringMatching(/The suppression list .*nowhere\.jsonl cannot be read/);
+    expect(await check(list)).toMatchObject({ status: 'FAILED', message });
+    expect(fixture.requested(before)).toEqual([]);
+  });
+
   it.each([
     ['a wrong token', { export_token: 'wrong-token' }, /token/],
     ['another service', { service_id: 'nobody' }, /service|token/],

@@ -117,6 +117,12 @@ describe('the configuration of the command line', () => {
     expect((await run({}, `plan duckdb none.duckdb --config ${file}`)).code).toBe(0);
   });
 
+  it('is refused by check where a sync could not use the suppression list', async () => {
+    const file = write({ ...SERVICE, suppression_file: 'nowhere.jsonl', suppression_key: 'k'.repeat(32) });
+    const { code, stderr } = await run({}, `check --config ${file}`);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/The suppression list .*nowhere\.jsonl cannot be read/)]);
+  });
+
   it.each<[string, unknown, string]>([
     ['an unknown key', { ...SERVICE, lookbackdays: 1 }, 'unknown keys: lookbackdays (did you mean lookback_days?).'],
     ['a key of an earlier version', { ...SERVICE, window_days: 1 }, 'unknown keys: window_days.'],
