@@ -36,9 +36,9 @@ function differencesOf(id: string, similarId: string): string[] {
 export const differenceText = (id: string, similarId: string): string =>
   differencesOf(id, similarId).join(' and ') || 'its spelling';
 
-/** Keeps an id that is similar to `id`, unless one is there that differs in no more. */
+/** Keeps an id that is similar to `id`, unless one is there that differs in no more. A hash is the farthest. */
 export function keepNearest(similarIdById: Map<string, string>, id: string, similarId: string): void {
+  const distanceTo = (text: string) => differencesOf(id, text).length || FOLDS.length;
   const nearestId = similarIdById.get(id);
-  if (nearestId === undefined || differencesOf(id, similarId).length < differencesOf(id, nearestId).length)
-    similarIdById.set(id, similarId);
+  if (nearestId === undefined || distanceTo(similarId) < distanceTo(nearestId)) similarIdById.set(id, similarId);
 }
