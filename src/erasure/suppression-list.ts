@@ -60,7 +60,7 @@ export class SuppressionList {
 
   /**
    * Reads the filter for downloads, and how many people are on the list. If the configuration hashes `df_unified_id`, a
-   * person may be on it by the id or its hash. Throws UserError for one who is known by the hash under another key.
+   * person may be on it by the id or its hash. Throws UserError for one who is known by another hash.
    */
   readFilter(config: Pick<SourceConfig, 'columnsHash' | 'hashKey'>): Suppression & { readonly length: number } {
     const { columnsHash, hashKey: secret } = config;
@@ -68,8 +68,8 @@ export class SuppressionList {
     const hashKey = columnsHash.includes(UNIFIED_ID) && secret !== undefined ? new HashKey(secret) : undefined;
     if ([...keyChecks].some((check) => check !== hashKey?.checkValue)) {
       throw configError(
-        `The suppression list ${this.path} names people by df_unified_id as it was hashed under another hash_key. Keep ` +
-          'df_unified_id in columns_hash with that key, or their rows would come back.',
+        `The suppression list ${this.path} names people by a hash of df_unified_id that this configuration does not make. ` +
+          'Put df_unified_id into columns_hash, with the hash_key of that hash, or their rows would come back.',
         { where: { file: this.path } },
       );
     }
