@@ -130,7 +130,7 @@ export function rowsByReason(refused: ListCounts['refused']): (readonly [why: st
 }
 
 /** The refused rows with their reasons as one sentence; undefined if there are none. */
-export function refusedSentence({ refused, received }: ListCounts): string | undefined {
+export function refusedSentence({ refused, received }: Pick<ListCounts, 'refused' | 'received'>): string | undefined {
   const reasons = rowsByReason(refused);
   if (reasons.length === 0) return undefined;
   const total = reasons.reduce((sum, [, n]) => sum + n, 0);

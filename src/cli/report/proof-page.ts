@@ -1,7 +1,7 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { Proof } from '../../erasure/ledger/proof.ts';
-import { answerText, countsSentence, removalSentence } from '../../erasure/ledger/proof-text.ts';
+import { answerText, countsSentence, refusedText, removalSentence } from '../../erasure/ledger/proof-text.ts';
 import { minuteText } from '../text-layout.ts';
 import { Html, html, pageOf } from './html.ts';
 
@@ -33,7 +33,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
   const { service_id, base_url, head, ids, summary } = proof;
   const { requested_by: officers, reasons, since, until } = summary;
   const dayOf = (at: string) => at.slice(0, 10);
-  const places = summary.places.map((place) => html`<li>${removalSentence(place)}</li>`);
+  const sentences = [countsSentence(proof), refusedText(proof) ?? [], summary.places.map(removalSentence)].flat();
   const content = html`<h1>Proof of erasure</h1>
 <p>What the erasure ledger says of ${formatCount(ids.length, 'person', 'people')}. This page names nobody.</p>
 <dl>
@@ -44,7 +44,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
 <dt>Reason</dt><dd>${reasons.join('; ') || NOT_RECORDED}</dd>
 </dl>
 <h2>Summary</h2>
-<ul><li>${countsSentence(proof)}</li>${places}</ul>
+<ul>${sentences.map((sentence) => html`<li>${sentence}</li>`)}</ul>
 ${summary.open === 0 ? '' : html`<p>Some requests have no clear answer yet: the erasure must be run again.</p>`}
 <h2>What stays</h2>
 <ul>

@@ -1,4 +1,5 @@
 import { formatCount, withSeparators } from '../../base/quantities.ts';
+import { refusedSentence } from '../id-list.ts';
 import { ID_STATES, standingAnswer } from './history.ts';
 import type { Proof } from './proof.ts';
 
@@ -43,10 +44,17 @@ export function countsSentence({ summary }: Proof): string {
   return `${formatCount(summary.ids, 'ID')}: ${counts.join(', ')}.`;
 }
 
+/** That rows of the list were refused, as sentences; undefined if none were. */
+export function refusedText({ summary }: Proof): string | undefined {
+  const sentence = refusedSentence(summary);
+  return sentence === undefined ? undefined : `${sentence} The proof says nothing of them.`;
+}
+
 export function summarySentences(proof: Proof): string[] {
   const { since, until, requested_by, reasons, places } = proof.summary;
   return [
     countsSentence(proof),
+    refusedText(proof) ?? [],
     ...places.map((place) => {
       const { stays } = place;
       const staysSentence = stays.length === 0 ? '' : ` Not made by dfinery-elt, stays there: ${stays.join(', ')}.`;
@@ -55,7 +63,7 @@ export function summarySentences(proof: Proof): string[] {
     ...(requested_by.length === 0 ? [] : [`Asked for by: ${requested_by.join(', ')}.`]),
     ...(reasons.length === 0 ? [] : [`Reason: ${reasons.join('; ')}.`]),
     ...(since === null ? [] : [`From ${since} to ${until ?? since}.`]),
-  ];
+  ].flat();
 }
 
 /** The proof as lines for people: facts alone, each with its time. `isList`: the ids have rows of a list. */

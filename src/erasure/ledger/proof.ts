@@ -1,19 +1,18 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
-import type { ListedId } from '../id-list.ts';
+import { type IdList, type ListCounts, refusedSentence } from '../id-list.ts';
 import { ledgerPathIn, openLedger, verifyLedger } from './chain.ts';
 import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';
 
 /**
- * What the ledger says of these external ids at one service (schemas/proof.json). It says when the service confirmed or
+ * What the ledger says of the ids of a list at one service (schemas/proof.json). It says when the service confirmed or
  * rejected their deletion, and how many rows left which place. A broken ledger proves nothing. `expectedHead`: the code
- * of a line that must be there.
+ * of a line that must be there. Throws UserError for a list without an id.
  */
-export async function proveErasure(
-  listedIds: readonly Pick<ListedId, 'id' | 'row'>[],
-  settings: LedgerSettings,
-  expectedHead?: string,
-) {
+export async function proveErasure(list: IdList, settings: LedgerSettings, expectedHead?: string) {
+  const listedIds = list.listedIds();
+  if (listedIds.length === 0)
+    throw configError(`Nothing is proved. ${refusedSentence(list.counts) ?? 'The list is empty.'}`);
   const { baseUrl: base_url, serviceId: service_id, ledgerDir, ledgerKey } = settings;
   if (ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
@@ -29,6 +28,7 @@ export async function proveErasure(
     service_id,
     head,
     summary: summaryOf(
+      list.counts,
       history,
       provedIds.map(({ idHistory }) => idHistory),
     ),
@@ -49,7 +49,11 @@ export async function proveErasure(
 export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 
 /** How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. */
-function summaryOf({ runs, purges }: LedgerHistory, histories: readonly IdHistory[]) {
+function summaryOf(
+  { received, refused }: ListCounts,
+  { runs, purges }: LedgerHistory,
+  histories: readonly IdHistory[],
+) {
   const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
   const runsOfIds = [...runs.values()].filter(({ run }) => histories.some((history) => history.runs.has(run)));
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
@@ -59,6 +63,8 @@ function summaryOf({ runs, purges }: LedgerHistory, histories: readonly IdHistor
     ...removals.map(({ at, removed_at }) => removed_at ?? at),
   ];
   return {
+    received,
+    refused,
     ids: histories.length,
     ...(Object.fromEntries(counts) as Record<(typeof ID_STATES)[number], number>),
     since: runsOfIds[0]?.at ?? null,

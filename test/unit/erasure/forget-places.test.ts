@@ -293,6 +293,34 @@ describe('a plan', () => {
   });
 });
 
+describe('a proof', () => {
+  it.each<[string, readonly string[], RegExp]>([
+    ['a placeholder', ['--proof', 'null'], /Nothing is proved. Refused: 1 of 1 row \(1: the ID is a placeholder/],
+    ['a blank', ['--proof', ' '], /Nothing is proved. Refused: 1 of 1 row \(1: the ID is missing/],
+    ['a list without an ID', ['--proof-file', 'empty.txt'], /Nothing is proved. The list is empty\./],
+  ])('is refused for %s, and writes no page', async (_, [option = '', value = ''], message) => {
+    const page = at('proof.html');
+    const words = [option, option === '--proof' ? value : writeList(value, ''), '-o', page];
+    expect(await run('forget', ...words)).toMatchObject({ code: 2, said: expect.stringMatching(message) });
+    expect(existsSync(page)).toBe(false);
+  });
+
+  it('says how many rows of a list were refused: log, JSON, text and page', async () => {
+    await load(ROWS, DUCKDB);
+    await erase('--id', 'm1', ...only(DUCKDB));
+    const list = writeList('list.csv', 'id,n\nm1,1\nnull,2\n,3\n#REF!,4\n');
+    const words = ['forget', '--proof-file', list, '--column', 'id'];
+    const sentence =
+      /Refused: 3 of 4 rows \(1: the ID is missing.*; 2: the ID is a placeholder.*says nothing of them\./;
+    const text = await run(...words);
+    expect([text.code, text.result, text.said]).toEqual([0, ...Array(2).fill(expect.stringMatching(sentence))]);
+    const { result } = await run(...words, '--json');
+    expect(JSON.parse(result).summary).toMatchObject({ ids: 1, received: 4, refused: { missing: 1, placeholder: 2 } });
+    await run(...words, '-o', at('proof.html'));
+    expect(readFileSync(at('proof.html'), 'utf8')).toMatch(sentence);
+  });
+});
+
 describe('person', () => {
   it('prints every row with its place, and notes each ID in the ledger', async () => {
     await load(ROWS, DUCKDB);

@@ -16,6 +16,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
+import { IdList } from '../../../src/erasure/id-list.ts';
 import { openLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
 import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
@@ -188,12 +189,11 @@ describe('the memory of a ledger', () => {
 });
 
 describe('a proof', () => {
-  const prove = (ids: readonly string[], head?: string) =>
-    proveErasure(
-      ids.map((id, i) => ({ id, row: i + 2 })),
-      { ...SERVICE, ledgerDir: folder, ledgerKey: undefined },
-      head,
-    );
+  const prove = (ids: readonly string[], head?: string) => {
+    const list = new IdList();
+    for (const [i, id] of ids.entries()) list.add({ id, row: i + 2 });
+    return proveErasure(list, { ...SERVICE, ledgerDir: folder, ledgerKey: undefined }, head);
+  };
 
   const purgeOf = (ledger: Ledger, name: string, rows: number) =>
     ({ kind: 'purge', id: ledger.key.idHash(name), place: 'duckdb /x', rows }) as const;
