@@ -5,7 +5,7 @@ import validTag from '../../../../schemas/files-state.note.validator';
 import type { Day } from '../../../base/days.ts';
 import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
-import { EVENTS, typedColumns } from '../../../table/tables.ts';
+import { typedColumns } from '../../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
 import type { FilesOptions } from '../format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
@@ -15,8 +15,8 @@ import type { Action, Add, MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
 import { dayOfFile } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
+import { retentionConfiguration, retentionMsOf } from './retention.ts';
 import { DELTA_LAYOUT, partitionColumnsOf, schemaString } from './schema.ts';
-import { retentionConfiguration, retentionMsOf } from './vacuum.ts';
 
 // The entry of a commit: what it says of a change, and how its files are read again.
 
@@ -49,10 +49,8 @@ export function commitActions(
     engineInfo: `dfinery-elt/${VERSION}`,
     txnId: randomUUID(),
   };
-  const days = new Set<Day | undefined>(files.map(({ day }) => day));
-  // Profiles are one file.
-  const isReplaced = (path: string) => (snapshot.table === EVENTS.name ? days.has(dayOfFile(path)) : files.length > 0);
-  const leavingFiles = [...snapshot.adds].filter(([path]) => missingPaths.has(path) || isReplaced(path));
+  const isLeaving = (path: string) => missingPaths.has(path) || isReplaced(path, files);
+  const leavingFiles = [...snapshot.adds].filter(([path]) => isLeaving(path));
   return [
     { commitInfo },
     ...tableActions(snapshot, state, options, timestamp),
@@ -60,6 +58,13 @@ export function commitActions(
     ...leavingFiles.map(([, add]) => removeOf(add, timestamp)),
     ...newFilesIn(files).map((file) => addOf(file, state, timestamp)),
   ];
+}
+
+/** True if these changes of a table replace, or remove, its file of this path. */
+function isReplaced(path: string, files: readonly FileChange[]): boolean {
+  const fileDay = dayOfFile(path);
+  // A file without a day has all profiles.
+  return fileDay === undefined ? files.length > 0 : files.some(({ day }) => day === fileDay);
 }
 
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
@@ -109,8 +114,8 @@ const removeOf = (add: Add, timestamp: number): Action => ({
 });
 
 /**
- * The number of rows, and for each column those without a value. Only system datetimes have a minimum and a maximum.
- * Those of any other column would keep a person's value in the log.
+ * The number of rows, and for each column of the file those without a value: `liveFilesOf` reads its columns there. Only
+ * system datetimes have a minimum and a maximum. Those of any other column would keep a person's value in the log.
  */
 function statsOf({ rows, statistics }: NewFile, { columns, timezone }: TableState): string {
   const datetimeColumns = typedColumns(columns).filter(({ group, type }) => group === 'system' && type === 'datetime');
@@ -162,6 +167,7 @@ export function liveFilesOf(
     if (files.has(day)) throw damagedError(where, `${day} has two files`);
     const { sha256 } = requireValid<{ sha256: string }>(validTag, parseJson(tag, where), where);
     const { numRecords: rows, nullCount } = requireValid<Stats>(validStats, parseJson(stats, where), where);
+    // A file lacks columns of its table: it has those whose nulls are counted.
     const columns = new Map([...tableColumns].filter(([name]) => Object.hasOwn(nullCount, name)));
     files.set(day, { table, day, path, rows, bytes, sha256, columns });
   }

@@ -1,7 +1,8 @@
 // This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
 // it is a table `user_profiles`. `delta-table.ts` reads and commits one table. A commit creates the next entry of the
 // log, which must not exist. `commit-actions.ts` has what an entry says of files, `delta-state.ts` of the state,
-// `schema.ts` of columns. `vacuum.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
+// `schema.ts` of columns, `retention.ts` how long old files stay. `vacuum.ts` removes what is no longer part of a table.
+// `protocol/` has the files of a log.
 
 import pLimit from 'p-limit';
 import { transientError, UserError } from '../../../base/errors.ts';
@@ -153,9 +154,9 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
 }
 
 /**
- * What changes in each table. A purge changes both, so that no run that began before can bring people back. It cannot
- * if there is no table of profiles. So the load that makes this table also takes an entry of events, if there is a
- * table of events.
+ * What changes in each table. A purge commits to all tables that are there. So a load that began before it loses the
+ * race for the next entry, and cannot bring people back. The load that makes the table of profiles has no such race
+ * there: it commits to events, too, if they are loaded.
  */
 async function changesOfTables(place: FilesPlace, before: DeltaVersion, change: PlaceChange): Promise<TableChanges> {
   const { kind, state } = change;
@@ -171,11 +172,10 @@ async function changesOfTables(place: FilesPlace, before: DeltaVersion, change: 
   for await (const file of rewriteOutdated(place, before.files, change)) eventFiles.push(file);
   // The log of events has what belongs to the whole place.
   const events: LogState = { ...state.events, suppressionLength: state.suppressionLength };
+  const eventsStateDiffers = stateActions(snapshot.domains, events).length > 0;
+  const changesLoadedEvents = makesProfiles || missingPaths.size > 0 || eventsStateDiffers;
   const changesEvents =
-    kind === 'purge' ||
-    eventFiles.length > 0 ||
-    (eventsBefore !== undefined &&
-      (makesProfiles || missingPaths.size > 0 || stateActions(snapshot.domains, events).length > 0));
+    kind === 'purge' || eventFiles.length > 0 || (eventsBefore !== undefined && changesLoadedEvents);
 
   return {
     events: changesEvents ? { kind, state: events, files: eventFiles } : undefined,

@@ -87,10 +87,10 @@ export async function commitToTable(
 ): Promise<DeltaTable | undefined> {
   const actions = commitActions(snapshot, missingPaths, change, place.options);
   const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
-  const version = snapshot.version + 1;
-  if (!(await place.storage.create(entryPath(snapshot.table, version), text))) return undefined;
+  const logVersion = snapshot.version + 1;
+  if (!(await place.storage.create(entryPath(snapshot.table, logVersion), text))) return undefined;
   // The commit has removed what was missing.
-  const table = tableOf(place, snapshot.after(version, actions), new Set());
+  const table = tableOf(place, snapshot.after(logVersion, actions), new Set());
   await renewCheckpointIfDue(place, table.snapshot);
   return table;
 }

@@ -2,16 +2,14 @@ import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { isTemporaryPath } from '../../../fs/atomic-file.ts';
 import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
-import type { FilesOptions, FilesPlace } from '../format.ts';
+import type { FilesPlace } from '../format.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOwnFile, lastCheckpointPath, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
+import { retentionMsOf, tombstonesKeptSince } from './retention.ts';
 
 // Renews checkpoints. Removes what left a table long ago, what dead runs left, and after a purge all of the past.
 
-/** The key in a table's configuration. */
-const RETENTION_KEY = 'delta.deletedFileRetentionDuration';
-const DEFAULT_RETENTION_MS = DAY_MS;
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
 /** Time that entries before a checkpoint stay (ms). A version that is older cannot be read any more. */
@@ -19,27 +17,15 @@ const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
 
-/** The configuration of a table with this retention (ms). */
-export const retentionConfiguration = (retentionMs: number) => ({
-  [RETENTION_KEY]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
-});
-
-/** The time that files which left a table stay for its readers (ms): of this load, else as its last load set it. */
-export function retentionMsOf({ retentionMs }: FilesOptions, { metaData }: Snapshot): number {
-  if (retentionMs !== undefined) return retentionMs;
-  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_KEY] ?? '')?.[1];
-  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
-}
-
 /** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
 export async function renewCheckpointIfDue(place: FilesPlace, snapshot: Snapshot): Promise<void> {
-  const { table, version } = snapshot;
-  if (version === 0 || version % CHECKPOINT_EVERY !== 0) return;
+  const { table, version: logVersion } = snapshot;
+  if (logVersion === 0 || logVersion % CHECKPOINT_EVERY !== 0) return;
   try {
     await renewCheckpoint(place, snapshot);
   } catch (error) {
-    const message = `${place.storage.address}/${table}: no checkpoint of version ${version} could be written; the next run tries the next.`;
-    place.options.logger.warn('delta.checkpoint', message, { version, error: String(error) });
+    const message = `${place.storage.address}/${table}: no checkpoint of version ${logVersion} could be written; the next run tries the next.`;
+    place.options.logger.warn('delta.checkpoint', message, { version: logVersion, error: String(error) });
   }
 }
 
@@ -48,9 +34,7 @@ async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<v
   const { storage, options } = place;
   const { table } = snapshot;
   const now = options.clock.now();
-  // When a file left stays known for the default retention at least: a later run may have a longer one.
-  const since = now - Math.max(retentionMsOf(options, snapshot), DEFAULT_RETENTION_MS);
-  await writeCheckpoint(place, snapshot, since);
+  await writeCheckpoint(place, snapshot, tombstonesKeptSince(place, snapshot));
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return isTemporaryPath(path) && modified < now - UNCOMMITTED_MS;
@@ -80,7 +64,7 @@ export function expiredPaths(files: readonly StoredObject[], { options }: FilesP
  * all data files: its first load was killed, or the log was removed.
  */
 export async function eraseHistory(place: FilesPlace, snapshot: Snapshot): Promise<void> {
-  const { storage, options } = place;
+  const { storage } = place;
   const { table } = snapshot;
   const purgedAt = snapshot.version < 0 ? Infinity : await committedAt(place, snapshot);
   const isKeptFile: IsKept = ({ path, modified }) => {
@@ -91,16 +75,16 @@ export async function eraseHistory(place: FilesPlace, snapshot: Snapshot): Promi
   await storage.eraseAllBut(table, isKeptFile);
   // No history comes before the first entry.
   if (snapshot.version <= 0) return;
-  await writeCheckpoint(place, snapshot, options.clock.now() - retentionMsOf(options, snapshot));
+  await writeCheckpoint(place, snapshot, tombstonesKeptSince(place, snapshot));
   const isKeptLogFile: IsKept = ({ path }) =>
     path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
   await storage.eraseAllBut(logFolder(table), isKeptLogFile);
 }
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-async function committedAt({ storage }: FilesPlace, { table, version }: Snapshot): Promise<number> {
-  for await (const { path, modified } of storage.list(logFolder(table), versionStem(table, version))) {
-    if (path === entryPath(table, version)) return modified;
+async function committedAt({ storage }: FilesPlace, { table, version: logVersion }: Snapshot): Promise<number> {
+  for await (const { path, modified } of storage.list(logFolder(table), versionStem(table, logVersion))) {
+    if (path === entryPath(table, logVersion)) return modified;
   }
-  throw transientError(`${storage.address}/${logFolder(table)} does not list version ${version}: run again.`);
+  throw transientError(`${storage.address}/${logFolder(table)} does not list version ${logVersion}: run again.`);
 }

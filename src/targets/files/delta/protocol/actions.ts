@@ -1,5 +1,6 @@
 // This folder: the log of a Delta table by the protocol. It has entries, checkpoints, and the snapshot they add up to.
-// The paths in actions are from the folder of the table, all others from the root of the storage (`paths.ts`).
+// The paths in actions are from the folder of the table, all others from the root of the storage (`paths.ts`). A log that
+// names data files of another program is refused.
 
 import validAction from '../../../../../schemas/delta-log.validator';
 import { isObject } from '../../../../base/json.ts';
@@ -33,7 +34,7 @@ export interface Add {
   readonly partitionValues: Readonly<Record<string, string | null>>;
   readonly size: number;
   readonly modificationTime?: number | null;
-  /** False if the rows were in the table before, in other files. */
+  /** False in an entry that only moves rows to other files. This program writes no such entry. */
   readonly dataChange: boolean;
   readonly stats?: string | null;
   readonly tags?: Readonly<Record<string, string | null>> | null;

@@ -15,7 +15,8 @@ const READ_CONCURRENCY = 16;
  * Gives `before` itself if nothing is new. Throws UserError for a log that is damaged.
  */
 export function readSnapshot(place: FilesPlace, before: Snapshot): Promise<Snapshot> {
-  // A purge may remove a listed file before it is read. Then its checkpoint has everything.
+  // A purge may remove a listed file before it is read. How that fails depends on the storage, so each failure is tried
+  // again. Then the checkpoint of the purge has everything.
   return readOnce(place, before).catch(() => readOnce(place, before));
 }
 
@@ -25,9 +26,11 @@ async function readOnce(place: FilesPlace, before: Snapshot): Promise<Snapshot> 
   const objects = await listAll(storage, logFolder(table), versionStem(table, before.version + 1));
   const files = objects.flatMap(({ path }) => logFileOf(path) ?? []);
   if (files.length === 0) return before;
-  const checkpoint = files.findLast(({ isEntry }) => !isEntry)?.version;
+  const checkpointVersion = files.findLast(({ isEntry }) => !isEntry)?.version;
   const start =
-    checkpoint === undefined ? before : new Snapshot(table, checkpoint, await readCheckpoint(place, table, checkpoint));
+    checkpointVersion === undefined
+      ? before
+      : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
   const entries = files.filter(({ isEntry, version }) => isEntry && version > start.version);
   const texts = await pLimit(READ_CONCURRENCY).map(entries, ({ version }) => storage.read(entryPath(table, version)));
   const actions = entries.flatMap(({ version }, i) => {
