@@ -2,6 +2,7 @@ import { systemClock } from '../base/clock.ts';
 import { systemEnv } from '../base/env.ts';
 import type { Target } from '../targets/contract.ts';
 import { STATEFUL_TARGETS, TARGETS } from '../targets/targets.ts';
+import { DAY_OPTIONS } from './command.ts';
 import { readStatus } from './commands/status.ts';
 import { verifyPlace } from './commands/verify.ts';
 import { contextOf } from './context.ts';
@@ -115,9 +116,17 @@ export async function verify(options: StoredPlaceOptions): Promise<Verification>
 }
 
 /** The place and the configuration that the options of a call give, and what the call runs in. */
-function inputsOf<T extends Target>(commandName: string, options: LibraryOptions<object>, targets: readonly T[]) {
+function inputsOf<T extends Target>(
+  commandName: string,
+  options: LibraryOptions<object> & DayOptions,
+  targets: readonly T[],
+) {
   const { log = () => {}, signal = new AbortController().signal } = options;
   const system = { clock: systemClock, env: systemEnv, signal, terminal: NO_TERMINAL };
   const context = contextOf(system, log, 'debug', commandName);
+  for (const name of ['from', 'to'] as const) {
+    const day = options[name];
+    if (day !== undefined) DAY_OPTIONS[name].read([day], name);
+  }
   return { ...placeAndConfig(options, targets, context), context };
 }

@@ -27,14 +27,15 @@ export function placeAndConfig<T extends Target>(
 ): { readonly config: CommandConfig; readonly place: Place<T> } {
   const { commandName } = context;
   const config = readConfiguration(values.config, context);
-  const { target: word, place: address } = values.target === undefined ? config : values;
+  const { target: word, place: address } = values.target === undefined && values.place === undefined ? config : values;
   if (word !== undefined && address !== undefined) {
     const target = checkedTarget(word, address, targets, commandName);
     return { config, place: { target, address, ...placeSettings(config, context) } };
   }
   // A word alone may be the place. It may also be a secret: it is shown only if a target knows it.
-  const target = targets.find(({ isAt, name }) => word !== undefined && (isAt(word) || word.endsWith(`.${name}`)));
-  if (target !== undefined) throw configError(`TARGET is missing: write ${commandName} ${target.name} ${word}.`);
+  const half = word ?? address;
+  const target = targets.find(({ isAt, name }) => half !== undefined && (isAt(half) || half.endsWith(`.${name}`)));
+  if (target !== undefined) throw configError(`TARGET is missing: write ${commandName} ${target.name} ${half}.`);
   const forms = `${commandName} ${placeUsage(targets)}`;
   throw configError(`TARGET PLACE is missing: write ${forms}, or set target and place in ${config.shownFile}.`);
 }

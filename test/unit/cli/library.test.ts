@@ -19,15 +19,34 @@ it('the library types every key of the configuration', () => {
   expect(Object.keys(KEYS).sort()).toEqual(keys.sort());
 });
 
+const SERVICE = { base_url: 'http://127.0.0.1:9', service_id: 'x', export_token: 't0ken' };
+
 it('a sync of the library throws what the command line says, with its exit code', async () => {
-  const config = { base_url: 'http://127.0.0.1:9', service_id: 'x', export_token: 't0ken' };
   const options = { target: 'duckdb', place: '/none/events.duckdb' } as const;
-  await expect(sync({ ...options, config: { ...config, lookback_days: 99 } })).rejects.toMatchObject({
+  await expect(sync({ ...options, config: { ...SERVICE, lookback_days: 99 } })).rejects.toMatchObject({
     exitCode: 2,
     message: expect.stringContaining('lookback_days is not usable, wanted at most 30'),
   });
-  const misspelt = { ...config, lookbackDays: 1 };
+  const misspelt = { ...SERVICE, lookbackDays: 1 };
   await expect(sync({ ...options, config: misspelt })).rejects.toMatchObject({ exitCode: 2 });
+});
+
+it.each([
+  [{ target: 'duckdb' }, 'TARGET PLACE is missing'],
+  [{ place: 'other.duckdb' }, 'TARGET is missing: write sync duckdb other.duckdb.'],
+] as const)('a sync of the library takes %j together with its other half alone', async (half, sentence) => {
+  const config = { ...SERVICE, target: 'duckdb', place: '/none/main.duckdb' } as const;
+  await expect(sync({ ...half, config })).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining(sentence),
+  });
+});
+
+it.each(['from', 'to'])('the library refuses a time in place of the day %s', async (name) => {
+  const options = { target: 'duckdb', place: '/none/events.duckdb', config: { service_id: 'x' } } as const;
+  const days = { from: '2026-11-20', to: '2026-11-21', [name]: '2026-11-20T00:00:00Z' };
+  const sentence = `${name} is not usable: wanted a day of the calendar as yyyy-MM-dd.`;
+  await expect(plan({ ...options, ...days })).rejects.toMatchObject({ exitCode: 2, message: sentence });
 });
 
 it('a plan of the library needs no token, and status and verify no service', async () => {
