@@ -17,7 +17,7 @@ import {
   unknownNameError,
 } from './command.ts';
 import { COMMANDS } from './commands/commands.ts';
-import { VARIABLES } from './configuration.ts';
+import { CONFIG_KEYS } from './configuration.ts';
 
 export interface CommandLine {
   /** The name of its command; undefined if no known one was given. */
@@ -149,9 +149,9 @@ function unknownOptionError(options: object, table: OptionTable): UserError | un
 /** How to give a key of the configuration that was written as an option, `--lookback-days`. */
 function keyHint(option: string): string | undefined {
   const key = option.slice(2).replaceAll('-', '_');
-  const variable = VARIABLES.find((candidate) => candidate.key === key);
-  if (variable === undefined) return undefined;
-  const { name, keySchema } = variable;
-  if (!keySchema.airbyte_secret) return `write ${key} into the configuration file, or set ${name}.`;
-  return `other users see the command line, so set ${name}, or ${name}_FILE to the path of a file that holds it.`;
+  const configKey = CONFIG_KEYS.find((candidate) => candidate.key === key);
+  if (configKey === undefined) return undefined;
+  const { variableName, schema } = configKey;
+  if (!schema.airbyte_secret) return `write ${key} into the configuration file, or set ${variableName}.`;
+  return `other users see the command line, so set ${variableName}, or ${variableName}_FILE to the path of a file that holds it.`;
 }

@@ -4,10 +4,10 @@ import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
-import { readVariables, refuseUnknownVariables, variableNameOf, variablesOf } from '../config/environment.ts';
+import { configKeysOf, readVariables, refuseUnknownVariables, variableNameOf } from '../config/environment.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import { type ConfigHaving, describeUnknownKeys, parsePart, type RequiredKey, requireObject } from '../config/parse.ts';
-import { throwProblems } from '../config/problems.ts';
+import { isWrong, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
 import { credentialsError, hasCredentials, isAddress } from '../fs/local-path.ts';
 import { readJsonFile } from '../fs/named-file.ts';
@@ -16,16 +16,14 @@ import type { Context } from './context.ts';
 
 export const CONFIG_FILE = 'dfinery.json';
 
-/** The keys of the file, which are also variables. */
-export const FILE_VARIABLES = [...variablesOf(SOURCE_PART.schema), ...variablesOf(LOCAL_PART.schema)];
-const FILE_KEYS = FILE_VARIABLES.map(({ key }) => key);
+/** The keys of the file. */
+export const FILE_KEYS = [...configKeysOf(SOURCE_PART.schema), ...configKeysOf(LOCAL_PART.schema)];
 /** Those of the object `erasure` in it. They lack the service, which is that of the file. */
-export const ERASURE_VARIABLES = variablesOf(ERASURE_PART.schema).filter(({ key }) => !FILE_KEYS.includes(key));
-const ERASURE_KEYS = ERASURE_VARIABLES.map(({ key }) => key);
-
+export const ERASURE_KEYS = configKeysOf(ERASURE_PART.schema).filter(
+  ({ key }) => !(key in SOURCE_PART.schema.properties),
+);
 /** Every key that a command reads. */
-export const VARIABLES = [...FILE_VARIABLES, ...ERASURE_VARIABLES];
-const SECRET_KEYS = VARIABLES.filter(({ keySchema }) => keySchema.airbyte_secret).map(({ key }) => key);
+export const CONFIG_KEYS = [...FILE_KEYS, ...ERASURE_KEYS];
 
 export type CommandConfig = ReturnType<typeof readConfiguration>;
 
@@ -38,16 +36,29 @@ export function readConfiguration(
   pathOrObject: string | object | undefined,
   context: Pick<Context, 'env' | 'redactor'>,
 ) {
+  const { values, variableNames, shownFile } = readValues(pathOrObject, context);
+  const source = parsePart(SOURCE_PART, values);
+  const local = parsePart(LOCAL_PART, values);
+  const erasure = parsePart(ERASURE_PART, values);
+  const problems = [source, local, erasure].flatMap((part) => part.problems);
+  if (source.config === undefined || local.config === undefined || erasure.config === undefined)
+    throw problemsError('the configuration', problems.filter(isWrong), variableNames);
+  return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingProblems: problems, shownFile });
+}
+
+/** The values of the file and the environment by their keys. `variableNames`: the variables that gave some of them. */
+function readValues(pathOrObject: string | object | undefined, context: Pick<Context, 'env' | 'redactor'>) {
   const { folder, shownFile, env, values: fileObject } = readFileOrObject(pathOrObject, context.env);
   const { erasure: erasureValue, ...valuesInFile } = fileObject;
   const erasureInFile: unknown = erasureValue ?? {};
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
-  refuseUnknownVariables(env, VARIABLES);
-  const { values: valuesInEnvironment, variableNames, problems } = readVariables(VARIABLES, env);
+  refuseUnknownVariables(env, CONFIG_KEYS);
+  const { values: valuesInEnvironment, variableNames, problems } = readVariables(CONFIG_KEYS, env);
   // No message may show a secret, whatever else is wrong with it.
   for (const values of [valuesInFile, erasureInFile, valuesInEnvironment])
-    for (const key of SECRET_KEYS) if (typeof values[key] === 'string') context.redactor.add(new Secret(values[key]));
-  throwProblems('the environment is not usable', problems);
+    for (const { key, schema } of CONFIG_KEYS)
+      if (schema.airbyte_secret && typeof values[key] === 'string') context.redactor.add(new Secret(values[key]));
+  if (problems.length > 0) throw problemsError('the environment', problems);
   const unknownKeyTexts = [
     ...describeUnknownKeys(FILE_KEYS, valuesInFile),
     ...describeUnknownKeys(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
@@ -59,29 +70,27 @@ export function readConfiguration(
     return variableNames.has(key) ? path : pathInFolder(path, folder);
   });
   const values = { ...writtenValues, places: writtenValues.places ?? defaultPlaces(writtenValues) };
-  const options = { mayMissKeys: true, variableNames };
-  const source = parsePart(SOURCE_PART, values, options);
-  const local = parsePart(LOCAL_PART, values, options);
-  const erasure = parsePart(ERASURE_PART, values, options);
-  const missingProblems = [source, local, erasure].flatMap((part) => part.missingProblems);
-  return Object.freeze({ ...source.config, ...local.config, ...erasure.config, missingProblems, shownFile });
+  return { values, variableNames, shownFile };
 }
 
-/** What a plan needs, and what an export needs. The keys of hashes are missing only beside what they hash. */
-export const PLAN_KEYS = ['service_id', 'hash_key', 'suppression_key'] as const;
+/** The keys of hashes. They are missing only beside what they hash, so that their fields may stay undefined. */
+const HASHING_KEYS = ['hash_key', 'suppression_key'] as const;
+/** What a plan needs, and what an export needs. */
+export const PLAN_KEYS = ['service_id', ...HASHING_KEYS] as const;
 export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
 export type PlanConfig = ConfigHaving<CommandConfig, 'service_id'>;
 export type ExportConfig = ConfigHaving<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
 
 /** The same configuration. Throws a UserError that names each of the keys that is missing, with its variable. */
-export function requireKeys<K extends RequiredKey | (typeof PLAN_KEYS)[number]>(
+export function requireKeys<K extends RequiredKey | (typeof HASHING_KEYS)[number]>(
   config: CommandConfig,
   ...keys: readonly K[]
 ) {
   const problems = keys.flatMap((key) => config.missingProblems.find((problem) => problem.key === key) ?? []);
   if (problems.length === 0) return config as ConfigHaving<CommandConfig, K & RequiredKey>;
-  const names = problems.map(({ key }) => `${variableNameOf(key)}${SECRET_KEYS.includes(key) ? ' (or …_FILE)' : ''}`);
-  const isInErasure = problems.some(({ key }) => ERASURE_KEYS.includes(key));
+  const isSecret = (name: string) => CONFIG_KEYS.some(({ key, schema }) => key === name && schema.airbyte_secret);
+  const names = problems.map(({ key }) => `${variableNameOf(key)}${isSecret(key) ? ' (or …_FILE)' : ''}`);
+  const isInErasure = problems.some((problem) => ERASURE_KEYS.some(({ key }) => key === problem.key));
   const file = `${isInErasure ? 'the object erasure of ' : ''}${config.shownFile}`;
   const pronoun = problems.length === 1 ? 'it' : 'them';
   const texts = problems.map(({ text }) => text).join(', ');

@@ -1,10 +1,10 @@
 import type { Argv } from 'yargs';
-import { VARIABLE_FORMS, type Variable } from '../config/environment.ts';
+import { type ConfigKey, variableFormOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { dashedOptionNames, findOption, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
 import { declareOptions, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
-import { ERASURE_VARIABLES, FILE_VARIABLES } from './configuration.ts';
+import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
 import { placeUsage } from './places.ts';
 import { wrappedLines } from './text-layout.ts';
 
@@ -64,24 +64,24 @@ const INTRODUCTION =
 /** `help config`: every variable with its form, its default and its meaning. */
 export function configHelp(columns: number): string[] {
   const width = Math.min(columns, MAX_COLUMNS);
-  const linesOf = (variables: readonly Variable[]) =>
-    variables.flatMap((variable) => [
-      `  ${variable.name}  ${formOf(variable)}`,
-      ...wrappedLines(variable.keySchema.description ?? '', width, '      '),
+  const linesOf = (configKeys: readonly ConfigKey[]) =>
+    configKeys.flatMap((configKey) => [
+      `  ${configKey.variableName}  ${formOf(configKey)}`,
+      ...wrappedLines(configKey.schema.description ?? '', width, '      '),
     ]);
   return [
     ...wrappedLines(INTRODUCTION, width),
     '',
-    ...linesOf(FILE_VARIABLES),
+    ...linesOf(FILE_KEYS),
     '',
     'In the object erasure of dfinery.json:',
-    ...linesOf(ERASURE_VARIABLES),
+    ...linesOf(ERASURE_KEYS),
   ];
 }
 
-export function formOf({ keySchema, isRequired }: Variable): string {
-  const { type = 'string', enum: choices, airbyte_secret, default: defaultValue } = keySchema;
-  const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? VARIABLE_FORMS[type].form);
+export function formOf({ schema, isRequired }: ConfigKey): string {
+  const { enum: choices, airbyte_secret, default: defaultValue } = schema;
+  const form = airbyte_secret ? 'a secret' : (choices?.join(' | ') ?? variableFormOf(schema).form);
   const isEmpty = ['[]', '{}', undefined].includes(JSON.stringify(defaultValue));
   return `(${form}${isRequired ? '; required' : isEmpty ? '' : `; ${String(defaultValue)}`})`;
 }

@@ -12,6 +12,8 @@ interface KeySchema {
   readonly default?: unknown;
   readonly enum?: readonly unknown[];
   readonly airbyte_secret?: boolean;
+  /** Of a list: the schema of its members. */
+  readonly items?: { readonly type?: string };
 }
 
 export type ConfigSchema = {
@@ -19,11 +21,12 @@ export type ConfigSchema = {
   readonly properties: Readonly<Record<string, KeySchema>>;
 };
 
-/** A configuration key as an environment variable, `DFINERY_` and the key in capitals. */
-export interface Variable {
-  readonly name: string;
+/** A key of the configuration. */
+export interface ConfigKey {
   readonly key: string;
-  readonly keySchema: KeySchema;
+  /** Its environment variable: `DFINERY_` and the key in capitals. */
+  readonly variableName: string;
+  readonly schema: KeySchema;
   readonly isRequired: boolean;
 }
 
@@ -31,15 +34,16 @@ const PREFIX = 'DFINERY_';
 
 export const variableNameOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
 
-export const variablesOf = ({ properties, required }: ConfigSchema): Variable[] =>
-  Object.entries(properties).map(([key, keySchema]) => {
-    return { name: variableNameOf(key), key, keySchema, isRequired: required.includes(key) };
+export const configKeysOf = ({ properties, required }: ConfigSchema): ConfigKey[] =>
+  Object.entries(properties).map(([key, schema]) => {
+    return { key, variableName: variableNameOf(key), schema, isRequired: required.includes(key) };
   });
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */
-export function refuseUnknownVariables(env: Env, variables: readonly Variable[]): void {
-  const secrets = variables.filter(({ keySchema }) => keySchema.airbyte_secret).map(({ name }) => name);
-  const names = [...variables.map(({ name }) => name), ...secrets.map((name) => `${name}_FILE`)];
+export function refuseUnknownVariables(env: Env, configKeys: readonly ConfigKey[]): void {
+  const names = configKeys.flatMap(({ variableName, schema }) =>
+    schema.airbyte_secret ? [variableName, `${variableName}_FILE`] : [variableName],
+  );
   const suffixes = names.map((name) => name.slice(PREFIX.length));
   const unknownNames: string[] = [];
   for (const name of Object.keys(env).sort()) {
@@ -52,21 +56,24 @@ export function refuseUnknownVariables(env: Env, variables: readonly Variable[])
 }
 
 /**
- * The values of those variables that are set, by key. `variableNames`: the variables that gave them. `problems`: those
- * that cannot be used. An empty variable counts as not set.
+ * The values of those keys whose variables are set. `variableNames`: the variables that gave them, by key. `problems`:
+ * what is wrong with the others. An empty variable counts as not set.
  */
-export function readVariables(variables: readonly Variable[], env: Env) {
+export function readVariables(configKeys: readonly ConfigKey[], env: Env) {
   const values: Record<string, unknown> = {};
   const variableNames = new Map<string, string>();
   const problems: Problem[] = [];
-  for (const { name, key, keySchema } of variables) {
+  for (const { key, variableName, schema } of configKeys) {
     try {
-      const variable = keySchema.airbyte_secret ? secretFrom(env, name) : { name, text: variableText(env, name) };
+      const variable = schema.airbyte_secret
+        ? secretFrom(env, variableName)
+        : { name: variableName, text: variableText(env, variableName) };
       if (variable?.text === undefined) continue;
-      const { form, parse } = VARIABLE_FORMS[keySchema.type ?? 'string'];
-      values[key] = parse(variable.text);
+      const { form, parse } = variableFormOf(schema);
+      const value = parse(variable.text);
+      if (value === undefined) throw configError(`${variable.name} is not usable, wanted ${form}.`);
+      values[key] = value;
       variableNames.set(key, variable.name);
-      if (values[key] === undefined) problems.push({ key, text: `${variable.name} is not usable, wanted ${form}` });
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       problems.push({ key, text: error.message.replace(/\.$/, '') });
@@ -75,18 +82,26 @@ export function readVariables(variables: readonly Variable[], env: Env) {
   return { values, variableNames, problems };
 }
 
-/** The form that a variable of each type has. `parse` returns undefined for a text of another form. */
-export const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; parse(text: string): unknown }>> = {
+/** The form that the variable of a key has. `parse` returns undefined for a text of another form. */
+export const variableFormOf = ({ type = 'string', items }: KeySchema) =>
+  VARIABLE_FORMS[items?.type === 'object' ? 'objects' : type];
+
+const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; parse(text: string): unknown }>> = {
   boolean: { form: 'true or false', parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined) },
   integer: { form: 'a whole number', parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : undefined) },
   array: { form: 'names with commas, without quotes, or a JSON array', parse: namesIn },
+  objects: { form: 'a JSON array', parse: arrayIn },
   object: { form: 'a JSON object', parse: (text) => parseJsonOfKind(isObject, text) },
   string: { form: 'a text', parse: (text) => text },
 };
 
 function namesIn(text: string): unknown {
-  if (text.trimStart().startsWith('[')) return parseJsonOfKind(Array.isArray, text);
+  if (text.trimStart().startsWith('[')) return arrayIn(text);
   const names = text.split(',').map((name) => name.trim());
   // The quotes would belong to the name.
   return names.some((name) => /^["']|["']$/.test(name)) ? undefined : names;
+}
+
+function arrayIn(text: string): unknown {
+  return parseJsonOfKind(Array.isArray, text);
 }

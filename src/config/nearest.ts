@@ -6,9 +6,9 @@ const LIKENESS = { none: 0, isPart: 1, sameLetters: 2 };
 const MIN_PART_LENGTH = 4;
 
 /**
- * The candidate that was probably meant. The best has the same letters, in any order. The next best contains the name,
- * or is contained in it. The last is the fewest edits away, `maxEdits` at most; default: one of three letters. Only
- * Latin letters and digits count.
+ * The candidate that was probably meant. First comes one with the same letters, in any order, then one that contains
+ * the name or is contained in it. Of the others the one with the fewest edits, `maxEdits` at most; by default a third of
+ * the name's length. Only Latin letters and digits count.
  */
 export function nearest(name: string, candidates: readonly string[], maxEdits = name.length / 3): string | undefined {
   const text = lettersAndDigits(name);

@@ -1,6 +1,7 @@
 // This folder: from untrusted values and environment variables to configurations with every default filled in. Each
 // key has its schema under schemas/. `environment.ts` reads it from its variable. `parsePart` checks a part of the keys,
-// and names them in camel case. What a schema cannot say stands in `source.ts` and `local.ts`.
+// and names them in camel case. The parts are in `source.ts`, `destination.ts` and `local.ts`, with what their schemas
+// cannot say. `problems.ts` says what is wrong, and `nearest.ts` finds the name that was probably meant.
 
 import { addressProblem, cleanBaseUrl } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
@@ -8,9 +9,9 @@ import { configError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
 import type { Validator } from '../base/validator.ts';
-import { type ConfigSchema, readVariables, type Variable, variablesOf } from './environment.ts';
+import { type ConfigKey, type ConfigSchema, configKeysOf, readVariables } from './environment.ts';
 import { nearest } from './nearest.ts';
-import { type Problem, problemOf, schemaProblems, throwProblems } from './problems.ts';
+import { isWrong, type Problem, problemOf, problemsError, schemaProblems } from './problems.ts';
 
 /** A schema, with what it cannot say. */
 interface ConfigPart<S extends ConfigSchema, C> {
@@ -30,11 +31,9 @@ export interface ParsedConfig<C> {
   readonly secrets: readonly Secret[];
 }
 
-const NOT_USABLE = 'the configuration is not usable';
-
 /**
- * Parses the untrusted configuration of a connector. Missing secrets are looked for in the environment. Throws one
- * configuration failure that lists the problems.
+ * Parses the untrusted configuration of a connector. Missing secrets are looked for in the environment. Throws a
+ * configuration failure that lists the problems, those of the environment first.
  */
 export function parseForConnector<S extends ConfigSchema, C extends object>(
   part: ConfigPart<S, C>,
@@ -42,36 +41,28 @@ export function parseForConnector<S extends ConfigSchema, C extends object>(
   env: Env,
 ): ParsedConfig<ConfigHaving<C, RequiredKey>> {
   const object = requireObject(value);
-  const isMissingSecret = ({ key, keySchema }: Variable) => keySchema.airbyte_secret && (object[key] ?? '') === '';
-  const fromEnvironment = readVariables(variablesOf(part.schema).filter(isMissingSecret), env);
-  throwProblems(NOT_USABLE, fromEnvironment.problems);
-  const { config } = parsePart(part, { ...object, ...fromEnvironment.values }, { mayMissKeys: false });
+  const configKeys = configKeysOf(part.schema);
+  const missingSecrets = configKeys.filter(({ key, schema }) => schema.airbyte_secret && (object[key] ?? '') === '');
+  const fromEnvironment = readVariables(missingSecrets, env);
+  if (fromEnvironment.problems.length > 0) throw problemsError('the configuration', fromEnvironment.problems);
+  const { config, problems } = parsePart(part, { ...object, ...fromEnvironment.values });
+  if (config === undefined || problems.length > 0) throw problemsError('the configuration', problems);
   return {
     config: config as ConfigHaving<C, RequiredKey>,
-    unknownKeyTexts: describeUnknownKeys(Object.keys(part.schema.properties), object),
+    unknownKeyTexts: describeUnknownKeys(configKeys, object),
     secrets: Object.values(config).filter((field) => field instanceof Secret),
   };
 }
 
-interface ParseOptions {
-  /** True for a command, which may need only some keys. `missingProblems` then has those that are missing. */
-  readonly mayMissKeys: boolean;
-  /** The variables that gave values, by key. Messages name them. */
-  readonly variableNames?: ReadonlyMap<string, string>;
-}
-
-/** Parses those values that have a key of a part. Throws one configuration failure that lists the problems. */
+/** Parses those values that have a key of a part. The configuration is undefined if one is wrong, not if one is missing. */
 export function parsePart<S extends ConfigSchema, C extends object>(
   { schema, validate, configOf, ruleProblems = () => [] }: ConfigPart<S, C>,
   object: object,
-  { mayMissKeys, variableNames }: ParseOptions,
-) {
-  const refuse = (problems: readonly Problem[]) =>
-    throwProblems(NOT_USABLE, mayMissKeys ? problems.filter(({ isMissing }) => !isMissing) : problems, variableNames);
+): { readonly config: Readonly<C> | undefined; readonly problems: readonly Problem[] } {
   const values = usableValues(object, schema);
   // The validation also fills in the defaults.
   const problems = schemaProblems(validate, values);
-  refuse(problems);
+  if (problems.some(isWrong)) return { config: undefined, problems };
   const fields = Object.entries(schema.properties).map(([key, { airbyte_secret: isSecret, format }]) => {
     const value = values[key];
     if (typeof value !== 'string') return [camelCase(key), value];
@@ -79,8 +70,7 @@ export function parsePart<S extends ConfigSchema, C extends object>(
   });
   const config = configOf(Object.fromEntries(fields) as ValuesOf<S>);
   problems.push(...addressProblems(values, schema), ...ruleProblems(config).filter((problem) => problem !== false));
-  refuse(problems);
-  return { config: Object.freeze(config), missingProblems: problems };
+  return { config: problems.some(isWrong) ? undefined : Object.freeze(config), problems };
 }
 
 /**
@@ -110,13 +100,15 @@ export function requireObject(value: unknown): Record<string, unknown> {
 }
 
 /** Keys that are not known, with the known key each was probably meant to be. */
-export const describeUnknownKeys = (keys: readonly string[], object: object): string[] =>
-  Object.keys(object)
+export function describeUnknownKeys(configKeys: readonly ConfigKey[], object: object): string[] {
+  const keys = configKeys.map(({ key }) => key);
+  return Object.keys(object)
     .filter((key) => !keys.includes(key) && !key.startsWith('_'))
     .map((key) => {
       const nearKey = nearest(key, keys);
       return nearKey === undefined ? key : `${key} (did you mean ${nearKey}?)`;
     });
+}
 
 /** The keys that a connector needs, and of the command line some commands. */
 export type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';

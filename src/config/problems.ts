@@ -1,4 +1,4 @@
-import { configError } from '../base/errors.ts';
+import { configError, type UserError } from '../base/errors.ts';
 import type { SchemaError, Validator } from '../base/validator.ts';
 
 /**
@@ -11,6 +11,9 @@ export interface Problem {
   /** True if the key is not there. Some commands do without. */
   readonly isMissing?: boolean;
 }
+
+/** True for a problem that no command does without. */
+export const isWrong = ({ isMissing }: Problem): boolean => isMissing !== true;
 
 /** A problem from the key and a clause: `is missing`. */
 export const problemOf = (key: string, clause: string): Problem => ({ key, text: `${key} ${clause}` });
@@ -60,14 +63,17 @@ function pathOf({ instancePath, keyword, params }: SchemaError): string {
 }
 
 /**
- * Throws one configuration failure that lists all problems; returns if there is none. `variableNames`: key → the
- * environment variable that gave it.
+ * The configuration failure that lists all problems, each once. `variableNames`: key → the environment variable that
+ * gave it.
  */
-export function throwProblems(what: string, problems: readonly Problem[], variableNames?: ReadonlyMap<string, string>) {
-  if (problems.length === 0) return;
+export function problemsError(
+  what: string,
+  problems: readonly Problem[],
+  variableNames?: ReadonlyMap<string, string>,
+): UserError {
   const texts = problems.map(({ key, text }) => {
     const name = variableNames?.get(key);
     return name === undefined ? text : `${text} (from ${name})`;
   });
-  throw configError(`${what}: ${texts.join('; ')}.`);
+  return configError(`${what} is not usable: ${[...new Set(texts)].join('; ')}.`);
 }

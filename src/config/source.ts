@@ -44,7 +44,7 @@ const NEVER_HASHED = new Set(
 );
 
 function ruleProblems(config: ReturnType<typeof configOf>): (Problem | false)[] {
-  const { timezone = 'UTC', startDate = '', endDate = startDate, hashKey, suppressionFile, suppressionKey } = config;
+  const { timezone, startDate, endDate, hashKey, suppressionFile, suppressionKey } = config;
   const { columnsDrop, columnsHash, columnTypes } = config;
   const untyped = [...columnTypes.keys()].filter((name) => !isColumnType(columnTypes.get(name)));
   const neverDropped = columnsDrop.filter((name) => NEVER_DROPPED.has(name));
@@ -53,8 +53,11 @@ function ruleProblems(config: ReturnType<typeof configOf>): (Problem | false)[] 
   const hashedWithType = columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string');
   const isHashing = columnsHash.length > 0;
   return [
-    !isZoneName(timezone) && problemOf('timezone', UNKNOWN_ZONE),
-    startDate > endDate && problemOf('start_date', `${startDate} is after end_date ${endDate}`),
+    timezone !== undefined && !isZoneName(timezone) && problemOf('timezone', UNKNOWN_ZONE),
+    startDate !== undefined &&
+      endDate !== undefined &&
+      startDate > endDate &&
+      problemOf('start_date', `${startDate} is after end_date ${endDate}`),
     untyped.length > 0 &&
       problemOf('column_types', `gives ${listed(untyped)} no type, wanted one of ${COLUMN_TYPES.join(', ')}`),
     config.eventsCondition === 'all' && config.events.length > 0 && uselessList('events'),

@@ -112,6 +112,13 @@ describe('the configuration of the command line', () => {
     expect(stderr.split('DFINERY_BASE_URL is in quotes')).toHaveLength(2);
   });
 
+  it('is refused with everything that is wrong in any of its parts, each told once', async () => {
+    const wrong = { base_url: 'ftp://x', lookback_days: -1, lock_wait: 'x', erasure: { profiles: 1, places: 'x' } };
+    const message = refusal({ ...SERVICE, ...wrong });
+    for (const key of ['base_url', 'lookback_days', 'lock_wait', 'profiles', 'places'])
+      expect(message.split(`${key} is not usable`), key).toHaveLength(2);
+  });
+
   it('needs no token for a plan', async () => {
     const file = write({ service_id: 'x', start_date: '2026-01-01' });
     expect((await run({}, `plan duckdb none.duckdb --config ${file}`)).code).toBe(0);

@@ -5,13 +5,13 @@ import { afterAll, describe, expect, it } from 'vitest';
 import erasure from '../../../schemas/erasure-config.json' with { type: 'json' };
 import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
-import { VARIABLES } from '../../../src/cli/configuration.ts';
+import { CONFIG_KEYS } from '../../../src/cli/configuration.ts';
 import { formOf } from '../../../src/cli/help.ts';
 import {
   type ConfigSchema,
+  configKeysOf,
   readVariables,
   refuseUnknownVariables,
-  variablesOf,
 } from '../../../src/config/environment.ts';
 import { ERASURE_PART, LOCAL_PART } from '../../../src/config/local.ts';
 import { parsePart } from '../../../src/config/parse.ts';
@@ -22,7 +22,7 @@ const folder = mkdtempSync(join(tmpdir(), 'dfinery-env-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const refusal = (given: Record<string, string>) =>
-  readVariables(variablesOf(source), given)
+  readVariables(CONFIG_KEYS, given)
     .problems.map(({ text }) => text)
     .join();
 
@@ -44,18 +44,18 @@ const EXAMPLES: Readonly<Record<string, string>> = {
 const OF_TYPE: Readonly<Record<string, string>> = { integer: '7', array: 'a,b', object: '{}', boolean: 'false' };
 
 describe('the environment as a configuration', () => {
-  it.each<[string, ConfigSchema, (values: object) => unknown]>([
-    ['source', source, (values) => parsePart(SOURCE_PART, values, { mayMissKeys: false })],
-    ['command line', local, (values) => parsePart(LOCAL_PART, values, { mayMissKeys: false })],
-    ['erasure', erasure, (values) => parsePart(ERASURE_PART, values, { mayMissKeys: false })],
+  it.each<[string, ConfigSchema, (values: object) => { readonly problems: readonly unknown[] }]>([
+    ['source', source, (values) => parsePart(SOURCE_PART, values)],
+    ['command line', local, (values) => parsePart(LOCAL_PART, values)],
+    ['erasure', erasure, (values) => parsePart(ERASURE_PART, values)],
   ])('has a variable for every key of the %s, and suffices without a file', (_name, schema, parse) => {
-    const given = variablesOf(schema).map(({ name, key, keySchema }) => {
+    const given = configKeysOf(schema).map(({ key, variableName, schema: keySchema }) => {
       const example = EXAMPLES[key] ?? keySchema.enum?.at(-1) ?? OF_TYPE[keySchema.type ?? ''];
-      return [name, String(example ?? 'a-text-that-is-longer-than-32-characters')];
+      return [variableName, String(example ?? 'a-text-that-is-longer-than-32-characters')];
     });
-    const { values } = readVariables(variablesOf(schema), Object.fromEntries(given));
+    const { values } = readVariables(configKeysOf(schema), Object.fromEntries(given));
     expect(Object.keys(values)).toEqual(Object.keys(schema.properties));
-    expect(() => parse(values)).not.toThrow();
+    expect(parse(values).problems).toEqual([]);
   });
 
   it('parses lists with commas or as JSON, objects as JSON, and numbers; an empty variable is not set', () => {
@@ -66,7 +66,7 @@ describe('the environment as a configuration', () => {
       DFINERY_LOOKBACK_DAYS: '3',
       DFINERY_TIMEZONE: '',
     };
-    expect(readVariables(variablesOf(source), given).values).toEqual({
+    expect(readVariables(configKeysOf(source), given).values).toEqual({
       events: ['one', 'two', '세 번째'],
       properties: ['with, comma', 'b'],
       column_types: { zip: 'string' },
@@ -79,6 +79,7 @@ describe('the environment as a configuration', () => {
     ['DFINERY_LOOKBACK_DAYS', '1.5', 'wanted a whole number'],
     ['DFINERY_COLUMN_TYPES', 't0ken', 'wanted a JSON object'],
     ['DFINERY_EVENTS', '["t0ken"', 'wanted names with commas, without quotes, or a JSON array'],
+    ['DFINERY_PLACES', 't0ken', 'wanted a JSON array'],
     ['DFINERY_EXPORT_TOKEN_FILE', 't0ken', 'cannot be read (ENOENT)'],
     ['DFINERY_EVENTS', '"t0ken,two"', 'remove the quotes'],
     ['DFINERY_COLUMNS_DROP', "phone, 't0ken'", 'without quotes'],
@@ -99,7 +100,7 @@ describe('the environment as a configuration', () => {
   ])('reads a secret from the file in NAME_FILE, between %j and %j', (begin, end) => {
     const path = join(folder, 'token');
     writeFileSync(path, `${begin}a token${end}`);
-    const { values, variableNames } = readVariables(variablesOf(source), { DFINERY_EXPORT_TOKEN_FILE: path });
+    const { values, variableNames } = readVariables(configKeysOf(source), { DFINERY_EXPORT_TOKEN_FILE: path });
     expect([values, variableNames.get('export_token')]).toEqual([
       { export_token: 'a token' },
       'DFINERY_EXPORT_TOKEN_FILE',
@@ -115,7 +116,7 @@ describe('the environment as a configuration', () => {
     ['DFINERY_BASE_URL_FILE', 'DFINERY_BASE_URL'],
     ['DFINERY_EXPORT_TOKEN_FILES', 'DFINERY_EXPORT_TOKEN_FILE'],
   ])('refuses the name %s with the nearest known name', (name, near) => {
-    const message = refusalOf(() => refuseUnknownVariables({ [name]: '1' }, VARIABLES));
+    const message = refusalOf(() => refuseUnknownVariables({ [name]: '1' }, CONFIG_KEYS));
     expect(message).toContain(`${name} (did you mean ${near}?)`);
   });
 
@@ -128,14 +129,14 @@ describe('the environment as a configuration', () => {
     );
     const names = files.flatMap((file) => readFileSync(file, 'utf8').match(/DFINERY_[A-Z_]*[A-Z]/g) ?? []);
     const env = Object.fromEntries(names.map((name) => [name, '1']));
-    expect(() => refuseUnknownVariables(env, VARIABLES)).not.toThrow();
+    expect(() => refuseUnknownVariables(env, CONFIG_KEYS)).not.toThrow();
   });
 });
 
 function table(schema: ConfigSchema): string[] {
-  const rows = variablesOf(schema).map((variable) => {
-    const form = formOf(variable).slice(1, -1).replaceAll('|', 'or');
-    return `| \`${variable.key}\` | ${form} | ${variable.keySchema.description ?? ''} |`;
+  const rows = configKeysOf(schema).map((configKey) => {
+    const form = formOf(configKey).slice(1, -1).replaceAll('|', 'or');
+    return `| \`${configKey.key}\` | ${form} | ${configKey.schema.description ?? ''} |`;
   });
   return ['| key | value; default | meaning |', '|---|---|---|', ...rows];
 }
