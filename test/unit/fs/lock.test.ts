@@ -92,6 +92,17 @@ describe('a lock', () => {
     expect(names()).toEqual(left);
   });
 
+  it('is taken again by the process that released it and could not remove its file', async () => {
+    const lock = await take();
+    const refuse = () => {
+      throw systemError('EBUSY');
+    };
+    await withCall(fs, 'rmSync', refuse, () => lock.release());
+    expect(names()).toEqual(['the.lock']);
+    (await take()).release();
+    expect(names()).toEqual([]);
+  });
+
   it('names a file that cannot be a lock', async () => {
     path = dir;
     await expect(take()).rejects.toMatchObject({
@@ -114,6 +125,17 @@ describe('the lock of an owner that is not here', () => {
     (await take()).release();
     expect(names()).toEqual([]);
   });
+});
+
+it('stays that of a silent owner who touches it while another takes it for dead', async () => {
+  writeFileSync(path, FAR);
+  age(70);
+  const touchFirst = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+    if (all[0] === `${path}.steal`) age(0);
+    return real(...all);
+  };
+  await expect(withCall(fs, 'openSync', touchFirst, () => take())).rejects.toMatchObject({ exitCode: 3 });
+  expect([readFileSync(path, 'utf8'), names()]).toEqual([FAR, ['the.lock']]);
 });
 
 /** Without /proc nothing tells whether a process is alive. */
