@@ -122,13 +122,19 @@ export async function purgePlaces(plan: Purge): Promise<Purge> {
     io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
     purge = withPlace(purge, await purgePlace(place, purge));
   }
-  const { stuckFolders, liveFolders } = await sweepRunFolders(io.spoolDir);
+  const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(io.spoolDir);
   const inUse = [...purge.places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
   const inUseSentence = `Other runs are under way. Until they end, they hold downloads in ${shortened(inUse)}.`;
+  const foreignSentence = `Downloads of other users' runs may name the people, and stay: ${shortened(foreignFolders)}.`;
+  const warnings = [
+    ...plan.warnings,
+    ...(inUse.length > 0 ? [inUseSentence] : []),
+    ...(foreignFolders.length > 0 ? [foreignSentence] : []),
+  ];
   const failures = purge.places.flatMap(({ failure }) => failure ?? []);
   const remainsSentence = `Downloads of dead runs may name the people, and stay: ${shortened(stuckFolders)}. Remove them.`;
   if (stuckFolders.length > 0) failures.push(transientError(remainsSentence));
-  return { ...purge, failures, warnings: [...plan.warnings, ...(inUse.length > 0 ? [inUseSentence] : [])] };
+  return { ...purge, failures, warnings };
 }
 
 /** The purge with what is known of this place by now. */

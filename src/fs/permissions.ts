@@ -1,7 +1,7 @@
 // Who may read and change files: owners, modes, the umask, and whether this user can write a file.
 
 import { randomUUID } from 'node:crypto';
-import { chmodSync, existsSync, lstatSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { mkdtemp, open, rmdir } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { hasCode } from '../base/errors.ts';
@@ -51,14 +51,6 @@ export function isProtected(
   if (probeModes(probeFolder)) return false;
   firstFolderWithoutModes ??= resolve(probeFolder);
   return true;
-}
-
-/** True for a folder, not a link, that belongs to this user and that nobody else may look into. */
-export function isPrivateFolder(path: string): boolean {
-  const folder = lstatSync(path, { throwIfNoEntry: false });
-  if (folder?.isDirectory() !== true) return false;
-  const user = process.getuid?.();
-  return user === undefined || (folder.uid === user && (folder.mode & GROUP_AND_OTHERS_BITS) === 0);
 }
 
 /** Makes a new file in a folder for this user alone, and removes it. True if the file system has kept its mode. */

@@ -1,11 +1,12 @@
-import { lstat, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { lstatSync, type Stats } from 'node:fs';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { codeOf } from '../base/errors.ts';
 import { type DiskErrorContext, diskError, withDiskErrors } from './disk-failure.ts';
 import { makeFolders } from './folders.ts';
 import { acquireLock, type Lock, ownerState } from './lock.ts';
-import { isPrivateFolder } from './permissions.ts';
+import { GROUP_AND_OTHERS_BITS, isProtected } from './permissions.ts';
 
 const PREFIX = 'dfinery-spool-';
 const RUN_FOLDER = new RegExp(`^${PREFIX}[0-9A-Za-z]{6}$`);
@@ -70,29 +71,42 @@ export class RunFolder {
 
 const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
 
-/**
- * Removes the folders that dead runs of this user left under a spool directory; they hold only copies. Returns those
- * that it could not remove, and those of runs that are alive.
- */
-export async function sweepRunFolders(
-  root: string,
-): Promise<{ readonly stuckFolders: readonly string[]; readonly liveFolders: readonly string[] }> {
-  const stuckFolders: string[] = [];
-  const liveFolders: string[] = [];
+/** The folders of runs that a sweep has left. */
+interface LeftFolders {
+  readonly liveFolders: readonly string[];
+  /** Those of dead runs that could not be removed. */
+  readonly stuckFolders: readonly string[];
+  /** Those of other users, or open to them. Whoever may write there could have the removal led elsewhere by links. */
+  readonly foreignFolders: readonly string[];
+}
+
+/** Removes the folders that dead runs of this user left under a spool directory; they hold only copies. */
+export async function sweepRunFolders(root: string): Promise<LeftFolders> {
+  const [liveFolders, stuckFolders, foreignFolders]: [string[], string[], string[]] = [[], [], []];
   for (const name of await namesIn(root)) {
     const folder = join(root, name);
-    if (!RUN_FOLDER.test(name) || !isPrivateFolder(folder)) continue;
+    const stat = RUN_FOLDER.test(name) ? lstatSync(folder, { throwIfNoEntry: false }) : undefined;
+    if (stat?.isDirectory() !== true) continue;
     try {
-      const { mtimeMs } = await lstat(folder);
-      const owner = ownerState(join(folder, LOCK_FILE));
-      const isInUse = owner === 'none' ? Math.abs(systemClock.now() - mtimeMs) < LOCK_GRACE_MS : owner === 'alive';
-      if (isInUse) liveFolders.push(folder);
+      if (!isOwn(stat, root)) foreignFolders.push(folder);
+      else if (isInUse(folder, stat)) liveFolders.push(folder);
       else await rm(folder, { recursive: true, force: true });
     } catch (error) {
       if (codeOf(error) !== 'ENOENT') stuckFolders.push(folder);
     }
   }
-  return { stuckFolders, liveFolders };
+  return { liveFolders, stuckFolders, foreignFolders };
+}
+
+/** True for the folder of this user alone. A root that keeps no modes has it for everybody. */
+function isOwn(stat: Stats, root: string): boolean {
+  const user = process.getuid?.() ?? stat.uid;
+  return stat.uid === user && isProtected(stat, GROUP_AND_OTHERS_BITS, root);
+}
+
+function isInUse(folder: string, { mtimeMs }: Stats): boolean {
+  const owner = ownerState(join(folder, LOCK_FILE));
+  return owner === 'none' ? Math.abs(systemClock.now() - mtimeMs) < LOCK_GRACE_MS : owner === 'alive';
 }
 
 const spoolFolder = (path: string): DiskErrorContext => ({

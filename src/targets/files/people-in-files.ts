@@ -105,13 +105,18 @@ async function eraseBytes(place: FilesPlace, version: PlaceVersion): Promise<str
   }
 }
 
-/** Removes what dead runs left in this place. Names what could not be removed, and the folders of live runs. */
+/** Removes what dead runs left in this place. Names what was not removed, and the folders of live runs. */
 async function sweepRuns({ storage, runFolder }: FilesPlace) {
   if (storage.workFolder === undefined) return { sweepFailures: [], inUse: [] };
-  const { stuckFolders, liveFolders } = await sweepRunFolders(storage.workFolder);
-  const sweepFailures = stuckFolders.map(
-    (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
-  );
+  const { liveFolders, stuckFolders, foreignFolders } = await sweepRunFolders(storage.workFolder);
+  const sweepFailures = [
+    ...stuckFolders.map(
+      (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
+    ),
+    ...foreignFolders.map(
+      (path) => `${path} may hold the people, and is not of this user alone: remove it once its run is over.`,
+    ),
+  ];
   return { sweepFailures, inUse: liveFolders.filter((path) => path !== runFolder.path) };
 }
 

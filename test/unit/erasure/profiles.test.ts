@@ -1,11 +1,12 @@
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { withLockFile } from '../../../src/fs/lock.ts';
 import { RunFolder } from '../../../src/fs/run-folder.ts';
 import { json } from '../../support/erasure/deletions.ts';
 import { DELTA, DUCKDB, event, LAKE, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
+import { HAS_MODES } from '../../support/modes.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 
 const erasure = setUpErasure();
@@ -326,6 +327,17 @@ it('a run that is under way is named: it holds downloads of the people until it 
   const folder = await RunFolder.open(at('spool'), systemClock);
   const { exit, warnings } = await erase('--id', 'A', ...IN()).finally(() => folder.remove());
   expect([exit, warnings]).toEqual([0, [expect.stringContaining(`they hold downloads in ${folder.path}`)]]);
+});
+
+it.runIf(HAS_MODES)('a folder of downloads that others may use is named, and stays', async () => {
+  useProfiles(csvOf(['A', u('a')]));
+  await load([row('a')], DUCKDB);
+  const folder = at('spool/dfinery-spool-abcdef');
+  mkdirSync(folder, { recursive: true });
+  chmodSync(folder, 0o755);
+  const { exit, warnings } = await erase('--id', 'A', ...IN());
+  expect([exit, warnings]).toEqual([0, [expect.stringContaining(folder)]]);
+  expect(existsSync(folder)).toBe(true);
 });
 
 it('a plan goes on if another purge puts people on the list while it asks for the profiles', async () => {

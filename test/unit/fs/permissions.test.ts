@@ -1,9 +1,9 @@
-import fs, { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import fs, { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeFolders } from '../../../src/fs/folders.ts';
-import { holdPrivateUmask, isPrivateFolder } from '../../../src/fs/permissions.ts';
+import { holdPrivateUmask } from '../../../src/fs/permissions.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
@@ -38,19 +38,6 @@ describe('folders', () => {
   it.runIf(process.platform === 'linux')('fail at once where nothing can be made', async () => {
     await expect(makeFolders('/proc/dfinery/below')).rejects.toThrow(/ENOENT|EPERM|EACCES/);
   });
-});
-
-it.runIf(HAS_MODES)('a private folder is no link, no file, and closed to others', async () => {
-  await makeFolders(path);
-  expect(isPrivateFolder(path)).toBe(true);
-  for (const mode of [0o701, 0o710, 0o704, 0o777]) {
-    chmodSync(path, mode);
-    expect(isPrivateFolder(path)).toBe(false);
-  }
-  mkdirSync(join(dir, 'target'), { mode: 0o700 });
-  symlinkSync('target', join(dir, 'link'));
-  writeFileSync(join(dir, 'file'), '', { mode: 0o600 });
-  expect(['link', 'file', 'none'].map((name) => isPrivateFolder(join(dir, name)))).toEqual([false, false, false]);
 });
 
 it.runIf(HAS_MODES)('the umask is private while anybody holds it', () => {

@@ -1,7 +1,17 @@
-import { copyFileSync, mkdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { HAS_MODES } from '../../support/modes.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { query } from '../../support/targets/query.ts';
@@ -62,6 +72,15 @@ describe.each(TARGET_NAMES)('a purge of %s', (name) => {
     await place.purge(['m1']);
     expect(naming('SECRET')).toEqual([]);
     expect(await place.keys()).toEqual([`${D1} b`]);
+  });
+
+  it.runIf(HAS_MODES && name !== 'duckdb')('names the folder of a run that others may use', async () => {
+    await place.load([[place.of(D1, [person('a', 'm1')])]]);
+    const folder = join(place.root, '_dfinery/tmp/dfinery-spool-abcdef');
+    mkdirSync(folder);
+    chmodSync(folder, 0o755);
+    expect((await place.purge(['m1'])).unreached).toEqual([expect.stringContaining(folder)]);
+    expect(existsSync(folder)).toBe(true);
   });
 
   it('keeps the length of the suppression list over later loads', async () => {
