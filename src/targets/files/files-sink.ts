@@ -10,7 +10,7 @@ import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import type { FilesFormat, FilesPlace } from './format.ts';
-import { closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
+import { closedOnFailure, closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
 import type { PlaceChange, PlaceVersion } from './place-version.ts';
 import { countRows } from './read-files.ts';
 import { writeBatch } from './write-batch.ts';
@@ -19,15 +19,12 @@ import { writeBatch } from './write-batch.ts';
 export function openFilesSink(format: FilesFormat, options: OpenOptions): Promise<Sink> {
   return withUserErrors(options, async () => {
     const place = await openPlace(format, options, 'load');
-    try {
+    return closedOnFailure(place, async () => {
       const version = await format.read(place);
       checkTimezone(version.state, options);
       warnOfRemovedDays(options.logger, version.removedDays);
       return new FilesSink(place, version, options);
-    } catch (error) {
-      await closePlace(place);
-      throw error;
-    }
+    });
   });
 }
 

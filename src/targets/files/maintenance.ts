@@ -66,9 +66,15 @@ async function report(place: FilesPlace, version: PlaceVersion): Promise<TargetR
   return { state, ...counts, sizeBytes: bytesIn(version), runs };
 }
 
-/** Removes the days before `firstKeptDay`; their receipts stay. */
+/** Removes the days before `firstKeptDay`, also those of damaged files; their receipts stay. */
 function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, execute: boolean): Promise<PruneResult> {
-  const prunableIn = ({ state }: PlaceVersion): PruneResult => prunableBefore(state.events.receipts, firstKeptDay);
+  const prunableIn = ({ state, damagedFiles }: PlaceVersion): PruneResult => {
+    const { days, rows } = prunableBefore(state.events.receipts, firstKeptDay);
+    const damagedDays = damagedFiles.flatMap(({ table, day }) =>
+      table === EVENTS.name && day < firstKeptDay ? day : [],
+    );
+    return { days: [...new Set([...days, ...damagedDays])].sort(), rows };
+  };
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
   return withLoadedPlace(format, options, async (place, versionBefore) => {
     warnOfDamage(options, versionBefore);
@@ -76,7 +82,8 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
       requireLoaded(place, version);
       const { days, rows } = prunableIn(version);
       const { events } = version.state;
-      const receipts = withPruned(events.receipts, days, nextChangedAt(events.receipts, options.clock.now()));
+      const daysWithRows = days.filter((day) => events.receipts.get(day)?.rows_stored);
+      const receipts = withPruned(events.receipts, daysWithRows, nextChangedAt(events.receipts, options.clock.now()));
       const state = { ...version.state, events: { ...events, receipts } };
       const files = days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
       return { change: { kind: 'prune', state, files }, result: { days, rows } };

@@ -33,7 +33,17 @@ export async function openPlace(format: FilesFormat, options: FilesOptions, mode
   } catch (error) {
     await engine?.close();
     storage.close();
-    await runFolder?.remove();
+    await runFolder?.remove().catch(() => {});
+    throw error;
+  }
+}
+
+/** Runs work on a place, and closes that if the work fails. A second failure, of the closing, is not told. */
+export async function closedOnFailure<T>(place: FilesPlace, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    await closePlace(place).catch(() => {});
     throw error;
   }
 }
@@ -63,11 +73,9 @@ export function withPlace<T>(
 ): Promise<T> {
   return withUserErrors(options, async () => {
     const place = await openPlace(format, options, mode);
-    try {
-      return await work(place);
-    } finally {
-      await closePlace(place);
-    }
+    const result = await closedOnFailure(place, () => work(place));
+    await closePlace(place);
+    return result;
   });
 }
 

@@ -74,16 +74,16 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
       const { people, change } = await place.engine.transaction(() => writeRemoval(place, version, query));
       const suppressionLength = await onFound(people);
       const state = { ...change.state, suppressionLength };
-      return { change: { ...change, state }, result: { people, suppressionLength } };
+      return { change: { ...change, state }, result: { people, suppressionLength, bytesBefore: bytesIn(version) } };
     });
-    const { people, suppressionLength } = result;
+    const { people, suppressionLength, bytesBefore } = result;
     const eraseFailures = await eraseBytes(place, version);
     const { inUse, sweepFailures } = await sweepRuns(place);
     const damageNotes = damageWarnings(version).map((message) => `They may hold the people: ${message}`);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
-      bytesBefore: bytesIn(versionBefore),
+      bytesBefore,
       bytesAfter: bytesIn(version),
       unreached: [...eraseFailures, ...damageNotes, ...sweepFailures],
       inUse,

@@ -17,6 +17,7 @@ import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { addDays } from '../../../src/base/days.ts';
+import { configError } from '../../../src/base/errors.ts';
 import { literal } from '../../../src/base/sql.ts';
 import { Engine } from '../../../src/engine/session/engine.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
@@ -172,6 +173,16 @@ describe('a Parquet folder', () => {
       await harm('no Parquet');
       await remove();
       expect([await place.keys(), (await place.verify()).differences]).toEqual([[`${D2} b`], []]);
+    });
+
+    it('prunes a pruned day anew whose old file came back', async () => {
+      await place.prune(D2, true);
+      cpSync(copyOf(D1), fileOf(D1));
+      const receiptBefore = (await place.state())?.events.receipts.get(D1);
+      expect(await place.prune(D2, false)).toEqual({ days: [D1], rows: 0 });
+      expect(await place.prune(D2, true)).toEqual({ days: [D1], rows: 0 });
+      expect([await place.keys(), (await place.verify()).differences]).toEqual([[`${D2} b`], []]);
+      expect((await place.state())?.events.receipts.get(D1)).toEqual(receiptBefore);
     });
 
     it('is not called damaged if memory does not suffice to read a file', async () => {
@@ -413,6 +424,40 @@ describe('a Parquet folder', () => {
     rows.mockRestore();
     expect(early[1]).toBeGreaterThan(0);
     expect(statSync(stateFile()).size).toBeLessThan(41 * 1_000);
+  });
+
+  it('says why it cannot be read or purged, also if the folder of the run cannot be removed', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }])]]);
+    const busy = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      if (/dfinery-spool-\w{6}$/.test(String(all[0]))) throw systemError('EBUSY');
+      return real(...all);
+    };
+    const failing = (work: () => Promise<unknown>) => withCall(fs.promises, 'rm', busy, work);
+    const refusal = () => Promise.reject(configError('the list is older'));
+    await expect(failing(() => place.purge(['m1'], 'member', refusal))).rejects.toThrow('the list is older');
+    const onOpen = () => place.open({ timezone: 'Asia/Tokyo' });
+    await expect(failing(onOpen)).rejects.toThrow(/^timezone is/);
+  });
+
+  it('compares the size after a purge with that under its lock', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }])]]);
+    const older = join(place.dir, 'older');
+    cpSync(place.place, older, { recursive: true, preserveTimestamps: true });
+    await place.load([[place.of(D2, [{ id: 'b', member: 'm2' }])]]);
+    const bytes = [D1, D2].reduce((sum, day) => sum + statSync(fileOf(day)).size, 0);
+    const newer = join(place.dir, 'newer');
+    renameSync(place.place, newer);
+    renameSync(older, place.place);
+    // The older version is read, then a run commits the newer one, then the purge takes the lock.
+    const commitFirst = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      if (all[0] === lockFile()) cpSync(newer, place.place, { recursive: true, preserveTimestamps: true });
+      return real(...all);
+    };
+    const purging = () => place.purge(['nobody']);
+    expect(await withCall(fs, 'openSync', commitFirst, purging)).toMatchObject({
+      bytesBefore: bytes,
+      bytesAfter: bytes,
+    });
   });
 
   it('records a run that was stopped between files and state of a commit, beside a damaged file', async () => {
