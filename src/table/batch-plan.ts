@@ -9,14 +9,14 @@ import { type Day, formatDays } from '../base/days.ts';
 import type { Logger } from '../base/log.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
-import { type PlannedColumn, planColumns, unchangedColumn } from './column-plan.ts';
+import { type ColumnPlan, planColumns } from './column-plan.ts';
 import { type ColumnRules, rulesOfTable } from './column-type.ts';
 import type { TableState } from './place-state.ts';
 import type { Receipts, StoredReceipt } from './receipts.ts';
 import type { Table } from './tables.ts';
 
 /** A batch as a commit stores it. */
-export interface PlannedBatch {
+export interface PlannedBatch extends ColumnPlan {
   readonly table: Table;
   readonly tableBefore: TableState;
   readonly commitInfo: CommitInfo;
@@ -24,8 +24,6 @@ export interface PlannedBatch {
   readonly downloads: readonly CheckedDay[];
   /** Those whose rows the place has already. */
   readonly unchangedDownloads: readonly CheckedDay[];
-  /** All columns of the table after the batch, by position. */
-  readonly columns: readonly PlannedColumn[];
 }
 
 interface BatchOptions {
@@ -50,11 +48,8 @@ export async function planBatch(
   const mayBeUnchanged = !table.isSnapshot && !commitInfo.rewrites;
   const unchangedDownloads = mayBeUnchanged ? await findUnchanged(newestDownloads, receipts, countRows) : [];
   const downloads = newestDownloads.filter((download) => !unchangedDownloads.includes(download));
-  const columns =
-    downloads.length === 0
-      ? columnsBefore.map(unchangedColumn)
-      : planColumns(columnsBefore, downloads, rulesOfTable(table, rules), receipts.size === 0);
-  return { table, tableBefore, commitInfo, downloads, unchangedDownloads, columns };
+  const columnPlan = planColumns(columnsBefore, downloads, rulesOfTable(table, rules), receipts.size === 0);
+  return { table, tableBefore, commitInfo, downloads, unchangedDownloads, ...columnPlan };
 }
 
 /** Leaves out, with a warning, the downloads that are older than the stored ones. A file replaces every download. */

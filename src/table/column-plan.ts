@@ -4,12 +4,12 @@ import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import { columnKey, type HeaderColumn } from '../cells/csv/header.ts';
 import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
-import type { Zone } from '../cells/types/zone.ts';
+import { zoneOf } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import { newColumns } from './column-names.ts';
-import { type ColumnRules, type TypeRules, typeAfter, typeRulesOf } from './column-type.ts';
+import { type ColumnRules, typeAfter, typeRulesOf } from './column-type.ts';
 import type { ColumnChange } from './place-state.ts';
-import type { StoredColumn } from './tables.ts';
+import { EVENTS, type StoredColumn } from './tables.ts';
 
 /** A column of the table after a batch. */
 export interface PlannedColumn extends StoredColumn {
@@ -17,8 +17,6 @@ export interface PlannedColumn extends StoredColumn {
   readonly typeBefore: ColumnType | null;
   /** The forms of its cells in each day of the batch that has some. */
   readonly formsByDay: ReadonlyMap<Day, ColumnForms>;
-  /** Says that the batch adds or widens it, or that a day of the batch lacks it. */
-  readonly changeRecord: Omit<ColumnChange, 'changedAt'> | undefined;
 }
 
 /** The forms that the cells of a column have in a day, or in some files. */
@@ -28,90 +26,102 @@ export interface ColumnForms {
   readonly hasAbsentNull: boolean;
 }
 
+/** A change by a day of the batch, with the name of the column in the table. */
+interface PlannedChange extends Omit<ColumnChange, 'changedAt'> {
+  readonly name: string;
+}
+
+export interface ColumnPlan {
+  /** All columns of the table after the batch, by position. */
+  readonly columns: readonly PlannedColumn[];
+  /** What the days change of them, in the order of days. */
+  readonly changes: readonly PlannedChange[];
+}
+
+/** A column before the first day of a batch. */
+const withoutDays = (column: StoredColumn): PlannedColumn => {
+  return { ...column, typeBefore: column.type, formsByDay: new Map() };
+};
+
 type WidenedColumn = PlannedColumn & { readonly typeBefore: ColumnType; readonly type: ColumnType };
 
 /** True if the batch gives a column of the table another type. */
 export const isWidened = (column: PlannedColumn): column is WidenedColumn =>
   column.typeBefore !== null && column.type !== null && column.type !== column.typeBefore;
 
-/** The plan of a column in a batch that writes no day: no setting of it counts then. */
-export const unchangedColumn = (column: StoredColumn): PlannedColumn => ({
-  ...column,
-  typeBefore: column.type,
-  formsByDay: new Map(),
-  changeRecord: undefined,
-});
-
-/**
- * Plans all columns of a table after these days, by position. `isFirstCommit`: the columns before are those that every
- * new table has.
- */
+/** Plans the columns of a table from day to day. `isNewTable`: the columns before are those that every table has. */
 export function planColumns(
   columnsBefore: readonly StoredColumn[],
   downloads: readonly CheckedDay[],
   rules: ColumnRules,
-  isFirstCommit: boolean,
-): PlannedColumn[] {
-  const days = downloads.map(scannedDay);
-  const batchColumns = new Map(days.flatMap(({ columns }) => [...columns]));
-  const columns = [...columnsBefore, ...newColumns(columnsBefore, batchColumns, rules)];
-  // Without a pinned schema the first commit gives `freeze` its columns.
-  const schemaMode = isFirstCommit && rules.pinnedTypes === undefined ? 'evolve' : rules.schemaMode;
-  return columns.map((column) => {
-    const declared = batchColumns.get(columnKey(column))?.declared;
-    const typeRules = typeRulesOf(column, declared, columns, { ...rules, schemaMode });
-    const { formsByDay, columnAfter } = readDays(typeRules, days);
-    const changeRecord = changeRecordOf(isFirstCommit ? null : column.type, columnAfter, days, typeRules.zone);
-    return { ...columnAfter, typeBefore: column.type, formsByDay, changeRecord };
-  });
+  isNewTable: boolean,
+): ColumnPlan {
+  let columns = columnsBefore.map(withoutDays);
+  const changes: PlannedChange[] = [];
+  for (const [index, download] of downloads.entries()) {
+    const day = scannedDay(download);
+    // The first day of a table adds all of its columns.
+    const typesBefore = isNewTable && index === 0 ? [] : columns.map(({ type }) => type);
+    columns = columnsAfterDay(columns, day, rules);
+    changes.push(...columns.flatMap((column, i) => changeOf(typesBefore[i] ?? null, column, day, rules) ?? []));
+  }
+  return { columns, changes };
+}
+
+/** The columns of a new table of events before its first day. A pinned schema names more than every table has. */
+export function pinnedColumns(rules: ColumnRules): StoredColumn[] {
+  const columns = [...EVENTS.firstColumns, ...newColumns(EVENTS.firstColumns, new Map(), rules)];
+  return columns.map((column) => ({ ...column, type: typeAfter(typeRulesOf(column, undefined, columns, rules), 0) }));
 }
 
 /** What is known of a column of a day from the scans of its files. */
 type ScannedColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
 
-/** The columns of the files of a day by key, in the order of first occurrence; none for an answer without a header. */
 interface ScannedDay {
   readonly day: Day;
-  readonly columns: ReadonlyMap<string, ScannedColumn>;
+  /** The columns of its files by key, in the order of first occurrence; none for an answer without a header. */
+  readonly scans: ReadonlyMap<string, ScannedColumn>;
 }
 
 function scannedDay({ receipt: { day }, files }: CheckedDay): ScannedDay {
-  const columns = new Map<string, ScannedColumn>();
+  const scans = new Map<string, ScannedColumn>();
   for (const column of files.flatMap((file) => file.columns)) {
-    const { forms = 0, firstCells = [] } = columns.get(column.key) ?? {};
-    columns.set(column.key, {
+    const { forms = 0, firstCells = [] } = scans.get(column.key) ?? {};
+    scans.set(column.key, {
       ...column,
       forms: forms | column.forms,
       firstCells: [...firstCells, ...column.firstCells],
     });
   }
-  return { day, columns };
+  return { day, scans };
 }
 
-/** A column after these days, which are read as if they were committed one by one. */
-function readDays(rules: TypeRules, days: readonly ScannedDay[]) {
-  const { columnBefore, fixedType } = rules;
-  const key = columnKey(columnBefore);
-  let forms: CellForms = 0;
-  const formsByDay = new Map<Day, ColumnForms>();
-  for (const { day, columns } of days) {
-    const dayForms = columns.get(key)?.forms ?? 0;
-    if (dayForms === 0) continue;
-    forms |= dayForms;
-    formsByDay.set(day, formsOfDay(dayForms, typeAfter(rules, forms), fixedType !== null));
-  }
-  const [firstCell] = days.flatMap(({ columns }) => columns.get(key)?.firstCells ?? []);
-  const columnAfter = {
-    ...columnBefore,
-    type: typeAfter(rules, forms),
-    forms: columnBefore.forms | forms,
-    firstShape: columnBefore.firstShape ?? firstCell?.shape ?? null,
-  };
-  return { formsByDay, columnAfter };
+function columnsAfterDay(
+  columnsBefore: readonly PlannedColumn[],
+  { day, scans }: ScannedDay,
+  rules: ColumnRules,
+): PlannedColumn[] {
+  const columns = [...columnsBefore, ...newColumns(columnsBefore, scans, rules).map(withoutDays)];
+  // Without a pinned schema the first day with cells gives `freeze` its columns.
+  const isOpen = rules.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
+  const schemaMode = isOpen ? 'evolve' : rules.schemaMode;
+  return columns.map((column): PlannedColumn => {
+    const { declared, forms = 0, firstCells = [] } = scans.get(columnKey(column)) ?? {};
+    const typeRules = typeRulesOf(column, declared, columns, { ...rules, schemaMode });
+    const type = typeAfter(typeRules, forms);
+    const formsOfDay = columnForms(forms, type, typeRules.fixedType !== null);
+    return {
+      ...column,
+      type,
+      forms: column.forms | forms,
+      firstShape: column.firstShape ?? firstCells.at(0)?.shape ?? null,
+      formsByDay: forms === 0 ? column.formsByDay : new Map([...column.formsByDay, [day, formsOfDay]]),
+    };
+  });
 }
 
 /** The forms of the cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
-function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnForms {
+function columnForms(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnForms {
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
   const isText = type === 'string' || (type === null && (forms & STRING) !== 0);
   return {
@@ -121,38 +131,30 @@ function formsOfDay(forms: CellForms, type: ColumnType | null, isFixed: boolean)
   };
 }
 
-/** What a batch changes of a column, with the first day that does. `typeBefore`: null before the first commit, too. */
-function changeRecordOf(
-  typeBefore: ColumnType | null,
-  columnAfter: StoredColumn,
-  days: readonly ScannedDay[],
-  zone: Zone | undefined,
-): PlannedColumn['changeRecord'] {
-  const { source: sourceName, type, firstShape } = columnAfter;
-  const key = columnKey(columnAfter);
-  const firstDay = (days.find(({ columns }) => columns.has(key)) ?? days.at(0))?.day;
-  if (type === null || firstDay === undefined) return undefined;
-  if (typeBefore === null) {
-    return { sourceName, change: 'added', fromType: null, toType: type, day: firstDay, shape: firstShape };
+/** What a day changes of a column, which had the type `fromType` before; null if it was no column of the table. */
+function changeOf(
+  fromType: ColumnType | null,
+  column: PlannedColumn,
+  { day, scans }: ScannedDay,
+  { timezone }: ColumnRules,
+): PlannedChange | undefined {
+  const { source: sourceName, name, type: toType, firstShape } = column;
+  if (toType === null) return undefined;
+  if (fromType === null) return { name, sourceName, change: 'added', fromType, toType, day, shape: firstShape };
+  const scan = scans.get(columnKey(column));
+  if (toType !== fromType) {
+    const codec = codecOf(fromType, zoneOf(timezone));
+    const misfit = scan?.firstCells.find(({ forms }) => !fits(codec, forms));
+    return { name, sourceName, change: 'widened', fromType, toType, day, shape: misfit?.shape ?? null };
   }
-  if (type !== typeBefore) {
-    const codec = codecOf(typeBefore, zone);
-    const [firstMisfit = { day: firstDay, shape: null }] = days.flatMap(({ day, columns }) => {
-      const cells = columns.get(key)?.firstCells ?? [];
-      return cells.filter(({ forms }) => !fits(codec, forms)).map(({ shape }) => ({ day, shape }));
-    });
-    return { sourceName, change: 'widened', fromType: typeBefore, toType: type, ...firstMisfit };
-  }
-  const dayWithout = days.find(({ columns }) => columns.size > 0 && !columns.has(key));
-  if (dayWithout === undefined) return undefined;
-  return { sourceName, change: 'missing', fromType: typeBefore, toType: null, day: dayWithout.day, shape: null };
+  if (scan !== undefined || scans.size === 0) return undefined;
+  return { name, sourceName, change: 'missing', fromType, toType: null, day, shape: null };
 }
 
 /** Logs which columns change their type. */
-export function logWidened(logger: Logger, columns: readonly PlannedColumn[]): void {
-  for (const { source: column, changeRecord } of columns) {
-    if (changeRecord?.change !== 'widened') continue;
-    const { fromType: from, toType: to, shape } = changeRecord;
+export function logWidened(logger: Logger, changes: ColumnPlan['changes']): void {
+  for (const { sourceName: column, change, fromType: from, toType: to, shape } of changes) {
+    if (change !== 'widened') continue;
     const because = shape === null ? '' : `: first such cell has the shape ${shape}`;
     const message = `column ${column} changes from ${from} to ${to}${because}`;
     logger.info('schema.changed', message, { column, from, to, shape });

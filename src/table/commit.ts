@@ -3,7 +3,7 @@ import type { ColumnType } from '../cells/types/column-types.ts';
 import type { Receipt } from '../extract/checked-day.ts';
 import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
-import { isWidened, type PlannedColumn } from './column-plan.ts';
+import type { ColumnPlan } from './column-plan.ts';
 import { type ColumnChange, newTableState, type TableState } from './place-state.ts';
 import { countStoredRows, receiptsOf, type StoredReceipt } from './receipts.ts';
 
@@ -49,7 +49,7 @@ export const NOTHING_STORED: Commit = {
 
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
-  { table, tableBefore, columns, downloads, unchangedDownloads, commitInfo }: PlannedBatch,
+  { table, tableBefore, columns, changes, downloads, unchangedDownloads, commitInfo }: PlannedBatch,
   { widenedDays, rowsByDay, rescuedCells }: StoredRows,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
@@ -68,10 +68,10 @@ export function finishBatch(
   const receipts = receiptsOf([...keptReceipts, ...writtenReceipts]);
   const state: TableState = {
     timezone: tableBefore.timezone,
-    columns: columns.map(({ typeBefore, formsByDay, changeRecord, ...column }) => column),
+    columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
     receipts,
     exportState: stateAfter(keptState.exportState, receipts, commitInfo),
-    changes: [...tableBefore.changes, ...newChangeRecords(columns, tableBefore.changes, changedAt)],
+    changes: changesAfter(tableBefore.changes, changes, changedAt),
   };
   const commit = {
     daysWritten: writtenReceipts.map(({ day }) => day),
@@ -79,12 +79,10 @@ export function finishBatch(
     rowsNew: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
     daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
-    columnsAdded: columns.filter(({ changeRecord }) => changeRecord?.change === 'added').map(({ name }) => name),
-    // A setting may widen a column that every table has from the start: the first commit adds it nevertheless.
-    columnsWidened: columns
-      .filter(isWidened)
-      .filter(({ changeRecord }) => changeRecord?.change === 'widened')
-      .map(({ name, typeBefore: from, type: to }) => ({ name, from, to })),
+    columnsAdded: changes.filter(({ change }) => change === 'added').map(({ name }) => name),
+    columnsWidened: changes.flatMap(({ change, name, fromType: from, toType: to }) => {
+      return change === 'widened' && from !== null && to !== null ? { name, from, to } : [];
+    }),
     rescuedCells,
   };
   return { state, commit };
@@ -94,17 +92,19 @@ export function finishBatch(
 const renewedReceipt = (before: StoredReceipt, newReceipt: Receipt = before): Receipt =>
   newReceipt.is_over === before.is_over && newReceipt.to_date === before.to_date ? before : newReceipt;
 
-/** The changes of a batch to record. A missing column is recorded once a name, so not if `earlierRecords` have it. */
-function newChangeRecords(
-  columns: readonly PlannedColumn[],
-  earlierRecords: readonly ColumnChange[],
+/** The changes of a table after those of a batch. That a column is missing is recorded once a name. */
+function changesAfter(
+  changesBefore: readonly ColumnChange[],
+  newChanges: ColumnPlan['changes'],
   changedAt: string,
-): ColumnChange[] {
-  const missingBefore = new Set(
-    earlierRecords.flatMap(({ change, sourceName }) => (change === 'missing' ? sourceName : [])),
-  );
-  return columns
-    .flatMap(({ changeRecord }) => changeRecord ?? [])
-    .filter(({ change, sourceName }) => change !== 'missing' || !missingBefore.has(sourceName))
-    .map((changeRecord) => ({ changedAt, ...changeRecord }));
+): readonly ColumnChange[] {
+  const changes = [...changesBefore];
+  const missingNames = new Set(changes.flatMap(({ change, sourceName }) => (change === 'missing' ? sourceName : [])));
+  for (const { name: _name, ...newChange } of newChanges) {
+    const { change, sourceName } = newChange;
+    if (change === 'missing' && missingNames.has(sourceName)) continue;
+    if (change === 'missing') missingNames.add(sourceName);
+    changes.push({ changedAt, ...newChange });
+  }
+  return changes;
 }

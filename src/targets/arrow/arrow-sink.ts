@@ -19,7 +19,7 @@ import { diskError } from '../../fs/disk-failure.ts';
 import { replaceablePath } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
-import { logWidened, planColumns } from '../../table/column-plan.ts';
+import { logWidened, pinnedColumns, planColumns } from '../../table/column-plan.ts';
 import type { ColumnRules } from '../../table/column-type.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
 import { EVENTS, type TypedColumn, typedColumns } from '../../table/tables.ts';
@@ -125,7 +125,7 @@ async function unfinishedPathOf(file: string, now: number): Promise<string> {
 async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
   const { rules } = options;
   if (rules.pinnedTypes !== undefined) {
-    const columns = planColumns(EVENTS.firstColumns, [], rules, true);
+    const columns = pinnedColumns(rules);
     // What the stream lacks goes to `_rescued`, also if `column_types` names it.
     const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
     const frozenRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes };
@@ -134,9 +134,9 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
   const waitingDays: CheckedDay[] = [];
   let columns = EVENTS.firstColumns;
   for await (const day of days) {
-    const plannedColumns = planColumns(columns, [day], rules, waitingDays.length === 0);
-    logWidened(options.logger, plannedColumns);
-    columns = plannedColumns;
+    const plan = planColumns(columns, [day], rules, waitingDays.length === 0);
+    logWidened(options.logger, plan.changes);
+    columns = plan.columns;
     const files: CheckedFile[] = [];
     for (const [i, file] of day.files.entries()) {
       const path = join(folder, `${waitingDays.length}-${i}.csv`);

@@ -74,7 +74,7 @@ async function writeDayFile(
   { engine, folder, columns: streamColumns, rules }: DayFileOptions,
 ): Promise<DayFile> {
   const { receipt } = download;
-  const columns = planColumns(streamColumns, [download], rules, false);
+  const { columns } = planColumns(streamColumns, [download], rules, false);
   const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
   const writeParquet = (query: string, path: string) =>
     engine.run(

@@ -92,7 +92,7 @@ class DuckDbSink implements Sink {
       if (plan === undefined) return NOTHING_STORED;
       const { state, commit } = await this.#store(engine, stateBefore, plan);
       this.state = state;
-      logWidened(logger, plan.columns);
+      logWidened(logger, plan.changes);
       return commit;
     });
   }

@@ -61,7 +61,7 @@ class FilesSink implements Sink {
       this.#place.format.commit(this.#place, this.#version, prepareChange),
     );
     this.#version = version;
-    logWidened(this.#options.logger, result.columns);
+    logWidened(this.#options.logger, result.columnChanges);
     return result.commit;
   }
 
@@ -107,11 +107,11 @@ class FilesSink implements Sink {
       logger,
       countRows: (days) => countRows(place, version, days),
     });
-    if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, columns: [] } };
+    if (plan === undefined) return { change: undefined, result: { commit: NOTHING_STORED, columnChanges: [] } };
     const changedAt = nextChangedAt(tableBefore.receipts, clock.now());
     const { files, ...rows } = await place.engine.transaction(() => writeBatch(place, version, plan, changedAt));
     const { state: tableAfter, commit } = finishBatch(plan, rows, changedAt);
     const change: PlaceChange = { kind: 'load', state: { ...state, [table.name]: tableAfter }, files };
-    return { change, result: { commit, columns: plan.columns } };
+    return { change, result: { commit, columnChanges: plan.changes } };
   }
 }

@@ -1,8 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { COLUMN_TYPES, type ColumnType, codecOf } from '../../../src/cells/types/column-types.ts';
 import { zoneOf } from '../../../src/cells/types/zone.ts';
+import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { Sink } from '../../../src/targets/contract.ts';
 import { csvOf } from '../../support/targets/csv.ts';
+import type { PlaceSettings } from '../../support/targets/days.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 import { VECTORS } from '../../support/vectors.ts';
 
@@ -35,14 +37,59 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     expect(await cells('_key, a, b, c, d, e, f, g, _rescued')).toEqual(together);
   });
 
-  it.each(['together', 'alone'])('hold null as a text from their first day of text on: days %s', async (way) => {
-    const days = [['null,1', ',null'], ['abc,x'], ['null,5', ',null']].map((rows, d) => {
-      const events = rows.map((row, i) => ({ id: `${i}`, f: row.split(',')[0], g: row.split(',')[1] }));
-      return place.of(DAYS[d], events);
+  describe.each(['together', 'alone'])('whose days come %s', (way) => {
+    const load = (days: readonly CheckedDay[], settings?: PlaceSettings) =>
+      place.load(way === 'together' ? [days] : days.map((day) => [day]), settings);
+    const storedColumns = async (names: readonly string[]) =>
+      (await place.state())?.events.columns.filter(({ source }) => names.includes(source));
+
+    it('hold null as a text from their first day of text on', async () => {
+      const days = [['null,1', ',null'], ['abc,x'], ['null,5', ',null']].map((rows, d) => {
+        const events = rows.map((row, i) => ({ id: `${i}`, f: row.split(',')[0], g: row.split(',')[1] }));
+        return place.of(DAYS[d], events);
+      });
+      await load(days);
+      const values = (await cells('f, g')).flatMap(({ f, g }) => [f, g]);
+      expect(values).toEqual([null, '1', null, null, 'abc', 'x', 'null', '5', null, 'null']);
     });
-    await place.load(way === 'together' ? [days] : days.map((day) => [day]));
-    const values = (await cells('f, g')).flatMap(({ f, g }) => [f, g]);
-    expect(values).toEqual([null, '1', null, null, 'abc', 'x', 'null', '5', null, 'null']);
+
+    it('get their names from day to day', async () => {
+      await load([place.of(D1, [{ id: 'a', price: '1' }]), place.of(D2, [{ id: 'b', Price: '2' }])]);
+      expect(await storedColumns(['price', 'Price'])).toMatchObject([
+        { source: 'price', name: 'price' },
+        { source: 'Price', name: 'Price_2' },
+      ]);
+    });
+
+    it('are those of the first day with rows under freeze', async () => {
+      const header = place.ofCsv(D1, [csvOf([], ['n', 'x'])]);
+      const days = [header, place.of(D2, [{ id: 'a', n: '5', x: '' }]), place.of(D3, [{ id: 'b', n: 'y', x: '7' }])];
+      await load(days, { schemaMode: 'freeze' });
+      const [first, second] = await cells('n::VARCHAR AS n, _rescued::VARCHAR AS r');
+      expect([first, second.n]).toEqual([{ n: '5', r: null }, null]);
+      expect(JSON.parse(String(second.r))).toEqual({ n: 'y', x: '7' });
+      expect(await storedColumns(['n', 'x'])).toMatchObject([{ type: 'long' }, { type: null }]);
+    });
+
+    it('are recorded with the day of each change', async () => {
+      const days = [
+        { n: '', b: '1' },
+        { n: '5', b: 'x' },
+        { n: 'y', b: '2' },
+      ];
+      const last = place.of('2026-01-04', [{ id: 'd' }]);
+      await load([...days.map((row, i) => place.of(DAYS[i], [{ id: 'a', ...row }])), last]);
+      const { changes = [] } = (await place.state())?.events ?? {};
+      const ofCustom = changes.filter(({ sourceName }) => ['n', 'b'].includes(sourceName));
+      expect(ofCustom.map(({ sourceName, change, toType, day }) => [day, sourceName, change, toType])).toEqual([
+        [D1, 'b', 'added', 'long'],
+        [D2, 'b', 'widened', 'string'],
+        [D2, 'n', 'added', 'long'],
+        [D3, 'n', 'widened', 'string'],
+        ['2026-01-04', 'b', 'missing', null],
+        ['2026-01-04', 'n', 'missing', null],
+      ]);
+    });
   });
 
   it.each([undefined, 'Asia/Seoul'])('have each type, and may become text (zone %s)', async (timezone) => {
@@ -204,7 +251,8 @@ describe.each(TARGET_NAMES)('the columns of %s', (name) => {
     await place.load([[place.of('2026-01-04', [{ id: 'd' }])], [place.of('2026-01-05', [{ id: 'e' }])]]);
     const changes = (await place.state())?.events.changes.filter(({ sourceName }) => ['n', 'b'].includes(sourceName));
     expect(changes).toMatchObject([
-      { sourceName: 'n', change: 'added', toType: 'string', day: D1 },
+      { sourceName: 'n', change: 'added', toType: 'long', day: D1 },
+      { sourceName: 'n', change: 'widened', toType: 'string', day: D2 },
       { sourceName: 'b', change: 'added', toType: 'boolean', day: D2 },
       { sourceName: 'b', change: 'widened', toType: 'string', day: D3, shape: 'aaaa' },
       { sourceName: 'n', change: 'missing', day: '2026-01-04' },
