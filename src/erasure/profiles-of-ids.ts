@@ -104,7 +104,7 @@ class ProfileReader implements ProfilesOfIds {
   }
 
   #add(unifiedId: string, externalId: string): void {
-    if (externalId === '' || isPlaceholder(unifiedId)) return;
+    if (isPlaceholder(externalId) || isPlaceholder(unifiedId)) return;
     this.hasExternalIds = true;
     const { ids, peopleInRows, hashKey } = this.#query;
     for (const id of this.#idsBySpelling.get(foldedSpelling(externalId)) ?? [])

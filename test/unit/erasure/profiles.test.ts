@@ -64,7 +64,7 @@ describe('the answer of the profile export', () => {
     ['no such export', 404, 2, /does not export profiles.*--by-column.*--mapping FILE/],
     ['a request that is not taken', 400, 2, /does not export profiles/],
     ['no column of external ids', 'df_unified_id\nu1\n', 2, /have no column df_external_id/],
-    ['no external id', csvOf(['', 'u1']), 2, /No profile of the service has a df_external_id/],
+    ['no external id', csvOf(['', 'u1'], ['null', 'u2']), 2, /No profile of the service has a df_external_id/],
   ])('%s decides the erasure if there is no other way', async (_, answer, exit, message) => {
     useProfiles(typeof answer === 'string' ? answer : undefined);
     let asked = 0;
@@ -130,6 +130,8 @@ describe('the guards of people', () => {
     const plan = await planOf('--id', 'A', ...IN());
     expect([plan.exit, plan.guard]).toEqual([5, expect.stringMatching(/changed hands.*--allow-shared/)]);
     expect((await planOf('--id', 'A', '--allow-shared', ...IN())).exit).toBe(0);
+    useProfiles(csvOf(['null', u('a')], ['B', u('b')]), { by_column: 'member' });
+    expect((await planOf('--id', 'A', ...IN())).exit).toBe(0);
   });
 });
 
