@@ -7,6 +7,7 @@ import { isHash } from './people.ts';
 
 /** The keys under which the rows of a table have a column hashed. No row tells which one is its own. */
 export class ColumnKeys {
+  readonly queryKey: HashKey | undefined;
   /** The key of the query, if rows have hashes under it. */
   readonly matchingKey: HashKey | undefined;
   /** True if rows have plain values. */
@@ -16,13 +17,14 @@ export class ColumnKeys {
   readonly #keyChecks: readonly string[];
 
   /** `source`: the column's name in the export, in any Unicode form. */
-  constructor(source: string, { exportState }: TableState, hashKey: HashKey | undefined) {
+  constructor(source: string, { exportState }: TableState, queryKey: HashKey | undefined) {
     const hashings = exportState?.hashed ?? [NOTHING_HASHED];
     const keyChecks = hashings.map(({ columns, key_check }) => (columns.includes(nfc(source)) ? key_check : null));
     this.#source = source;
+    this.queryKey = queryKey;
     this.#keyChecks = keyChecks.filter((keyCheck) => keyCheck !== null);
     this.hasPlainRows = keyChecks.includes(null);
-    this.matchingKey = hashKey !== undefined && this.#keyChecks.includes(hashKey.checkValue) ? hashKey : undefined;
+    this.matchingKey = queryKey !== undefined && this.#keyChecks.includes(queryKey.checkValue) ? queryKey : undefined;
   }
 
   /**

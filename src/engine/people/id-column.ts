@@ -7,7 +7,7 @@ import type { TableState } from '../../table/place-state.ts';
 import { rescueKey, type Table, type TypedColumn } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { ColumnKeys } from './column-keys.ts';
-import { columnsNamed, type SuppressedPeople } from './people.ts';
+import { columnsNamed, isHash, type SuppressedPeople } from './people.ts';
 import { foldedSql } from './spelling.ts';
 
 /** The rows of a table of a place, and how it stores them. */
@@ -85,10 +85,11 @@ export class IdColumn {
   async lookUp(texts: readonly TextOfId[], options: { readonly hasPlainIds: boolean }): Promise<LookUp> {
     if (this.cells.length === 0) return { condition: 'false', warnings: [], idsOf: () => [] };
     const warnings = this.keys.checkOtherKeys(this.#table.place, options);
-    const { matchingKey: hashKey, hasPlainRows } = this.keys;
+    const { queryKey, matchingKey, hasPlainRows } = this.keys;
     const plainForms = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
-    const forms = hashKey === undefined ? plainForms : [...plainForms, ...plainForms.map(hmacSql)];
-    // Only its hash tells that a plain cell holds the same id as a hashed one.
+    const hashedForms = matchingKey === undefined ? [] : plainForms.map((form) => hmacSql(form));
+    // A hash of other rows, or of another place, names the id of a plain cell that has the same hash.
+    const hashesPlainCells = hasPlainRows && queryKey !== undefined && texts.some(({ text }) => isHash(text));
     const textsOfPlainCells = `
       UNION
       SELECT id, cells.text
@@ -98,12 +99,13 @@ export class IdColumn {
       CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS
       WITH
         texts AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]'), recursive := true)),
-        forms AS (SELECT id, unnest(${listSql(forms)}) AS text FROM texts)
+        forms AS (SELECT id, unnest(${listSql([...plainForms, ...hashedForms])}) AS text FROM texts)
       SELECT DISTINCT id, text
       FROM forms
       WHERE text <> ''
-      ${hashKey !== undefined && hasPlainRows ? textsOfPlainCells : ''}`;
-    await this.#table.engine.run(sql, { ...hashKey?.hmacPads(), texts: JSON.stringify(texts) });
+      ${hashesPlainCells ? textsOfPlainCells : ''}`;
+    const usedKey = hashesPlainCells ? queryKey : matchingKey;
+    await this.#table.engine.run(sql, { ...usedKey?.hmacPads(), texts: JSON.stringify(texts) });
     const rows = await this.#table.engine.rows(`
       SELECT text, list(id) AS ids
       FROM ${this.#lookUpTable}
@@ -118,12 +120,19 @@ export class IdColumn {
     };
   }
 
-  /** The texts of cells that are on the suppression list. */
+  /** The texts of cells that are on the suppression list, by the id or by its hash. */
   async suppressedTexts(suppressedPeople: SuppressedPeople | undefined): Promise<TextOfId[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
-    const sql = `SELECT text FROM ${this.#cellTexts} WHERE ${hmacSql('text')} IN ${jsonTextsSql('$hmacs')}`;
-    const rows = await this.#table.engine.rows(sql, { ...key.hmacPads(), hmacs: JSON.stringify(hmacs) });
+    const { queryKey, hasPlainRows } = this.keys;
+    const pads = hasPlainRows ? queryKey?.hmacPads() : undefined;
+    const forms = pads === undefined ? ['text'] : ['text', hmacSql('text', 'query_')];
+    const condition = anyOfSql(forms.map((form) => `${hmacSql(form)} IN ${jsonTextsSql('$hmacs')}`));
+    const rows = await this.#table.engine.rows(`SELECT text FROM ${this.#cellTexts} WHERE ${condition}`, {
+      ...key.hmacPads(),
+      ...(pads && { query_inner_pad: pads.inner_pad, query_outer_pad: pads.outer_pad }),
+      hmacs: JSON.stringify(hmacs),
+    });
     return rows.map(({ text }) => ({ id: null, text: String(text) }));
   }
 
@@ -158,6 +167,9 @@ function rescuedTextSql(column: TypedColumn): string {
 const canonicalSql = ({ valueSql, textSql }: ColumnCodec, text: string): string =>
   `list_transform([${valueSql(text)}], lambda v0: ${textSql('v0')})[1]`;
 
-/** SQL of HMAC-SHA-256 in hex. Its pads are values of the statement: no message of the engine can quote them. */
-const hmacSql = (text: string): string =>
-  `sha256(unhex($outer_pad) || unhex(sha256(unhex($inner_pad) || encode(${text}))))`;
+/**
+ * SQL of HMAC-SHA-256 in hex. Its pads are values of the statement, whose names begin with `prefix`: no message of the
+ * engine can quote them.
+ */
+const hmacSql = (text: string, prefix = ''): string =>
+  `sha256(unhex($${prefix}outer_pad) || unhex(sha256(unhex($${prefix}inner_pad) || encode(${text}))))`;

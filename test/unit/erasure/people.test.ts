@@ -191,6 +191,20 @@ describe('people in a place', () => {
     expect(await purge(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
   });
 
+  it('are found in plain rows by the hash that another place has, or the suppression list', async () => {
+    const ids = ['u1', 'u2', 'u3'];
+    await load(ids.map((id, i) => ({ id: `e${i + 1}`, df_unified_id: id })));
+    const listKey = new HashKey(new Secret('a suppression key of 32 characters'));
+    const query = {
+      ids: ['a'],
+      knownUnifiedIds: new Map([['a', [hashKey.hashOf('u1')]]]),
+      suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u2'))] },
+      hashKey,
+    };
+    expect(await look(query)).toMatchObject({ personCount: 1, rowCount: 1, suppressedOthers: { rowCount: 1 } });
+    expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3'] });
+  });
+
   it('are refused without the key if some rows name them plainly, and others by a hash', async () => {
     await load([{ id: 'e1', df_unified_id: 'u1', member: 'a' }]);
     await loadHashed(D2, [{ id: 'e2', df_unified_id: hashKey.hashOf('u1'), member: '' }], ['df_unified_id'], hashKey);
