@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import { configError, type UserError } from './errors.ts';
 
 /** True for names and addresses that never leave this machine. */
 export function isLoopback(hostname: string): boolean {
@@ -24,3 +25,20 @@ export const cleanBaseUrl = (text: string): string => {
   const url = new URL(text);
   return `${url.origin}${url.pathname.replace(/\/+$/, '')}`;
 };
+
+/** The scheme of an address, such as `s3` of `s3://…`; undefined for a path. */
+export const schemeOf = (text: string): string | undefined =>
+  /^([A-Za-z][A-Za-z0-9+.-]*):\/\//.exec(text)?.[1]?.toLowerCase();
+
+/** An address without its user name and password, which may hold `/`. */
+export const withoutCredentials = (address: string): string => address.replace(/^([^:]*:\/\/).*@/, '$1');
+
+/**
+ * True for an address with a user name or a key in it, which messages and notifications would repeat. An address of
+ * the web may have an @ in its path.
+ */
+export const hasCredentials = (word: unknown): boolean =>
+  typeof word === 'string' && /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i.test(word);
+
+export const credentialsError = (what: string): UserError =>
+  configError(`${what} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);

@@ -2,9 +2,9 @@
 // of yargs repeat words, which may be ids or secrets.
 
 import yargs, { type Argv } from 'yargs';
+import { credentialsError, hasCredentials } from '../base/address.ts';
 import { configError, UserError } from '../base/errors.ts';
 import { nearest } from '../config/nearest.ts';
-import { credentialsError, hasCredentials } from '../fs/local-path.ts';
 import {
   type Command,
   dashedOptionNames,

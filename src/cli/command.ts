@@ -1,9 +1,9 @@
+import { hasCredentials } from '../base/address.ts';
 import { isDay } from '../base/days.ts';
 import { configError, type ExitCode, type UserError } from '../base/errors.ts';
 import { LOG_LEVELS } from '../base/log.ts';
 import { parseDuration } from '../base/quantities.ts';
 import { nearest } from '../config/nearest.ts';
-import { hasCredentials } from '../fs/local-path.ts';
 import type { Context } from './context.ts';
 import { LOG_FORMATS } from './terminal.ts';
 

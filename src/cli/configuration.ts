@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
+import { credentialsError, hasCredentials } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
@@ -9,7 +10,7 @@ import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import { type ConfigHaving, describeUnknownKeys, parsePart, type RequiredKey, requireObject } from '../config/parse.ts';
 import { isWrong, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
-import { credentialsError, hasCredentials, isAddress } from '../fs/local-path.ts';
+import { isAddress } from '../fs/local-path.ts';
 import { readJsonFile } from '../fs/named-file.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import type { Context } from './context.ts';

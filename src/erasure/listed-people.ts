@@ -1,3 +1,4 @@
+import { schemeOf } from '../base/address.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { HashKey } from '../base/hash-key.ts';
@@ -12,7 +13,7 @@ import {
   type UnifiedIdsById,
 } from '../engine/people/people.ts';
 import { differenceText, keepNearest } from '../engine/people/spelling.ts';
-import { realOrGivenPath, schemeOf } from '../fs/local-path.ts';
+import { realOrGivenPath } from '../fs/local-path.ts';
 import type { ExportService } from '../service/export/export-service.ts';
 import type { Place, PlaceOptions, StatefulTarget } from '../targets/contract.ts';
 import { type ListedId, rowsText } from './id-list.ts';

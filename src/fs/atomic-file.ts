@@ -1,5 +1,10 @@
-// This folder: files and folders of this machine. It replaces and locks files so that they survive a crash and other
-// processes. It makes private folders, reads JSON, writes to stdout, tells addresses from paths, and names disk errors.
+// This folder: files and folders of this machine.
+//
+//   what survives a crash        `atomic-file.ts` replaces files, `folders.ts` makes folders
+//   what others do meanwhile     `lock.ts` admits one process, by its `process-identity.ts`; `run-folder.ts`
+//   who may read and write       `permissions.ts`, `umask.ts`
+//   what a user has named        `local-path.ts`, `named-file.ts`, `output-stream.ts`
+//   what a failure is called     `disk-failure.ts`
 
 import { randomBytes } from 'node:crypto';
 import { link, lstat, open, readdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -12,8 +17,8 @@ import { PRIVATE_FILE_MODE, setMode } from './permissions.ts';
 export const temporaryPathOf = (path: string): string =>
   join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}.tmp`);
 
-/** True for the path of a temporary file, also for one that another program has left. */
-export const isTemporaryPath = (path: string): boolean => /(^|\/)\.[^/]+\.tmp$/.test(path);
+/** True for a path with the form of a temporary file, also of another program. */
+export const looksTemporary = (path: string): boolean => /(^|\/)\.[^/]+\.tmp$/.test(path);
 
 /** The name of a temporary file of this program; its group is the name of the file. */
 const TEMPORARY = /^\.(.+)\.[0-9a-f]{12}\.tmp$/;

@@ -2,24 +2,8 @@
 
 import { existsSync, realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { configError, type UserError } from '../base/errors.ts';
-
-/** The scheme of an address, such as `s3` of `s3://…`; undefined for a path. */
-export const schemeOf = (text: string): string | undefined =>
-  /^([A-Za-z][A-Za-z0-9+.-]*):\/\//.exec(text)?.[1]?.toLowerCase();
-
-/** An address without its user name and password, which may hold `/`. */
-export const withoutCredentials = (address: string): string => address.replace(/^([^:]*:\/\/).*@/, '$1');
-
-/**
- * True for an address with a user name or a key in it, which messages and notifications would repeat. An address of
- * the web may have an @ in its path.
- */
-export const hasCredentials = (word: unknown): boolean =>
-  typeof word === 'string' && /^(https?:\/\/[^/]*|(?!https?:)[a-z][a-z0-9+.-]*:\/\/.*)@/i.test(word);
-
-export const credentialsError = (what: string): UserError =>
-  configError(`${what} has a user name or a key in it: give it without, and the key of a bucket in AWS_ACCESS_KEY_ID.`);
+import { schemeOf, withoutCredentials } from '../base/address.ts';
+import { configError } from '../base/errors.ts';
 
 /** The beginning of an address of another program, such as `postgres:`, `md:`, `s3:` or `:memory:`. */
 const ADDRESS_START = /^(?:[A-Za-z][A-Za-z0-9+.-]+|:memory):/;

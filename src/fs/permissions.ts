@@ -1,4 +1,4 @@
-// Who may read and change files: owners, modes, the umask, and whether this user can write a file.
+// Who may read and change files: owners, modes, and whether this user can write a file.
 
 import { randomUUID } from 'node:crypto';
 import { chmodSync, existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -73,29 +73,4 @@ export async function checkWritable(path: string): Promise<void> {
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   await rmdir(await mkdtemp(join(folder, '.dfinery-try-')));
   if (existsSync(path)) await (await open(path, 'a')).close();
-}
-
-let umaskHolders = 0;
-let umaskBefore: number | undefined;
-
-/**
- * Sets a umask of the owner alone while at least one caller holds it: DuckDB creates files by itself. The function that
- * it returns releases the hold, once. A worker thread cannot set the umask: that of the process stays.
- */
-export function holdPrivateUmask(): () => void {
-  if (umaskHolders++ === 0) umaskBefore = setUmask(GROUP_AND_OTHERS_BITS);
-  let isHeld = true;
-  return () => {
-    if (!isHeld) return;
-    isHeld = false;
-    if (--umaskHolders === 0 && umaskBefore !== undefined) setUmask(umaskBefore);
-  };
-}
-
-function setUmask(mask: number): number | undefined {
-  try {
-    return process.umask(mask);
-  } catch {
-    return undefined;
-  }
 }

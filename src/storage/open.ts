@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
+import { schemeOf, withoutCredentials } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import { checkLocalPath, schemeOf, withoutCredentials } from '../fs/local-path.ts';
+import { checkLocalPath } from '../fs/local-path.ts';
 import { DiskStorage } from './disk.ts';
 import { openS3Storage } from './s3.ts';
 import type { BucketFolder } from './s3-client.ts';

@@ -1,11 +1,10 @@
 import { existsSync } from 'node:fs';
-import { addressProblem } from '../../base/address.ts';
+import { addressProblem, credentialsError, hasCredentials } from '../../base/address.ts';
 import { secretFrom } from '../../base/env.ts';
 import { configError, messageOf, UserError } from '../../base/errors.ts';
 import { Secret } from '../../base/secrets.ts';
 import { isZoneName } from '../../cells/types/zone.ts';
 import { UNKNOWN_ZONE } from '../../config/source.ts';
-import { credentialsError, hasCredentials } from '../../fs/local-path.ts';
 import { writeNamedFile } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { type CheckVerdict, checkService } from '../../service/check.ts';

@@ -6,7 +6,7 @@ import { configError, messageOf, transientError, UserError } from '../../base/er
 import { doublingPauses } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
-import { holdPrivateUmask } from '../../fs/permissions.ts';
+import { holdPrivateUmask } from '../../fs/umask.ts';
 import { claimFile, fileIdentity, makeDatabase, removeLeftovers, spillFolder } from './database-file.ts';
 import { type Access, DATABASE, Engine, type EngineOptions } from './engine.ts';
 import { engineError, isFileInUse } from './engine-errors.ts';

@@ -1,6 +1,6 @@
 import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
-import { isTemporaryPath } from '../../../fs/atomic-file.ts';
+import { looksTemporary } from '../../../fs/atomic-file.ts';
 import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
 import type { FilesPlace } from '../format.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
@@ -37,7 +37,7 @@ async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<v
   await writeCheckpoint(place, snapshot, tombstonesKeptSince(place, snapshot));
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
-    if (file === undefined) return isTemporaryPath(path) && modified < now - UNCOMMITTED_MS;
+    if (file === undefined) return looksTemporary(path) && modified < now - UNCOMMITTED_MS;
     if (file.version >= snapshot.version) return false;
     // Each checkpoint has all days: of them the latest two stay.
     return file.isEntry ? modified < now - LOG_RETENTION_MS : file.version < snapshot.version - CHECKPOINT_EVERY;

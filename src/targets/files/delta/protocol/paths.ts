@@ -1,5 +1,5 @@
 import { type Day, isDay } from '../../../../base/days.ts';
-import { isTemporaryPath } from '../../../../fs/atomic-file.ts';
+import { looksTemporary } from '../../../../fs/atomic-file.ts';
 import { EVENTS, type Table, USER_PROFILES } from '../../../../table/tables.ts';
 import { PARTITION_COLUMN } from '../../file-layout.ts';
 
@@ -29,7 +29,7 @@ export function logFileOf(path: string): { readonly isEntry: boolean; readonly v
 export const isDataFile = (path: string): boolean => dayOfFile(path) !== undefined || PROFILES_FILE.test(path);
 
 /** True for the path of a data file of this program, or of an unfinished one. */
-export const isOwnFile = (path: string): boolean => isDataFile(path) || isTemporaryPath(path);
+export const isOwnFile = (path: string): boolean => isDataFile(path) || looksTemporary(path);
 
 /** The day of a data file of events, by its path; undefined for any other path. */
 export function dayOfFile(path: string): Day | undefined {
