@@ -98,6 +98,11 @@ export class ObservedService implements ExportService {
     this.newestGoneDay = laterOf(day, this.newestGoneDay ?? day);
   }
 
+  /** Profiles that are not asked for now may have the columns that no day had. */
+  skipProfiles(): void {
+    this.unseenColumns.clear();
+  }
+
   learnColumns(names: Iterable<string>): void {
     for (const name of names) this.unseenColumns.delete(name);
   }

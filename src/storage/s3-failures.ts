@@ -41,9 +41,9 @@ export const S3_STATUS = {
   notImplemented: 501,
 } as const;
 
-/** The status of an answer of S3; undefined for an error of another kind. */
-export const s3StatusOf = (thrown: unknown): number | undefined =>
-  (thrown as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
+/** The status of an answer of S3, also of one that was thrown; undefined for an error of another kind. */
+export const s3StatusOf = (answerOrError: unknown): number | undefined =>
+  (answerOrError as { readonly $metadata?: { readonly httpStatusCode?: number } } | null)?.$metadata?.httpStatusCode;
 /** The name by which S3 or the SDK tells one error from another. */
 export const s3NameOf = (thrown: unknown): string => (thrown instanceof Error ? thrown.name : 'Error');
 

@@ -137,6 +137,7 @@ class S3Storage implements Storage {
     await this.#withStoreErrors(() => eraseVersions(this.#access, below, isKept));
   }
 
+  /** Rights hold for the whole prefix: an object to try them on stands for all. */
   async checkErasable(): Promise<void> {
     const folder = `${PROBE_FOLDER}/${randomUUID()}`;
     await this.write(`${folder}/probe`, '');

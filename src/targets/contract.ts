@@ -69,6 +69,7 @@ export interface OpenOptions extends PlaceOptions {
 
 /** A place that is open for loading. It is locked only while something is written. */
 export interface Sink {
+  readonly kind: 'stateful';
   /**
    * What the place holds beside its rows, as read when it was opened or last committed. Undefined before the first
    * load. Days whose rows a user removed are marked as pruned there.
@@ -90,8 +91,9 @@ export interface Sink {
   close(): Promise<void>;
 }
 
-/** A place that takes all days of a run as one stream and stores nothing about them: it has no state. */
-export interface StreamSink extends Omit<Sink, 'commit'> {
+/** A place that takes all days of a run as one stream and stores nothing about them. No state, no record of runs. */
+export interface StreamSink extends Omit<Sink, 'kind' | 'commit'> {
+  readonly kind: 'stream';
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
   /** Sends all days; it may move their files away. A reader that closes the stream before the end is no failure. */
@@ -101,8 +103,8 @@ export interface StreamSink extends Omit<Sink, 'commit'> {
 /** Gives the days of a run in their order. `stop` ends the downloads, even while the next day is waited for. */
 export type StartDays = (stop: AbortSignal) => AsyncIterable<CheckedDay>;
 
-/** Called for each day, in order, once its reader has taken all of its rows. The first brings the columns. */
-export type OnSent = (day: CheckedDay, sent: Commit) => void;
+/** Called for each day, in order, once its reader has taken all of its rows. `sent` of the first has the columns. */
+export type OnSent = (download: CheckedDay, sent: Commit) => void;
 
 /**
  * What is done with one place that was loaded. Each call opens the place, and closes it. All but `readState` throw a
@@ -153,8 +155,8 @@ export interface PeopleOperations {
    */
   rows(query: PeopleQuery): AsyncIterable<string>;
   /**
-   * Runs all steps of a purge except the last, which puts the result in place. It throws what `purge` would throw. So a
-   * purge that cannot succeed is noticed before anything is deleted.
+   * Runs the steps of a purge up to the first that changes the place, and throws what they would throw. So most purges
+   * that cannot succeed are noticed before anything is deleted.
    */
   previewPurge(query: PeopleQuery): Promise<PurgePreview>;
   /**
@@ -162,7 +164,7 @@ export interface PeopleOperations {
    * commit. After it no file of the place has the bytes of values that only these rows had. That holds for data, log,
    * checkpoint, statistics, write-ahead log, temporary folder and earlier versions of objects. What cannot be reached
    * is named in `unreached`. A kill leaves of each table either all rows or none, of a Parquet folder those of some
-   * days. The same purge, run again, finishes it. If `onFound` throws, nothing is removed.
+   * days. The same command, run again, finishes it. If `onFound` throws, nothing is removed.
    */
   purge(query: PeopleQuery, onFound: OnFound): Promise<PurgeResult>;
 }

@@ -19,7 +19,7 @@ export function otherTimezoneError(address: string, configured: string | null, s
 
 /**
  * Throws a transient failure if people were purged from a place since a run opened it. The run has read the suppression
- * list before they were on it, and would bring them back.
+ * list before they were on it, and would bring them back. A purge with `--new-list` shortens the list: unnoticed.
  */
 export function checkNotPurged(
   address: string,

@@ -65,7 +65,7 @@ export class Load {
     const { Extraction } = await import('../extract/extraction.ts');
     const extraction = new Extraction(plan, this.#deps);
     this.#outcome = extraction.outcome;
-    if (!('commit' in sink)) {
+    if (sink.kind === 'stream') {
       if (userProfiles) logger.warn('profiles.none', 'This target has no table of user profiles.');
       return this.#sendDays(extraction, sink);
     }
@@ -92,9 +92,7 @@ export class Load {
     const { isSnapshotDue, loadSnapshot } = await import('../extract/profile-snapshot.ts');
     const [storedReceipt] = sink.state?.user_profiles?.receipts.values() ?? [];
     if (!isSnapshotDue(storedReceipt, settings, clock.now())) {
-      // The profiles, not asked for now, may have these columns: no warning.
-      service.unseenColumns.clear();
-      return;
+      return service.skipProfiles();
     }
     const store = async (snapshot: CheckedDay, commitInfo: CommitInfo) => {
       const { daysWritten, rowsWritten: rows, rescuedCells } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
@@ -107,14 +105,14 @@ export class Load {
   }
 
   async #loadDays(extraction: Extraction, sink: Sink): Promise<void> {
-    for await (const { days, commitInfo } of extraction.batches()) {
+    for await (const { days: downloads, commitInfo } of extraction.batches()) {
       try {
-        await this.#commit(days, commitInfo, sink);
+        await this.#commit(downloads, commitInfo, sink);
       } catch (error) {
         const isTransient = error instanceof UserError && error.kind === 'transient';
-        if (days.length === 1 || isTransient || this.#deps.signal.aborted) throw error;
+        if (downloads.length === 1 || isTransient || this.#deps.signal.aborted) throw error;
         // Days before the one that fails are still stored.
-        for (const day of days) await this.#commit([day], commitInfo, sink);
+        for (const download of downloads) await this.#commit([download], commitInfo, sink);
       }
     }
   }

@@ -33,6 +33,7 @@ export function openArrowSink(out: string | Writable, options: OpenOptions): Str
     throw configError('stdout is a terminal, and an Arrow stream is binary: write it into a file or a pipe.');
   }
   return {
+    kind: 'stream',
     state: undefined,
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.

@@ -61,6 +61,7 @@ async function readStateForLoad(engine: Engine, options: OpenOptions): Promise<F
 
 /** A DuckDB file that is loaded. It is open, and so locked, only while something is written. */
 class DuckDbSink implements Sink {
+  readonly kind = 'stateful';
   state: PlaceState | undefined;
   readonly #stateAtOpen: PlaceState | undefined;
   readonly #options: OpenOptions;

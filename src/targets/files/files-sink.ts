@@ -37,6 +37,7 @@ function checkTimezone(state: PlaceState, { address, rules: { timezone } }: Open
 
 /** A place that is open for loading. */
 class FilesSink implements Sink {
+  readonly kind = 'stateful';
   readonly #place: FilesPlace;
   readonly #options: OpenOptions;
   /** The state when the place was opened. */

@@ -64,8 +64,8 @@ const NOT_ERASED =
 
 /**
  * Looks the people up in the latest version, calls `onFound`, and removes all of their rows in one commit. Then it
- * removes every byte that is no longer part of the table. It commits even if nobody is found, so that a writer that
- * began before can no longer commit.
+ * removes every byte that is no longer part of the table. A Delta log gets a commit even if nobody is found: a writer
+ * that began before can then no longer commit.
  */
 function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, onFound: OnFound): Promise<PurgeResult> {
   return withLoadedPlace(format, options, async (place, versionBefore) => {

@@ -15,7 +15,6 @@ const load = (rows: readonly Cells[], types: Readonly<Record<string, ColumnType>
   place.load([[place.of(day, rows)]], { columnTypes: new Map(Object.entries(types)) });
 const loadHashed = async (day: string, rows: readonly Cells[], columns: readonly string[], key: HashKey) => {
   const sink = await place.open();
-  if (!('commit' in sink)) throw new Error('no sink');
   await sink.commit([place.of(day, rows)], place.facts(D1, { columns, key_check: key.checkValue }));
   await sink.close();
 };

@@ -254,6 +254,7 @@ describe('a day that has fewer rows than are stored', () => {
     const deps = fixture.deps();
     const load = new Load({ ...deps, scannerOptions: { ...deps.scannerOptions, suppression } });
     await load.loadAll(planFor(fixture.clock, fixture.target.prior(), SETTINGS), {
+      kind: 'stateful',
       state: undefined,
       commit: async () => NOTHING_STORED,
       recordRun: async () => {},
