@@ -17,6 +17,9 @@ const FREE_COLUMNS = 3;
 /** Colours of log lines: dim, yellow, red. */
 const COLOURS: Readonly<Partial<Record<LogLevel, number>>> = { debug: 2, warn: 33, error: 31 };
 
+/** Bytes of results that may wait for a reader before a command waits, too. */
+const MAX_WAITING_BYTES = 16 << 20;
+
 const DEFAULT_COLUMNS = 80;
 
 /** A terminal without a size has 0 columns: that of a container, or of a job without a window. */
@@ -81,6 +84,12 @@ export class ProcessTerminal implements Terminal {
     this.#resultsQueued = this.#resultsQueued
       .then(() => this.#logWritten())
       .then(() => this.#results.queue(`${line}\n`));
+  }
+
+  async waitForReader(): Promise<void> {
+    await this.#resultsQueued;
+    // A result that cannot be written is told at the end.
+    await this.#results.drain(MAX_WAITING_BYTES).catch(() => {});
   }
 
   log(line: string, level?: LogLevel): void {

@@ -7,6 +7,8 @@ import { printable } from '../base/text.ts';
 export interface Terminal {
   /** Writes one line of a result on stdout. */
   print(line: string): void;
+  /** Waits while much of the results is not taken by their reader, so that it does not gather here. */
+  waitForReader(): Promise<void>;
   /** Writes one line of log, above the status. */
   log(line: string, level?: LogLevel): void;
   /** Shows a line below all others of an interactive terminal until the next status; without a line: none. */
@@ -21,6 +23,7 @@ export interface Terminal {
 /** A terminal that shows nothing. */
 export const NO_TERMINAL: Terminal = {
   print() {},
+  async waitForReader() {},
   log() {},
   showStatus() {},
   isInteractive: false,
@@ -33,6 +36,7 @@ export const printableTerminal = (terminal: Terminal, isQuiet: boolean): Termina
   isInteractive: terminal.isInteractive && !isQuiet,
   columns: terminal.columns,
   print: (line) => terminal.print(printable(line)),
+  waitForReader: () => terminal.waitForReader(),
   log: (line, level) => terminal.log(printable(line), level),
   showStatus: (line) => (isQuiet ? undefined : terminal.showStatus(line)),
 });

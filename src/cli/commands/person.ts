@@ -27,7 +27,11 @@ export const command = defineCommand({
       const list = await readIdList(values, context.signal);
       const show = (write: WriteLine) => showPeople({ list, searchSettings: search, ledgerSettings, write });
       const { output = '-' } = values;
-      return output === '-' ? show(async (line) => context.terminal.print(line)) : withNewFile(output, show);
+      if (output !== '-') return withNewFile(output, show);
+      return show(async (line) => {
+        context.terminal.print(line);
+        await context.terminal.waitForReader();
+      });
     });
     context.logger.info('person.done', `${unseparatedCount(rows, 'row')} about ${unseparatedCount(ids, 'ID')}.`);
     return { result: { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null }, lines: [] };

@@ -8,6 +8,8 @@ export interface Given {
   readonly env?: Readonly<Record<string, string>>;
   readonly prompts?: Prompts | undefined;
   readonly columns?: number;
+  /** Waits for the reader of stdout, which by default takes everything at once. */
+  readonly waitForReader?: () => Promise<void>;
   readonly clock?: Clock;
   readonly signal?: AbortSignal;
 }
@@ -25,7 +27,14 @@ if (isMainThread) process.umask(0o077);
 /** Runs one command line in this process: all but the start of a process, its signals and its streams is what users get. */
 export async function runHere(
   argv: readonly string[],
-  { env = {}, prompts, columns = 80, clock = systemClock, signal = new AbortController().signal }: Given = {},
+  {
+    env = {},
+    prompts,
+    columns = 80,
+    waitForReader = async () => {},
+    clock = systemClock,
+    signal = new AbortController().signal,
+  }: Given = {},
 ): Promise<Done> {
   let stdout = '';
   let stderr = '';
@@ -33,6 +42,7 @@ export async function runHere(
     print(line: string) {
       stdout += `${line}\n`;
     },
+    waitForReader,
     log(line: string) {
       stderr += `${line}\n`;
     },

@@ -1,9 +1,12 @@
 import fs, { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Answer, code, json, SUCCESS } from '../../support/erasure/deletions.ts';
 import { DUCKDB, event, LAKE, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
 import { expectMode } from '../../support/modes.ts';
+import { runHere } from '../../support/processes/command-line.ts';
 import { withCall } from '../../support/system-calls.ts';
+import { until } from '../../support/wait.ts';
 
 const erasure = setUpErasure();
 const { at, configure, copy, erase, holding, load, only, planOf, proofOf, requestedIds, run, runAt, writeList } =
@@ -333,6 +336,21 @@ describe('person', () => {
     const page = at('proof.html');
     expect((await run('forget', '--proof', 'm1', '-o', page)).code).toBe(0);
     expectMode(page, 0o600);
+  });
+
+  it('holds a row back until the reader has taken those before', async () => {
+    await load(ROWS, DUCKDB);
+    const takes: (() => void)[] = [];
+    const waitForReader = () => new Promise<void>((resolve) => takes.push(resolve));
+    const words = ['person', '--id', 'm1', ...only(DUCKDB), '--config', at('dfinery.json')];
+    const done = runHere(words, { env: erasure.env, waitForReader });
+    for (const rows of [1, 2]) {
+      await until(() => takes.length > 0);
+      await setImmediate();
+      expect(takes, `after ${rows}`).toHaveLength(1);
+      takes.pop()?.();
+    }
+    expect((await done).stdout.trim().split('\n')).toHaveLength(2);
   });
 
   it('writes a new file alone, and leaves none after a failure', async () => {
