@@ -6,6 +6,7 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 import type { TargetReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
 
+/** Each state of a day, as a cell names it, with its meaning in the legend. Its class has hyphens for blanks. */
 const DAY_STATES = {
   loaded: 'loaded',
   'read again': 'loaded with no rows or few: the next run reads it again',
@@ -52,8 +53,8 @@ function stateOfDay(
   if (receipt?.pruned === true) return 'pruned';
   if (receipt?.is_over === true) return 'loaded';
   if (isGap || daysLeft < 0) return 'lost';
-  if (receipt !== undefined && daysLeft > SOON_DAYS) return 'so far';
-  return daysLeft <= SOON_DAYS ? 'lost soon' : 'not there yet';
+  if (daysLeft <= SOON_DAYS) return 'lost soon';
+  return receipt === undefined ? 'not there yet' : 'so far';
 }
 
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];

@@ -27,10 +27,10 @@ export function eventsSection({ events }: TargetReport): Html {
   const shownDays = events.map(({ day }) => day).sort();
   const days = daysOf(shownDays[0], shownDays[shownDays.length - 1]);
   const series = seriesOf(events, days);
-  const totals = days.map((_, i) => series.reduce((sum, { values }) => sum + values[i], 0));
-  const step = stepOf(Math.max(...totals));
+  const largestTotal = Math.max(...days.map((_, i) => series.reduce((sum, { values }) => sum + values[i], 0)));
+  const step = stepOf(largestTotal);
   // The quotient of a whole number of steps may be a little too large.
-  const steps = Math.max(1, Math.ceil(Math.max(...totals) / step - 1e-9));
+  const steps = Math.max(1, Math.ceil(largestTotal / step - 1e-9));
   const ticks = Array.from({ length: steps + 1 }, (_, i) => (steps - i) * step);
   const paths = barPaths(series, days.length, step * steps).map(
     (path, i) => html`<path class="series-${i + 1}" d="${path}"/>`,

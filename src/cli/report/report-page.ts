@@ -1,5 +1,6 @@
 // This folder: the pages that `report` and `forget --proof` write. Each is a file of HTML without script or request.
-// This page shows names of events and columns, counts and dates; it reads no other value of a row.
+// This page shows names of events and columns, counts and dates, why runs failed, and of a new column the shape of its
+// first cell. It shows no value of a person.
 
 import { formatBytes, formatCount, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
@@ -22,7 +23,7 @@ export function reportPage(
   const days = reportedDays(report, now, historyDays);
   const content = html`<header>
 <h1>Events in ${place}</h1>
-<p class="quiet">Made at ${new Date(now).toISOString()} by dfinery-elt ${VERSION}. Names, counts and dates only.</p>
+<p class="quiet">Made at ${new Date(now).toISOString()} by dfinery-elt ${VERSION}. It shows no value of a person.</p>
 ${keyFigures(report, days)}
 </header>
 <section><h2>Days</h2>${days.length === 0 ? html`<p>Nothing was loaded yet.</p>` : dayCalendar(days)}</section>

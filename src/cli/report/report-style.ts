@@ -4,14 +4,18 @@ const SERIES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
   .map((n) => `.series-${n} { fill: var(--series-${n}); background: var(--series-${n}); }`)
   .join('\n');
 
+const DAY_STATES = ['loaded', 'read-again', 'pruned', 'so-far', 'lost', 'not-there-yet', 'lost-soon']
+  .map((state) => `.${state} { background: var(--${state}); }`)
+  .join('\n');
+
 /** The page's only style sheet: light and dark as the reader chooses, for narrow screens and for paper. */
 export const REPORT_STYLE = new Html(`
 :root { color-scheme: light dark; --page: #fff; --panel: #f6f7f9; --text: #1c2128; --quiet: #57606a; --line: #d0d7de;
-  --loaded: #c5e8ca; --again: #9fd0f5; --so-far: #e3f4d7; --lost: #f4b8b4; --pruned: #cfc8e8; --not-there-yet: #e6e8eb; --soon: #ffd479;
+  --loaded: #c5e8ca; --read-again: #9fd0f5; --so-far: #e3f4d7; --lost: #f4b8b4; --pruned: #cfc8e8; --not-there-yet: #e6e8eb; --lost-soon: #ffd479;
   --series-1: #2f6fb3; --series-2: #c4621a; --series-3: #2e8540; --series-4: #a8324a; --series-5: #6d4fb0;
   --series-6: #8a6d00; --series-7: #1f8a8a; --series-8: #a23d8f; --series-9: #848d97; }
 @media (prefers-color-scheme: dark) { :root { --page: #14171c; --panel: #1d2229; --text: #e4e8ed; --quiet: #a5afba; --line: #39414b;
-  --loaded: #1f5c31; --again: #1d4f7c; --so-far: #33462a; --lost: #82302c; --pruned: #4a4272; --not-there-yet: #2c333b; --soon: #7a5600;
+  --loaded: #1f5c31; --read-again: #1d4f7c; --so-far: #33462a; --lost: #82302c; --pruned: #4a4272; --not-there-yet: #2c333b; --lost-soon: #7a5600;
   --series-1: #6cb0f2; --series-2: #f0965a; --series-3: #6cc783; --series-4: #f0849a; --series-5: #b39cf2;
   --series-6: #d9b945; --series-7: #5ccccc; --series-8: #e68fd3; --series-9: #9aa4af; } }
 * { box-sizing: border-box; }
@@ -33,10 +37,8 @@ table.month caption { text-align: left; font-weight: 600; padding-bottom: .25rem
 table.month th { font-weight: 400; font-size: .8rem; color: var(--quiet); }
 table.month th, table.month td { width: 2.3rem; height: 2.1rem; text-align: center; position: relative; }
 table.month td time { font-size: .85rem; } table.month td b { display: block; font-size: .65rem; line-height: 1; }
-.loaded { background: var(--loaded); } .read-again { background: var(--again); } .so-far { background: var(--so-far); } .lost { background: var(--lost); }
-.not-there-yet { background: var(--not-there-yet); } .lost-soon { background: var(--soon); } .pruned { background: var(--pruned); }
-table.month td.loaded, table.month td.read-again, table.month td.so-far, table.month td.lost,
-table.month td.not-there-yet, table.month td.lost-soon, table.month td.pruned { border: 2px solid var(--page); border-radius: .35rem; }
+${DAY_STATES}
+table.month td[class] { border: 2px solid var(--page); border-radius: .35rem; }
 .scroll { overflow-x: auto; max-width: 100%; /* a shadow on the side where more columns are */
   background: linear-gradient(to right, var(--page) 40%, transparent) left / 2.5rem 100% no-repeat local,
     linear-gradient(to left, var(--page) 40%, transparent) right / 2.5rem 100% no-repeat local,
