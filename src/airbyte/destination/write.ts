@@ -46,20 +46,22 @@ export const write: Verb = async (context) => {
         if (hasConfirmed) queue.release();
       },
     });
-    if (erased.report.mode === 'executed') await endExecution(erased, queue, context);
-    else endPlan(erased, config, context);
+    const { report, failure } = erased;
+    if (report.mode === 'executed') await endExecution(erased, queue, context);
+    else logWarnings(report, context);
+    if (config.dryRun) logDryRun(erased, context);
+    else if (failure !== undefined) throw failure;
   } finally {
     await deleter.close();
   }
 };
 
-/** Echoes the last states and logs the report. Throws the failure of the run, if there is one. */
+/** Echoes the last states and logs the report. */
 async function endExecution({ report, failure }: ErasureResult, queue: StateQueue, { logger }: VerbContext) {
   // After a wrong token, service or field the rows must come again.
   if (failure?.exitCode !== EXIT.usage) queue.release();
   await queue.drain();
   for (const line of reportLines(report)) logger.info('erase.report', line);
-  if (failure !== undefined) throw failure;
 }
 
 /** Adds the person of a row to the list, or withdraws the request. Returns the id; undefined for a refused row. */
@@ -84,11 +86,8 @@ function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig,
   context.logger.info('erase.begin', text);
 }
 
-/** Ends a run that deleted nothing. A guard does not fail a dry run, which is there to show it. */
-function endPlan({ report, failure }: ErasureResult, { dryRun }: DestinationConfig, context: VerbContext): void {
-  const { logger } = context;
-  logWarnings(report, context);
-  if (!dryRun && failure !== undefined) throw failure;
+/** Says what a real run would do. A guard does not fail a dry run, which is there to show it. */
+function logDryRun({ report, failure }: ErasureResult, { logger }: VerbContext): void {
   for (const line of reportLines(report)) logger.info('erase.report', line);
   if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
   if (report.guard !== null) {

@@ -33,7 +33,9 @@ export function discoveredProperties(stream: StreamName, header: readonly Header
 
 /**
  * The columns of a header that a stream shows, as its catalog names them. A day may lack some of the columns that
- * differ only in case. So each column gets that of its possible names which the catalog has. No two get one name.
+ * differ only in case. So each column gets that of its possible names which the catalog has. No two get one name. For
+ * example a catalog has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the
+ * name with the hash.
  */
 export function configuredProperties(
   stream: StreamName,

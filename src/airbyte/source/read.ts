@@ -45,7 +45,7 @@ export const read: Verb = async (context) => {
     const eventOutputs = outputs.filter((output) => output !== profileOutput);
     await readEvents(eventOutputs, context.states, deps);
   } catch (error) {
-    // After a stop, or with a closed stdout, the first error is the one to report.
+    // The write fails if stdout is closed. Then this error, which came first, is the one to report.
     for (const output of outputs) if (output.isRunning) await output.writeStatus('INCOMPLETE').catch(() => {});
     throw error;
   } finally {
@@ -87,7 +87,7 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
     const downloads = await DayDownloads.open(plans, deps);
     await deliverDays(downloads.results(), streams, deps).finally(() => downloads.close());
   } catch (error) {
-    // All streams have ended, and what failed is the removal of their files.
+    // Once all streams have ended, only the removal of their files can fail.
     if (!streams.some(isRunning)) throw error;
     for (const { output } of streams.filter(isRunning)) await output.fail(error);
   }
