@@ -21,7 +21,7 @@ export interface Command<O extends OptionTable = OptionTable> {
 export interface CommandResult {
   readonly result: object;
   readonly lines: readonly string[];
-  /** True if the data of the command went to stdout: then the result goes to stderr. */
+  /** True if stdout got binary data, which nothing may follow: then the result goes to stderr. */
   readonly isStdoutTaken?: boolean;
   /** Default: done. */
   readonly exit?: ExitCode;

@@ -1,12 +1,15 @@
 // This folder: the command line. A run goes from main.ts through this file into one file of `commands/`. command.ts
-// says what a command and an option are. command-line.ts reads the words, configuration.ts the keys. `run/` holds the
-// run of `sync`, and `report/` the pages of HTML.
+// says what a command and an option are. command-line.ts reads the words, help.ts shows them. configuration.ts reads the
+// keys, places.ts the place, and people-options.ts whom `forget` and `person` look for. context.ts is what a command
+// runs in: terminal.ts is its output, process-terminal.ts that of a process, prompts.ts asks, and progress.ts shows how
+// far it is. results.ts has the objects of `--json`, failure.ts what is told of an error. library.ts offers some of the
+// commands as functions. `run/` holds the run of `sync`, and `report/` the pages of HTML.
 
-import { EXIT, type ExitCode, UserError } from '../base/errors.ts';
+import { EXIT, type ExitCode } from '../base/errors.ts';
 import { printable } from '../base/text.ts';
 import { VERSION } from '../base/version.ts';
 import { folderWithoutModes } from '../fs/permissions.ts';
-import type { Command, CommandResult } from './command.ts';
+import type { CommandResult } from './command.ts';
 import { type CommandLine, newParser, parseCommandLine } from './command-line.ts';
 import { contextOf, type System } from './context.ts';
 import { failureOf } from './failure.ts';
@@ -43,20 +46,19 @@ export async function runCommandLine(argv: readonly string[], system: System): P
   const { name, command, problem, values } = commandLine;
   if (values.version === true) return print([VERSION]);
   if (name !== undefined && values.help === true) return print(await commandHelp(name, columns));
-  const task = problem ?? command;
-  if (task === undefined) return print(await programHelp(columns));
-  return await runCommand(task, commandLine, system);
+  if (command === undefined && problem === undefined) return print(await programHelp(columns));
+  return await runCommand(commandLine, system);
 }
 
-/** `task`: the command, or what is wrong with its line. */
-async function runCommand(task: Command | UserError, { name, values }: CommandLine, system: System): Promise<ExitCode> {
+/** Runs a command, or tells what is wrong with its line. A line without a command has a problem. */
+async function runCommand({ name, command, problem, values }: CommandLine, system: System): Promise<ExitCode> {
   const { quiet, verbose, logLevel = quiet ? 'error' : verbose ? 'debug' : 'info', logFormat } = values;
   const terminal = printableTerminal(system.terminal, quiet === true);
   const context = contextOf({ ...system, terminal }, terminalLog(terminal, system.clock, logFormat), logLevel, name);
   let outcome: CommandResult;
   try {
-    if (task instanceof UserError) throw task;
-    outcome = await task.run(values, context);
+    if (problem !== undefined || command === undefined) throw problem;
+    outcome = await command.run(values, context);
   } catch (thrown) {
     const { exit, error, log } = failureOf(thrown, context);
     log();

@@ -17,48 +17,6 @@ import { readReport } from './report.ts';
 
 const DEMO_DAYS = 14;
 const EVENTS_PER_DAY = 2_000;
-/** Queries over the table that was just loaded, as a person would write them. */
-const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] = [
-  {
-    title: 'Events a day',
-    sql: `SELECT df_server_datetime::DATE::VARCHAR AS day, count(*) AS events,
-  bar(count(*), 0, max(count(*)) OVER (), 30) AS chart
-FROM event_logs
-GROUP BY ALL ORDER BY day DESC LIMIT ${DEMO_DAYS}`,
-  },
-  {
-    title: 'The most frequent events',
-    sql: `SELECT df_event_name, count(*) AS events,
-  count(DISTINCT df_unified_id) AS people
-FROM event_logs
-GROUP BY ALL ORDER BY events DESC LIMIT 5`,
-  },
-  {
-    title: 'Revenue by day: event_logs holds each purchase once, however many items it has',
-    sql: `SELECT df_server_datetime::DATE::VARCHAR AS day,
-  count(*) AS purchases,
-  round(sum(df_total_purchase_amount)) AS revenue
-FROM event_logs
-WHERE df_event_name = 'df_purchase'
-GROUP BY ALL ORDER BY day DESC LIMIT 5`,
-  },
-  {
-    title: 'Who buys: user_profiles has the attributes of people',
-    sql: `SELECT df_membership, count(DISTINCT df_unified_id) AS people,
-  round(sum(df_total_purchase_amount)) AS revenue
-FROM event_logs JOIN user_profiles USING (df_unified_id)
-WHERE df_event_name = 'df_purchase'
-GROUP BY ALL ORDER BY revenue DESC`,
-  },
-  {
-    title: 'What sells: one row an item',
-    sql: `SELECT df_item_name, sum(df_quantity) AS sold,
-  round(sum(df_price * df_quantity)) AS revenue
-FROM event_items
-GROUP BY ALL ORDER BY sold DESC LIMIT 5`,
-  },
-];
-
 const DEFAULT_FILE = 'dfinery-demo.duckdb';
 
 export const command = defineCommand({
@@ -112,6 +70,48 @@ async function loadDemo(place: Place, context: Context): Promise<Summary> {
     await simulator.close();
   }
 }
+
+/** Queries over the table that was just loaded, as a person would write them. */
+const DEMO_QUERIES: readonly { readonly title: string; readonly sql: string }[] = [
+  {
+    title: 'Events a day',
+    sql: `SELECT df_server_datetime::DATE::VARCHAR AS day, count(*) AS events,
+  bar(count(*), 0, max(count(*)) OVER (), 30) AS chart
+FROM event_logs
+GROUP BY ALL ORDER BY day DESC LIMIT ${DEMO_DAYS}`,
+  },
+  {
+    title: 'The most frequent events',
+    sql: `SELECT df_event_name, count(*) AS events,
+  count(DISTINCT df_unified_id) AS people
+FROM event_logs
+GROUP BY ALL ORDER BY events DESC LIMIT 5`,
+  },
+  {
+    title: 'Revenue by day: event_logs holds each purchase once, however many items it has',
+    sql: `SELECT df_server_datetime::DATE::VARCHAR AS day,
+  count(*) AS purchases,
+  round(sum(df_total_purchase_amount)) AS revenue
+FROM event_logs
+WHERE df_event_name = 'df_purchase'
+GROUP BY ALL ORDER BY day DESC LIMIT 5`,
+  },
+  {
+    title: 'Who buys: user_profiles has the attributes of people',
+    sql: `SELECT df_membership, count(DISTINCT df_unified_id) AS people,
+  round(sum(df_total_purchase_amount)) AS revenue
+FROM event_logs JOIN user_profiles USING (df_unified_id)
+WHERE df_event_name = 'df_purchase'
+GROUP BY ALL ORDER BY revenue DESC`,
+  },
+  {
+    title: 'What sells: one row an item',
+    sql: `SELECT df_item_name, sum(df_quantity) AS sold,
+  round(sum(df_price * df_quantity)) AS revenue
+FROM event_items
+GROUP BY ALL ORDER BY sold DESC LIMIT 5`,
+  },
+];
 
 async function queryLines(place: Place, columns: number): Promise<string[]> {
   const { withEngine } = await import('../../engine/session/open-engine.ts');

@@ -85,9 +85,10 @@ function inspectedColumns(
   typeOf: (source: string) => ColumnType | undefined,
   zone: Zone | undefined,
 ) {
-  return columns.map(({ name, source, group, type: cellType, forms, filledCells: filled }) => {
-    const type = typeOf(source) ?? cellType ?? null;
-    return { source: name, group, type, filled, fits: type === null || fits(codecOf(type, zone), forms) };
+  return columns.map((column) => {
+    const type = typeOf(column.source) ?? column.type ?? null;
+    const isFitting = type === null || fits(codecOf(type, zone), column.forms);
+    return { source: column.name, group: column.group, type, filled: column.filledCells, fits: isFitting };
   });
 }
 

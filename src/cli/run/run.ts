@@ -9,6 +9,7 @@ import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
+import { isStateful } from '../../targets/targets.ts';
 import { type CommandConfig, EXPORT_KEYS, type ExportConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
@@ -47,7 +48,7 @@ export async function runSync(run: SyncRun, context: Context): Promise<RunOutcom
 
 async function exportInto(
   sink: Sink | StreamSink,
-  { config, daySelection, maxWaitMs }: SyncRun & { readonly config: ExportConfig },
+  { place, config, daySelection, maxWaitMs }: SyncRun & { readonly config: ExportConfig },
   began: number,
   context: Context,
 ): Promise<RunOutcome> {
@@ -63,7 +64,7 @@ async function exportInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  const keepsCursor = 'commit' in sink;
+  const keepsCursor = isStateful(place);
   const summaryNow = () => summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor });
   try {
     await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());
