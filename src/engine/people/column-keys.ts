@@ -35,19 +35,18 @@ export class ColumnKeys {
     return isHash(text) ? (this.matchingKey?.checkValue ?? this.#keyChecks.at(-1)) : undefined;
   }
 
-  /**
-   * Checks that hashes can be found. Only its key connects a hash with a plain id. Throws a configuration failure if
-   * plain ids are looked up, and no hash is under the key of the query. Returns a warning of hashes under other keys.
-   */
-  checkOtherKeys(place: string, { hasPlainIds }: { readonly hasPlainIds: boolean }): string[] {
-    const { matchingKey } = this;
-    if (this.#keyChecks.every((keyCheck) => keyCheck === matchingKey?.checkValue)) return [];
-    if (hasPlainIds && matchingKey === undefined) {
-      throw configError(
-        `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
-          'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
-      );
-    }
+  /** Throws a configuration failure for hashes of which none is under the key of the query: no plain id finds them. */
+  requireMatchingKey(place: string): void {
+    if (this.#keyChecks.length === 0 || this.matchingKey !== undefined) return;
+    throw configError(
+      `${place} holds the column ${this.#source} hashed, but hash_key is missing or another one. Give the key ` +
+        'with which it was loaded, in hash_key or DFINERY_HASH_KEY. Nothing was done.',
+    );
+  }
+
+  /** A warning of hashes under other keys than that of the query. `hasPlainIds`: not only hashes are looked up. */
+  warnings(place: string, { hasPlainIds }: { readonly hasPlainIds: boolean }): string[] {
+    if (this.#keyChecks.every((keyCheck) => keyCheck === this.matchingKey?.checkValue)) return [];
     // Equal hashes suffice where all rows have them.
     const areHashesAlike = !this.hasPlainRows && new Set(this.#keyChecks).size === 1;
     if (!hasPlainIds && areHashesAlike) return [];

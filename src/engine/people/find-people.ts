@@ -6,7 +6,7 @@ import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';
 import type { Engine } from '../session/engine.ts';
 import { IdColumn, type LookUp, type TableRows } from './id-column.ts';
-import { isHash, joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personOf } from './people.ts';
+import { joinUnifiedIds, type PeopleInPlace, type PeopleQuery, personOf } from './people.ts';
 import { keepNearest } from './spelling.ts';
 
 export interface SearchedPlace {
@@ -21,6 +21,11 @@ export interface SearchedPlace {
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine's next look-up. */
 export type RowConditions = ByTable<string>;
 
+export interface FoundPeople {
+  readonly people: PeopleInPlace;
+  readonly conditions: RowConditions;
+}
+
 /** A table that has rows, with the columns of its ids. */
 interface SearchedTable extends TableRows {
   /** It has no cells if the table is not searched for external ids. */
@@ -34,7 +39,7 @@ interface SearchedTable extends TableRows {
  * Finds people in both tables of a place. Whoever is found in one of them leaves both. Throws a configuration failure
  * for a column whose hashes need another key.
  */
-export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
+export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<FoundPeople> {
   const { ids, knownUnifiedIds, hashKey, suppressedPeople } = query;
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
@@ -43,7 +48,6 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   const textsOfIds = ids
     .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })))
     .filter(({ text }) => !isPlaceholder(text));
-  const hasPlainIds = textsOfIds.some(({ text }) => !isHash(text));
 
   // 2. The rows that leave: they hold an id, one of its unified ids, or one of the suppression list.
   const conditions = { events: 'false', user_profiles: 'false' };
@@ -52,11 +56,11 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
   for (const table of tables) {
     const { externalLookUp, unifiedColumn } = table;
     const suppressedTexts = await unifiedColumn.suppressedTexts(suppressedPeople);
-    const unifiedLookUp = await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts], { hasPlainIds });
+    const unifiedLookUp = await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts]);
     for (const warning of unifiedLookUp.warnings) warnings.add(warning);
-    const condition = anyOfSql([externalLookUp.condition, unifiedLookUp.condition]);
-    conditions[table.name] = condition;
-    for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, condition)) {
+    const conditionSql = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
+    conditions[table.name] = conditionSql;
+    for (const { externalTexts, unifiedTexts, rowCount } of await groupRows(table, conditionSql)) {
       leavingRows.push({
         ids: new Set([...externalLookUp.idsOf(externalTexts), ...unifiedLookUp.idsOf(unifiedTexts)]),
         personTexts: unifiedTexts.map((text) => personOf(text, hashKey)),
@@ -91,31 +95,31 @@ async function lookUpIds({ engine, name: place, state, relations }: SearchedPlac
   const { ids, byColumn, searchesProfiles, hashKey } = query;
   const externalColumns = { events: byColumn, user_profiles: searchesProfiles ? EXTERNAL_ID : undefined };
   const tables: SearchedTable[] = [];
-  const unifiedIdsInRows: [id: string, unifiedIds: readonly string[]][] = [];
+  const idPairs: [id: string, unifiedIds: readonly string[]][] = [];
   for (const { name } of TABLES) {
     const [relation, tableState] = [relations[name], state[name]];
     if (relation === undefined || tableState === undefined) continue;
     const rows = { engine, place, name, relation, state: tableState };
     const externalColumn = new IdColumn(rows, 'external', ids.length > 0 ? externalColumns[name] : undefined, hashKey);
     const unifiedColumn = new IdColumn(rows, 'unified', UNIFIED_ID, hashKey);
-    if (unifiedColumn.cells.length === 0) throw systemError(`${place} has no column ${UNIFIED_ID}.`);
+    if (unifiedColumn.cellSqls.length === 0) throw systemError(`${place} has no column ${UNIFIED_ID}.`);
     const idsAsTexts = ids.map((id) => ({ id, text: id }));
-    const externalLookUp = await externalColumn.lookUp(idsAsTexts, { hasPlainIds: true });
+    const externalLookUp = await externalColumn.lookUp(idsAsTexts);
     const table = { ...rows, externalColumn, externalLookUp, unifiedColumn };
     tables.push(table);
-    for (const { externalTexts, unifiedTexts } of await groupRows(table, externalLookUp.condition)) {
-      for (const id of externalLookUp.idsOf(externalTexts)) unifiedIdsInRows.push([id, unifiedTexts]);
+    for (const { externalTexts, unifiedTexts } of await groupRows(table, externalLookUp.conditionSql)) {
+      for (const id of externalLookUp.idsOf(externalTexts)) idPairs.push([id, unifiedTexts]);
     }
   }
-  return { tables, unifiedIdsInRows: joinUnifiedIds(unifiedIdsInRows) };
+  return { tables, unifiedIdsInRows: joinUnifiedIds(idPairs) };
 }
 
 /** The rows that meet a condition, by the texts of their cells. Placeholders are left out: they name nobody. */
-async function groupRows({ engine, relation, externalColumn, unifiedColumn }: SearchedTable, condition: string) {
+async function groupRows({ engine, relation, externalColumn, unifiedColumn }: SearchedTable, conditionSql: string) {
   const groups = await engine.rows(`
     SELECT ${externalColumn.textsSql} AS external_texts, ${unifiedColumn.textsSql} AS unified_texts, count(*) AS row_count
     FROM ${relation}
-    WHERE ${condition}
+    WHERE ${conditionSql}
     GROUP BY ALL`);
   const withoutPlaceholders = (texts: unknown) =>
     (texts as readonly (string | null)[]).flatMap((text) => (text === null || isPlaceholder(text) ? [] : [text]));

@@ -21,16 +21,18 @@ export interface TableRows {
   readonly state: TableState;
 }
 
+type IdKind = 'external' | 'unified';
+
 /** A text to look up, and the id whose text it is; null for the suppression list. */
 interface TextOfId {
   readonly id: string | null;
   readonly text: string;
 }
 
-/** What a look-up finds in a column. Valid until the column's next look-up. */
+/** What a look-up finds in a column. */
 export interface LookUp {
-  /** SQL, TRUE for a row with a cell that holds one of the texts, else FALSE. */
-  readonly condition: string;
+  /** TRUE for a row with a cell that holds one of the texts, else FALSE. */
+  readonly conditionSql: string;
   /** Sentences about cells that could not be searched. */
   readonly warnings: readonly string[];
   /** The ids whose texts these are; none for a text that nobody looked up. */
@@ -44,66 +46,68 @@ export interface LookUp {
  */
 export class IdColumn {
   /** SQL of the text of each of its cells in a row, NULL if it is absent. */
-  readonly cells: readonly string[];
+  readonly cellSqls: readonly string[];
   /** SQL of the list of these texts. */
   readonly textsSql: string;
   readonly keys: ColumnKeys;
   readonly #table: TableRows;
+  readonly #kind: IdKind;
   readonly #codecs: readonly ColumnCodec[];
   /** A relation (text) of the different texts of its cells in all rows. */
-  readonly #cellTexts: string;
+  readonly #cellTextsSql: string;
   /** Temporary table (id, text) of the texts of the latest look-up. */
   readonly #lookUpTable: string;
 
   /** `source`: its name in the export; undefined for a column without cells. */
-  constructor(
-    table: TableRows,
-    kind: 'external' | 'unified',
-    source: string | undefined,
-    hashKey: HashKey | undefined,
-  ) {
+  constructor(table: TableRows, kind: IdKind, source: string | undefined, queryKey: HashKey | undefined) {
     const { name, relation, state } = table;
     const columns = columnsNamed(state, source);
     const zone = zoneOf(state.timezone);
-    this.cells = columns.flatMap((column) => [
+    this.cellSqls = columns.flatMap((column) => [
       codecOf(column.type, zone).textSql(identifier(column.name)),
       rescuedTextSql(column),
     ]);
-    this.textsSql = listSql([...this.cells, 'CAST(NULL AS VARCHAR)']);
-    this.keys = new ColumnKeys(columns[0]?.source ?? '', state, hashKey);
+    this.textsSql = listSql([...this.cellSqls, 'CAST(NULL AS VARCHAR)']);
+    this.keys = new ColumnKeys(columns[0]?.source ?? '', state, queryKey);
     this.#table = table;
+    this.#kind = kind;
     const types = new Set(columns.map(({ type }) => type).filter((type) => type !== 'string'));
     this.#codecs = Array.from(types, (type) => codecOf(type, zone));
-    this.#cellTexts = `(SELECT DISTINCT unnest(${this.textsSql}) AS text FROM ${relation})`;
+    this.#cellTextsSql = `(SELECT DISTINCT unnest(${this.textsSql}) AS text FROM ${relation})`;
     this.#lookUpTable = `temp.main._dfinery_${name}_${kind}_ids`;
   }
 
   /**
-   * Looks for texts: as they are, by value in the column's type, and by hash. `hasPlainIds`: not all are hashes. Throws
-   * a configuration failure for plain ids in a column whose hashes need another key.
+   * Looks for texts: as they are, by value in the column's type, and by hash. Throws a configuration failure for plain
+   * ids in a column whose hashes need another key.
    */
-  async lookUp(texts: readonly TextOfId[], options: { readonly hasPlainIds: boolean }): Promise<LookUp> {
-    if (this.cells.length === 0) return { condition: 'false', warnings: [], idsOf: () => [] };
-    const warnings = this.keys.checkOtherKeys(this.#table.place, options);
+  async lookUp(texts: readonly TextOfId[]): Promise<LookUp> {
+    if (this.cellSqls.length === 0) return { conditionSql: 'false', warnings: [], idsOf: () => [] };
+    const { place } = this.#table;
+    // An external id is plain, whatever it looks like.
+    const isPlain = ({ id, text }: TextOfId) => id !== null && (this.#kind === 'external' || !isHash(text));
+    const hasPlainIds = texts.some(isPlain);
+    if (hasPlainIds) this.keys.requireMatchingKey(place);
+    const warnings = this.keys.warnings(place, { hasPlainIds });
     const { queryKey, matchingKey, hasPlainRows } = this.keys;
-    const plainForms = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
-    const hashedForms = matchingKey === undefined ? [] : plainForms.map((form) => hmacSql(form));
+    const plainFormSqls = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
+    const hashedFormSqls = matchingKey === undefined ? [] : plainFormSqls.map((form) => hmacSql(form));
     // A hash of other rows, or of another place, names the id of a plain cell that has the same hash.
     const hashesPlainCells = hasPlainRows && queryKey !== undefined && texts.some(({ text }) => isHash(text));
-    const textsOfPlainCells = `
+    const plainCellsSql = `
       UNION
       SELECT id, cells.text
-      FROM ${this.#cellTexts} AS cells
+      FROM ${this.#cellTextsSql} AS cells
       JOIN forms ON forms.text = ${hmacSql('cells.text')}`;
     const sql = `
       CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS
       WITH
         texts AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]'), recursive := true)),
-        forms AS (SELECT id, unnest(${listSql([...plainForms, ...hashedForms])}) AS text FROM texts)
+        forms AS (SELECT id, unnest(${listSql([...plainFormSqls, ...hashedFormSqls])}) AS text FROM texts)
       SELECT DISTINCT id, text
       FROM forms
       WHERE text <> ''
-      ${hashesPlainCells ? textsOfPlainCells : ''}`;
+      ${hashesPlainCells ? plainCellsSql : ''}`;
     const usedKey = hashesPlainCells ? queryKey : matchingKey;
     await this.#table.engine.run(sql, { ...usedKey?.hmacPads(), texts: JSON.stringify(texts) });
     const rows = await this.#table.engine.rows(`
@@ -112,9 +116,9 @@ export class IdColumn {
       WHERE id IS NOT NULL
       GROUP BY text`);
     const idsByText = new Map(rows.map(({ text, ids }) => [String(text), ids as readonly string[]]));
-    const textsOfLookUp = `(SELECT text FROM ${this.#lookUpTable})`;
+    const lookUpTextsSql = `(SELECT text FROM ${this.#lookUpTable})`;
     return {
-      condition: anyOfSql(this.cells.map((cell) => `coalesce(${cell} IN ${textsOfLookUp}, false)`)),
+      conditionSql: anyOfSql(this.cellSqls.map((cell) => `coalesce(${cell} IN ${lookUpTextsSql}, false)`)),
       warnings,
       idsOf: (cellTexts) => cellTexts.flatMap((text) => idsByText.get(text) ?? []),
     };
@@ -126,9 +130,9 @@ export class IdColumn {
     const { key, hmacs } = suppressedPeople;
     const { queryKey, hasPlainRows } = this.keys;
     const pads = hasPlainRows ? queryKey?.hmacPads() : undefined;
-    const forms = pads === undefined ? ['text'] : ['text', hmacSql('text', 'query_')];
-    const condition = anyOfSql(forms.map((form) => `${hmacSql(form)} IN ${jsonTextsSql('$hmacs')}`));
-    const rows = await this.#table.engine.rows(`SELECT text FROM ${this.#cellTexts} WHERE ${condition}`, {
+    const formSqls = pads === undefined ? ['text'] : ['text', hmacSql('text', 'query_')];
+    const isListedSql = anyOfSql(formSqls.map((form) => `${hmacSql(form)} IN ${jsonTextsSql('$hmacs')}`));
+    const rows = await this.#table.engine.rows(`SELECT text FROM ${this.#cellTextsSql} WHERE ${isListedSql}`, {
       ...key.hmacPads(),
       ...(pads && { query_inner_pad: pads.inner_pad, query_outer_pad: pads.outer_pad }),
       hmacs: JSON.stringify(hmacs),
@@ -138,19 +142,20 @@ export class IdColumn {
 
   /** The ids and the texts of cells that differ only in their spelling, as pairs. */
   async similarTexts(ids: readonly string[]): Promise<(readonly [id: string, text: string])[]> {
-    if (ids.length === 0 || this.cells.length === 0) return [];
-    const { matchingKey: hashKey } = this.keys;
-    const folded = foldedSql('text');
-    const foldedForms = hashKey === undefined ? [folded] : [folded, foldedSql(hmacSql(folded))];
+    if (ids.length === 0 || this.cellSqls.length === 0) return [];
+    const { matchingKey } = this.keys;
+    const foldedTextSql = foldedSql('text');
+    const foldedFormSqls =
+      matchingKey === undefined ? [foldedTextSql] : [foldedTextSql, foldedSql(hmacSql(foldedTextSql))];
     const sql = `
       WITH
-        ids AS (SELECT text AS id, unnest(${listSql(foldedForms)}) AS folded FROM ${jsonTextsSql('$ids')}),
-        cells AS (SELECT text, ${folded} AS folded FROM ${this.#cellTexts})
+        ids AS (SELECT text AS id, unnest(${listSql(foldedFormSqls)}) AS folded FROM ${jsonTextsSql('$ids')}),
+        cells AS (SELECT text, ${foldedTextSql} AS folded FROM ${this.#cellTextsSql})
       SELECT id, text
       FROM ids
       JOIN cells USING (folded)
       WHERE folded <> ''`;
-    const rows = await this.#table.engine.rows(sql, { ...hashKey?.hmacPads(), ids: JSON.stringify(ids) });
+    const rows = await this.#table.engine.rows(sql, { ...matchingKey?.hmacPads(), ids: JSON.stringify(ids) });
     return rows.map(({ id, text }) => [String(id), String(text)]);
   }
 }
