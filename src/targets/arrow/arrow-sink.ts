@@ -61,9 +61,9 @@ async function writeArrow(
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
       try {
-        const { columns, rules, days: readyDays } = await planStream(startDays(stop.signal), folder.path, options);
-        const dayFiles = writeDayFiles(readyDays, { engine, folder: folder.path, columns, rules });
-        await sendDays(prefetch(dayFiles, stop), typedColumns(columns), output, options, onSent);
+        const plan = await planStream(startDays(stop.signal), folder.path, options);
+        const dayFiles = writeDayFiles(plan.days, { ...plan, engine, folder: folder.path });
+        await sendDays(prefetch(dayFiles, stop), typedColumns(plan.columns), output, options, onSent);
       } finally {
         await engine.close();
       }
@@ -135,7 +135,8 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
   const waitingDays: CheckedDay[] = [];
   let columns = EVENTS.firstColumns;
   for await (const day of days) {
-    const plan = planColumns(columns, [day], rules, waitingDays.length === 0);
+    const isFirstDay = waitingDays.length === 0;
+    const plan = planColumns(columns, [day], rules, isFirstDay);
     logWidened(options.logger, plan.changes);
     columns = plan.columns;
     const files: CheckedFile[] = [];

@@ -27,7 +27,7 @@ export interface DayFile {
 /** Approximate size of a record batch (bytes): larger ones leave the caches of a processor, and take a tenth longer. */
 const BATCH_BYTES = 2 * 1024 * 1024;
 const MAX_BATCH_ROWS = 15_360;
-/** Minimum size of a cell: a value, or the offset of a text (bytes). */
+/** Approximate size of a cell beside its text: a number, a time, or the offset of a text (bytes). */
 const CELL_BYTES = 8;
 /** Number of record batches of a row group, which the decoder holds in memory. */
 const BATCHES_PER_ROW_GROUP = 4;
@@ -52,7 +52,7 @@ export async function* writeDayFiles(
   options: DayFileOptions,
 ): AsyncGenerator<DayFile> {
   const { engine } = options;
-  // A stream has the rows in the order of the export. This optimizer may exchange the sides of a join: they lose it.
+  // A stream has the rows in the order of the export. They would lose it if this optimizer exchanged the sides of a join.
   await engine.run("SET disabled_optimizers = 'build_side_probe_side'");
   await engine.run(`CREATE TEMP TABLE ${SENT_ROWS} (event_date DATE, row_id VARCHAR)`);
   for await (const download of days) {
@@ -74,6 +74,7 @@ async function writeDayFile(
   { engine, folder, columns: streamColumns, rules }: DayFileOptions,
 ): Promise<DayFile> {
   const { receipt } = download;
+  // The columns and their types stay. This plan only adds how the cells of this day are written.
   const { columns } = planColumns(streamColumns, [download], rules, false);
   const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
   const writeParquet = (query: string, path: string) =>
@@ -82,18 +83,18 @@ async function writeDayFile(
         `ROW_GROUP_SIZE ${BATCHES_PER_ROW_GROUP * batchRows}, DICTIONARY_SIZE_LIMIT ${MAX_DICTIONARY_VALUES})`,
     );
   await engine.keepOrder();
-  const exportedPath = join(folder, `${receipt.day}.parquet`);
+  const allRowsPath = join(folder, `${receipt.day}.parquet`);
   const zone = zoneOf(rules.timezone);
   await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (rows) =>
-    writeParquet(selectRowsSql(rows, columns, EVENTS.programColumns, zone), exportedPath),
+    writeParquet(selectRowsSql(rows, columns, EVENTS.programColumns, zone), allRowsPath),
   );
   const rowId = sharedRowIdSql(columns);
   const sentRowsSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
   const hasSentRows = (await engine.count(`(${sentRowsSql})`)) > 0;
-  const path = hasSentRows ? join(folder, `${receipt.day}-unsent.parquet`) : exportedPath;
+  const path = hasSentRows ? join(folder, `${receipt.day}-rest.parquet`) : allRowsPath;
   if (hasSentRows) {
-    await writeParquet(`FROM ${readFileSql(exportedPath)} WHERE ${rowId} NOT IN (${sentRowsSql})`, path);
-    await rm(exportedPath);
+    await writeParquet(`FROM ${readFileSql(allRowsPath)} WHERE ${rowId} NOT IN (${sentRowsSql})`, path);
+    await rm(allRowsPath);
   }
   if (mayShareRows(receipt)) {
     const select = `SELECT event_date, ${rowId} AS row_id FROM ${readFileSql(path)}`;
