@@ -3,7 +3,7 @@ import { configError, systemError, transientError } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
 import { copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
-import { isTableRefused } from '../../engine/session/engine-errors.ts';
+import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import { removeTemporaries, replaceFileFrom } from '../../fs/atomic-file.ts';
 import { diskError } from '../../fs/disk-failure.ts';
@@ -114,7 +114,7 @@ async function copyDatabase(engine: Engine, state: PlaceState, copyPath: string)
     await engine.run(`COPY FROM DATABASE ${DATABASE} TO ${COPY_DATABASE}`);
     await checkCopied(engine);
   } catch (error) {
-    if (!isTableRefused(error)) throw error;
+    if (tableRefusalOf(error) === undefined) throw error;
     const names = await foreignTableNames(engine, state);
     throw configError(
       `${engine.file} cannot be written anew: DuckDB refuses to copy its tables (${names.join(', ') || 'events'}), perhaps for a ` +

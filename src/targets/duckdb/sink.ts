@@ -6,10 +6,10 @@
 
 import { accessSync, constants, existsSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import { configError, messageOf } from '../../base/errors.ts';
+import { configError } from '../../base/errors.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import { isTableRefused } from '../../engine/session/engine-errors.ts';
+import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
@@ -112,10 +112,11 @@ class DuckDbSink implements Sink {
         return { state, commit };
       });
     } catch (cause) {
-      if (!isTableRefused(cause)) throw cause;
+      const refusal = tableRefusalOf(cause);
+      if (refusal === undefined) throw cause;
       throw configError(
         `${engine.file}: another program changed the table ${table.name}, or made an index or a foreign key on it ` +
-          `(${messageOf(cause).split('\n', 1)[0]}): undo that, or load into another file. Nothing was changed.`,
+          `(${refusal}): undo that, or load into another file. Nothing was changed.`,
         { cause },
       );
     }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
+import { engineError, isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
 import { expectMode } from '../../support/modes.ts';
 import { pastedRows } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';
@@ -153,6 +153,25 @@ describe('a DuckDB file', () => {
       kind: 'config',
       message: expect.stringContaining('another program changed the table user_profiles'),
     });
+  });
+
+  it('whose table has a unique index of a user takes no day, with a sentence without the cell', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', phone: '010-9999-0000' }])]]);
+    await place.read('CREATE UNIQUE INDEX by_phone ON events (phone)');
+    const loading = place.load([[place.of(D2, [{ id: 'b', phone: '010-9999-0000' }])]]);
+    await expect(loading).rejects.toThrow(/another program changed the table events.*\(Constraint Error\)/);
+  });
+
+  it.each([
+    'Conversion Error: Could not convert string "quota exceeded" to INT64',
+    'Conversion Error: Could not convert string "Input/output error 010-9" to INT64',
+    'Invalid Input Error: Malformed JSON "x too small to be a Parquet file"',
+    'TransactionContext Error: Failed to commit: Duplicate key "phone: fsync failed! 010-9"',
+  ])('fails with a sentence that no cell chooses, and that quotes none: %s', (text) => {
+    const { kind, message, detail } = engineError(new Error(text), 'x.duckdb');
+    const errorClass = text.split(':', 1)[0];
+    expect([kind, message]).toEqual(['system', expect.stringContaining(`on x.duckdb (${errorClass})`)]);
+    expect(detail).toBe(errorClass);
   });
 
   it('on a disk that fails is not called damaged', () => {
