@@ -5,7 +5,7 @@ import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
 import { isObject, type JsonObject } from '../base/json.ts';
 import { Secret } from '../base/secrets.ts';
-import { configKeysOf, readVariables, refuseUnknownVariables, variableNameOf } from '../config/environment.ts';
+import { configKeysOf, readVariables, refuseUnknownVariables } from '../config/environment.ts';
 import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import { type ConfigHaving, describeUnknownKeys, parsePart, type RequiredKey, requireObject } from '../config/parse.ts';
 import { isWrong, problemsError } from '../config/problems.ts';
@@ -21,7 +21,7 @@ export const CONFIG_FILE = 'dfinery.json';
 export const FILE_KEYS = [...configKeysOf(SOURCE_PART.schema), ...configKeysOf(LOCAL_PART.schema)];
 /** Those of the object `erasure` in it. They lack the service, which is that of the file. */
 export const ERASURE_KEYS = configKeysOf(ERASURE_PART.schema).filter(
-  ({ key }) => !(key in SOURCE_PART.schema.properties),
+  ({ key }) => !FILE_KEYS.some((fileKey) => fileKey.key === key),
 );
 /** Every key that a command reads. */
 export const CONFIG_KEYS = [...FILE_KEYS, ...ERASURE_KEYS];
@@ -89,9 +89,11 @@ export function requireKeys<K extends RequiredKey | (typeof HASHING_KEYS)[number
 ) {
   const problems = keys.flatMap((key) => config.missingProblems.find((problem) => problem.key === key) ?? []);
   if (problems.length === 0) return config as ConfigHaving<CommandConfig, K & RequiredKey>;
-  const isSecret = (name: string) => CONFIG_KEYS.some(({ key, schema }) => key === name && schema.airbyte_secret);
-  const names = problems.map(({ key }) => `${variableNameOf(key)}${isSecret(key) ? ' (or …_FILE)' : ''}`);
-  const isInErasure = problems.some((problem) => ERASURE_KEYS.some(({ key }) => key === problem.key));
+  const missingKeys = problems.flatMap((problem) => CONFIG_KEYS.find(({ key }) => key === problem.key) ?? []);
+  const names = missingKeys.map(
+    ({ variableName, schema }) => `${variableName}${schema.airbyte_secret ? ' (or …_FILE)' : ''}`,
+  );
+  const isInErasure = missingKeys.some((configKey) => ERASURE_KEYS.includes(configKey));
   const file = `${isInErasure ? 'the object erasure of ' : ''}${config.shownFile}`;
   const pronoun = problems.length === 1 ? 'it' : 'them';
   const texts = problems.map(({ text }) => text).join(', ');

@@ -32,11 +32,9 @@ export interface ConfigKey {
 
 const PREFIX = 'DFINERY_';
 
-export const variableNameOf = (key: string): string => `${PREFIX}${key.toUpperCase()}`;
-
 export const configKeysOf = ({ properties, required }: ConfigSchema): ConfigKey[] =>
   Object.entries(properties).map(([key, schema]) => {
-    return { key, variableName: variableNameOf(key), schema, isRequired: required.includes(key) };
+    return { key, variableName: `${PREFIX}${key.toUpperCase()}`, schema, isRequired: required.includes(key) };
   });
 
 /** Throws for an unknown variable with the program's prefix, which would be ignored. */

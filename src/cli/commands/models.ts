@@ -1,4 +1,3 @@
-import { MODELS } from '../../targets/duckdb/models/models.ts';
 import { duckdb } from '../../targets/targets.ts';
 import { defineCommand } from '../command.ts';
 import { placeAndConfig, placeArguments } from '../places.ts';
@@ -10,10 +9,11 @@ export const command = defineCommand({
   async run(values, context) {
     const { place } = placeAndConfig(values, [duckdb], context);
     const { writeModels } = await import('../../targets/duckdb/models/analytics.ts');
-    const names = await writeModels(place);
-    const lines = MODELS.map(({ grain, parameters }, i) =>
-      [names[i], parameters === undefined ? '' : `(${parameters.join(', ')})`, ': ', grain].join(''),
+    const models = await writeModels(place);
+    const lines = [...models].map(
+      ([name, { grain, parameters }]) =>
+        `${name}${parameters === undefined ? '' : `(${parameters.join(', ')})`}: ${grain}`,
     );
-    return { result: { v: 1, target: place.target.name, place: place.address, models: names }, lines };
+    return { result: { v: 1, target: place.target.name, place: place.address, models: [...models.keys()] }, lines };
   },
 });

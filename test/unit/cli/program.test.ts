@@ -96,6 +96,14 @@ describe('the command line', () => {
   });
 });
 
+it.each(Object.entries(COMMANDS))('the usage of %s has a word for each argument', async (_name, { usage, load }) => {
+  const options = Object.values((await load()).command.options).filter(({ isArgument }) => isArgument);
+  const needed = options.filter(({ isFromConfig, defaultWord }) => !isFromConfig && defaultWord === undefined);
+  const countWords = (text: string) => text.match(/\S+/g)?.length ?? 0;
+  expect(countWords(usage)).toBe(options.length);
+  expect(countWords(usage.replaceAll(/\[.*?\]/g, ''))).toBe(needed.length);
+});
+
 it('help shows the options of a command first, and the places that it takes', async () => {
   const { stdout } = await run('verify --help');
   expect(stdout).toContain('TARGET PLACE: duckdb FILE, parquet DIR, delta DIR or delta s3://BUCKET/PREFIX.\n');

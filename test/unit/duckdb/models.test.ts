@@ -268,8 +268,8 @@ describe('the models of a file', () => {
 
   it('describe a row and each of its columns', async () => {
     await loadDay([of('1', '10:00')]);
-    const names = await models();
-    expect(names).toEqual(MODELS.map(({ name }) => `analytics.${name}`));
+    const names = (await models()).keys();
+    expect([...names]).toEqual(MODELS.map(({ name }) => `analytics.${name}`));
     for (const { name, columns } of MODELS.filter((model) => model.parameters === undefined)) {
       const comments = await fixture.query(
         `SELECT column_name AS name, comment FROM duckdb_columns() WHERE schema_name = 'analytics' AND table_name = '${name}'

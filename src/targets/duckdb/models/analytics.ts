@@ -21,10 +21,10 @@ const IN_SCHEMA_SQL = `database_name = current_database() AND schema_name = ${li
 const IS_OURS_SQL = `coalesce(ends_with(comment, ${literal(COMMENT_END)}), false)`;
 
 /**
- * Creates or replaces the models in a file that was loaded; returns their names. Throws UserError, and changes nothing,
- * for any other file, and if something else has one of the names.
+ * Creates or replaces the models in a file that was loaded; returns them by their names there. Throws UserError, and
+ * changes nothing, for any other file, and if something else has one of the names.
  */
-export async function writeModels(options: PlaceOptions): Promise<string[]> {
+export async function writeModels(options: PlaceOptions): Promise<ReadonlyMap<string, Model>> {
   await withLoadedFile(options, 'write', (engine, state) =>
     engine.transaction(async () => {
       const takenNames = await findTakenNames(engine);
@@ -38,7 +38,7 @@ export async function writeModels(options: PlaceOptions): Promise<string[]> {
       await createModels(engine, state, MODELS);
     }),
   );
-  return MODELS.map(({ name }) => `${SCHEMA}.${name}`);
+  return new Map(MODELS.map((model) => [`${SCHEMA}.${model.name}`, model]));
 }
 
 /**
