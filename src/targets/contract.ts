@@ -82,7 +82,7 @@ export interface Sink {
    * snapshot is one download, which replaces all rows. `table`: absent for events.
    *
    * Once `commit` returns, no crash undoes it. A kill or a failure before leaves all as it was. In a Parquet folder
-   * that holds for each day. There a row that two days share may be missing until the next sync.
+   * that holds for each day. There a row that two days share may be missing until the same command is run again.
    */
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table?: Table): Promise<Commit>;
   /** Records a run that ends, also one that failed. */

@@ -16,9 +16,9 @@ const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 
 
 /**
  * Makes a change of a folder whose lock is held. Each step is on the disk before the next, and leaves a folder that
- * `readFolder` understands. A kill between the files of two days can leave a row of both in neither of them. The next
- * sync stores it, since the cursor has not moved. A killed purge can leave people in some days. They are on the
- * suppression list, so the same command removes them. A change without files finishes what a killed run left half-way.
+ * `readFolder` understands. A kill between the files of two days can leave a row of both in neither of them. A killed
+ * purge can leave people in some days, but they are on the suppression list. In both cases the same command, run again,
+ * does the rest. A change without files finishes what a killed run left half-way.
  * `checkHeld` throws once the lock is lost: this process may have been suspended for long.
  */
 export async function commitToFolder(
@@ -93,12 +93,13 @@ function interimState(
 ): PlaceState {
   const newPaths = new Set(files.flatMap(({ file }) => file?.path ?? []));
   const receipts = [...after.events.receipts.values()].filter(({ day }) => !newPaths.has(filePath(day, EVENTS.name)));
-  const { hashed } = after.events.exportState ?? {};
+  // People are found in the rows of the new files by the way in which their columns are hashed.
+  const hashed = after.events.exportState?.hashed ?? events.exportState?.hashed;
   return {
     ...after,
     events: {
       ...after.events,
-      exportState: events.exportState && { ...events.exportState, ...(hashed !== undefined && { hashed }) },
+      exportState: events.exportState && { ...events.exportState, ...(hashed && { hashed }) },
       receipts: receiptsOf([...events.receipts.values(), ...receipts]),
     },
     user_profiles: newPaths.has(PROFILES_FILE) ? profiles : after.user_profiles,

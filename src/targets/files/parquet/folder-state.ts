@@ -40,24 +40,28 @@ const FORMAT_VERSION = 1;
 
 /** A file of a folder: of a day, or of the profiles. */
 export interface FolderFile extends LiveFile {
-  /**
-   * Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. The state file
-   * lists no columns of files. Null there: they are not those of the table, and must be read from the file.
-   */
-  readonly modified: number | null;
+  /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
+  readonly modified: number;
   /** Instant (ISO, UTC) at which this program wrote it, as its own metadata have it. */
   readonly writtenAt: string;
+}
+
+/** A file as the state file has it. */
+export interface StoredFile extends Omit<FolderFile, 'columns'> {
+  /** Those of its table; undefined if it has others, which must be read from the file. */
+  readonly columns: ColumnTypes | undefined;
 }
 
 /** `_dfinery.json`, and what it says. */
 export interface StateFile {
   readonly text: string;
   readonly state: PlaceState;
-  readonly fileByPath: ReadonlyMap<string, FolderFile>;
+  readonly fileByPath: ReadonlyMap<string, StoredFile>;
 }
 
 interface FileJson extends Omit<FolderFile, 'path' | 'columns' | 'writtenAt'> {
   readonly written_at: string;
+  readonly other_columns?: true | undefined;
 }
 
 interface FolderJson {
@@ -76,11 +80,11 @@ const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTab
 });
 
 /** The state file of a folder with this state and these files. */
-export function makeStateFile(state: PlaceState, folderFiles: readonly FolderFile[]): StateFile {
+export function makeStateFile(state: PlaceState, folderFiles: readonly StoredFile[]): StateFile {
   const tableColumns = columnsOfTables(state);
-  const files = folderFiles.map((file): FolderFile => {
-    const isCurrent = hasCurrentColumns(FOLDER_LAYOUT, file.columns, tableColumns[file.table]);
-    return isCurrent ? file : { ...file, modified: null };
+  const files = folderFiles.map(({ columns, ...file }): StoredFile => {
+    const isCurrent = columns !== undefined && hasCurrentColumns(FOLDER_LAYOUT, columns, tableColumns[file.table]);
+    return { ...file, columns: isCurrent ? columns : undefined };
   });
   const json: FolderJson = {
     v: FORMAT_VERSION,
@@ -91,8 +95,9 @@ export function makeStateFile(state: PlaceState, folderFiles: readonly FolderFil
     user_profiles: state.user_profiles && tableToJson(state.user_profiles),
     files: files
       .sort((a, b) => (a.path < b.path ? -1 : 1))
-      .map(({ table, day, rows, bytes, modified, sha256, writtenAt }) => {
-        return { table, day, rows, bytes, modified, sha256, written_at: writtenAt };
+      .map(({ table, day, rows, bytes, modified, sha256, writtenAt, columns }) => {
+        const otherColumns = columns === undefined || undefined;
+        return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, other_columns: otherColumns };
       }),
   };
   return { text: `${JSON.stringify(json)}\n`, state, fileByPath: byPath(files) };
@@ -110,10 +115,11 @@ export function parseStateFile(text: string, where: string): StateFile {
     suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const files = json.files.map(({ written_at: writtenAt, ...file }): FolderFile => {
-    return { ...file, path: filePath(file.day, file.table), columns: tableColumns[file.table], writtenAt };
+  const files = json.files.map(({ written_at: writtenAt, other_columns: hasOthers, ...file }): StoredFile => {
+    const columns = hasOthers ? undefined : tableColumns[file.table];
+    return { ...file, path: filePath(file.day, file.table), columns, writtenAt };
   });
   return { text, state, fileByPath: byPath(files) };
 }
 
-const byPath = (files: readonly FolderFile[]) => new Map(files.map((file) => [file.path, file]));
+const byPath = (files: readonly StoredFile[]) => new Map(files.map((file) => [file.path, file]));

@@ -33,6 +33,7 @@ import {
   parseStateFile,
   STATE_FILE,
   type StateFile,
+  type StoredFile,
 } from './folder-state.ts';
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
@@ -108,15 +109,16 @@ type Comparison =
   | { readonly kind: 'foreign' };
 
 /**
- * Compares a file with what the state says of it. One of the same size and time has the same hash.
+ * Compares a file with what the state says of it. One of the same size and time has the same hash. The first row counts
+ * that is true.
  *
  *   the hash      and                                     the file
- *   is the same   the state has rows of it                `unchanged`: it was copied at most
- *   is the same   the state has none                      `leftover`: a killed run was to remove it
+ *   is the same   its receipt does not say "no row"       `unchanged`: it was copied at most
+ *   is the same   its receipt says so                     `leftover`: a killed run was to remove it
  *   is another    its metadata are later                  `leftover`: a killed run wrote it
+ *   is another    the state has no table of its rows      `foreign`: profiles of another program
  *   is another    they are later, the columns are new     `damaged`: somebody put an older state back
  *   is another    they are older, or unusable             `damaged`
- *   is another    the state has no table of its rows      `foreign`: profiles of another program
  *
  * The receipt of an unchanged file is in the state, that of a leftover in its own metadata. A run stores new columns
  * before it writes files with them.
@@ -135,7 +137,8 @@ async function compareFile(
   const sha256 = hasSameSizeAndTime ? storedFile.sha256 : await hashFile(localPath);
   const hasSameHash = storedFile?.sha256 === sha256;
   if (hasSameHash && storedReceipt?.rows_stored !== 0) {
-    const columns = hasSameSizeAndTime ? storedFile.columns : await readColumnTypes(engine, localPath);
+    const storedColumns = hasSameSizeAndTime ? storedFile.columns : undefined;
+    const columns = storedColumns ?? (await readColumnTypes(engine, localPath));
     return { kind: 'unchanged', file: { ...storedFile, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
@@ -152,7 +155,7 @@ async function compareFile(
 /** True if a file was written after what the state has of it. Once the clock was set back, its receipt alone is later. */
 function isLater(
   { writtenAt, receipt }: FileMetadata,
-  storedFile: FolderFile | undefined,
+  storedFile: StoredFile | undefined,
   storedReceipt: StoredReceipt | undefined,
 ): boolean {
   const changedBefore = storedReceipt?.changed_at ?? '';
