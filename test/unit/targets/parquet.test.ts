@@ -84,7 +84,9 @@ describe('a Parquet folder', () => {
   });
 
   it('is read, verified and mended where a run was killed before a file had its new columns', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
+    await place.load([
+      [place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', member: '', n: '2' }])],
+    ]);
     const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
       await real(from, to);
       if (to === stateFile()) writeFileSync(lockFile(), ownerText());
