@@ -33,16 +33,17 @@ export interface ErasureOptions {
 }
 
 /**
- * Everything that is known before anything is sent or removed. Changes nothing. Throws UserError for what makes the
- * execution impossible.
+ * Everything that is known before anything is sent or removed. Without a consent it changes nothing; with one it makes
+ * the folder and the key of the ledger. Throws UserError for what makes the execution impossible.
  */
 export async function planErasure(options: ErasureOptions) {
   const { settings, io, list = new IdList(), consent, deleter, purgeSettings, requestsAgain = false } = options;
+  const isSuppressedOnly = options.list === undefined;
   const { counts } = list;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
   const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined, ids });
-  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || options.list === undefined);
+  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || isSuppressedOnly);
   const purge = hasPurge ? await planPurge(purgeSettings, listedIds, settings, ledger) : undefined;
   const requestableIds = deleter === undefined ? [] : listedIds;
   const byIsDone = groupBy(requestableIds, (listed) => !requestsAgain && isDoneBefore(listed, ledger));
@@ -62,7 +63,7 @@ export async function planErasure(options: ErasureOptions) {
     /** What the officer confirms. */
     hash: consentHash(options, purge),
     warnings: [
-      counts.received > 0 || options.list === undefined ? [] : 'The list is empty: nobody is deleted.',
+      counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(counts) ?? [],
       list.warnings(),
       memorySentences(idsDoneBefore, ledger, settings),

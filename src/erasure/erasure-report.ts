@@ -4,15 +4,12 @@ import { type ListedId, MAX_SHOWN, rowsByReason } from './id-list.ts';
 import { MAX_NAMED, type PlacePurge } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
-/** An erasure as it was planned, or as it ended. */
-export interface Erasure extends ErasurePlan {
-  /** Absent before the execution. */
-  readonly requests?: RequestResult;
-}
-
-/** What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. */
-export function reportOf(erasure: Erasure, elapsedMs: number) {
-  const { ledger, purge, requests, idsToRequest } = erasure;
+/**
+ * What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. `requests`: undefined
+ * before the execution.
+ */
+export function reportOf(erasure: ErasurePlan, requests: RequestResult | undefined, elapsedMs: number) {
+  const { ledger, purge, idsToRequest } = erasure;
   const isPlan = requests === undefined;
   const { counts, stoppedBy } = requests ?? NO_REQUESTS;
   return {

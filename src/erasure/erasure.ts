@@ -4,10 +4,10 @@
 
 import { configError, EXIT, severityOf, transientError, UserError } from '../base/errors.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
-import { type ErasureOptions, planErasure, planFailure } from './erasure-plan.ts';
-import { codesText, type Erasure, type ErasureReport, reportOf } from './erasure-report.ts';
+import { type ErasureOptions, type ErasurePlan, planErasure, planFailure } from './erasure-plan.ts';
+import { codesText, type ErasureReport, reportOf } from './erasure-report.ts';
 import { purgePlaces } from './purge.ts';
-import { type Decision, NO_REQUESTS, sendRequests } from './requests.ts';
+import { type Decision, NO_REQUESTS, type RequestResult, sendRequests } from './requests.ts';
 
 interface ErasureEvents {
   /** Called with the plan that is carried out, before anything is sent or removed. */
@@ -23,11 +23,11 @@ export interface ErasureResult {
 }
 
 /**
- * Erases the people of a list, in five steps: plan, consent, purge, request, prove. The purge comes first: the service
+ * Erases the people of a list, in five steps: plan, consent, purge, request, report. The purge comes first: the service
  * still knows the profiles then. So after a kill the same command finds the same people. Without a consent it ends
  * after the plan. A failure of a place or of the service is part of the result, beside what was done. Rejects if a plan
- * is impossible, or if the hash is another one. Also if the ledger cannot be written, but for the purge of a place. A
- * stop by the signal and a defect reject, too.
+ * is impossible, if the hash is another one, or if the signal aborts. Rejects if the ledger cannot be written, too; in
+ * the purge of a place that is a failure of the place.
  */
 export async function runErasure(options: ErasureOptions & ErasureEvents): Promise<ErasureResult> {
   const { settings, io, consent, deleter, onPlanned, onDecided } = options;
@@ -36,7 +36,7 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
   const { ledger, purge, idsToRequest, idsDoneBefore } = plan;
-  const planReport = reportOf(plan, io.clock.now() - beganAt);
+  const planReport = reportOf(plan, undefined, io.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
   const failure = planFailure(plan);
@@ -68,17 +68,18 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   }
   io.signal.throwIfAborted();
 
-  // 5. Prove: every claim of the report is a line of the ledger by now.
-  const outcome = { ...plan, purge: purged, requests };
-  const failures = [...(purged?.failures ?? []), isPurged ? requestFailure(outcome, options) : undefined];
-  return { report: reportOf(outcome, io.clock.now() - beganAt), failure: worstOf(failures) };
+  // 5. Report: what it says of people is in the ledger by now.
+  const outcome = { ...plan, purge: purged };
+  const failures = [...(purged?.failures ?? []), isPurged ? requestFailure(outcome, requests, options) : undefined];
+  return { report: reportOf(outcome, requests, io.clock.now() - beganAt), failure: worstOf(failures) };
 }
 
 /** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
 const MIN_REJECTED = 10;
 
 function requestFailure(
-  { ledger, purge, idsToRequest, requests: { counts, stoppedBy } }: Required<Erasure>,
+  { ledger, purge, idsToRequest }: ErasurePlan,
+  { counts, stoppedBy }: RequestResult,
   { settings, io }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;

@@ -32,7 +32,7 @@ export interface ListRow {
   readonly requestedAt?: unknown;
 }
 
-/** Numbers of the rows of a list, with the names of the report. A withdrawal takes ids away, and not `received`. */
+/** Numbers of the rows of a list, with the names of the report. A withdrawal lowers `ids`, but not `received`. */
 export interface ListCounts {
   readonly received: number;
   /** By the key of the reason. */
@@ -138,7 +138,7 @@ export function refusedSentence({ refused, received }: Pick<ListCounts, 'refused
   return `Refused: ${total} of ${formatCount(received, 'row')} (${shownReasons.join('; ')}).`;
 }
 
-/** Maximum number of rows, and of foreign tables and files, that a sentence or a line of the report names. */
+/** Maximum number of rows that a sentence names; also of foreign tables and files in a line of the report. */
 export const MAX_SHOWN = 10;
 
 /** `Row 3`, `Rows 3, 7, 9`: at most ten of them. */

@@ -40,13 +40,13 @@ export interface Purge {
   readonly places: readonly PlacePurge[];
   /** What the officer should know, as sentences. */
   readonly warnings: readonly string[];
-  /** Those of all places; absent before the purge. */
-  readonly failures?: readonly UserError[];
+  /** Those of all places; none before the purge. */
+  readonly failures: readonly UserError[];
 }
 
 const PEOPLE_PER_ID = 3;
 const MIN_PEOPLE = 10;
-/** Maximum number of rows of the list, and of foreign tables and files, that reports and the ledger name. */
+/** Maximum number of rows of the list, and of foreign tables and files, that JSON, the ledger and a warning name. */
 export const MAX_NAMED = 100;
 
 /**
@@ -100,7 +100,7 @@ export async function planPurge(
       'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
     );
   }
-  return { settings, ledger, listedIds, listedPeople, places, warnings };
+  return { settings, ledger, listedIds, listedPeople, places, warnings, failures: [] };
 }
 
 /**
@@ -150,7 +150,7 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<PlacePurge> 
   const { target, name, foreignNames } = place;
   let outcome = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
-  // these two shows in neither order: the rows are still there, and the same command finds, notes and lists them again.
+  // the last two does no harm: the same command finds the rows, and writes both again.
   const onFound = async (people: PeopleInPlace): Promise<number> => {
     outcome = { ...place, people };
     const problem = peopleLimitProblem(withPlace(purge, outcome));

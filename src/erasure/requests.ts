@@ -93,7 +93,8 @@ class Sender {
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#cutOff.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {
-      while (this.#counts.done + this.#counts.rejected === 0 && (await this.#decideNext(queue)));
+      let hasMore = true;
+      while (hasMore && this.#counts.done + this.#counts.rejected === 0) hasMore = await this.#decideNext(queue);
       const workers = Array.from({ length: limits.maxConcurrentRequests }, () => this.#work(queue));
       for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
@@ -105,7 +106,8 @@ class Sender {
 
   async #work(queue: Iterator<ListedId>): Promise<void> {
     try {
-      while (await this.#decideNext(queue));
+      let hasMore = true;
+      while (hasMore) hasMore = await this.#decideNext(queue);
     } catch (error) {
       this.#stop.abort();
       throw error;
@@ -183,7 +185,7 @@ class Sender {
       this.#stop.abort();
       return 'undecided';
     }
-    // The report has the codes alone: what the answer was is said once for each.
+    // The report has codes alone: the log has the message of each, once.
     if (kind !== 'wait' && undecided_codes[code] === 1)
       logger.warn('erase.undecided', `The deletion of an ID is undecided: ${message}`, { code });
     if (kind === 'wait' || this.#unanswered >= MAX_UNANSWERED) {

@@ -177,8 +177,8 @@ export class SuppressionList {
 }
 
 /** Says that `who`, a place or the ledger, knew more people than are on the list; undefined if nobody is missing. */
-function olderSentence(who: string, knownLength = 0, length: number | undefined): string | undefined {
-  if (knownLength <= (length ?? 0)) return undefined;
+function olderSentence(who: string, knownLength: number | undefined, length: number | undefined): string | undefined {
+  if (knownLength === undefined || knownLength <= (length ?? 0)) return undefined;
   const people = formatCount(knownLength, 'person', 'people');
   const problem =
     length === undefined
