@@ -30,7 +30,7 @@ export const hasCurrentColumns = ({ hasAllColumns }: FileLayout, file: ColumnTyp
 export const dayFolder = (day: Day): string => `${EVENTS.name}/${PARTITION_COLUMN}=${day}`;
 
 /** The columns of this program that each file has. */
-export const programColumns = ({ loadedAtType }: FileLayout, timezone: string | null): DuckDbColumn[] => [
+export const fileProgramColumns = ({ loadedAtType }: FileLayout, timezone: string | null): DuckDbColumn[] => [
   { name: '_key', type: 'VARCHAR' },
   { name: '_rescued', type: 'VARCHAR' },
   { name: '_loaded_at', type: loadedAtType(timezone) },
@@ -40,7 +40,7 @@ export const programColumns = ({ loadedAtType }: FileLayout, timezone: string | 
 export function fileColumns(layout: FileLayout, { columns, timezone }: TableState): ColumnTypes {
   const zone = zoneOf(timezone);
   return new Map([
-    ...programColumns(layout, timezone).map(({ name, type }) => [name, type] as const),
+    ...fileProgramColumns(layout, timezone).map(({ name, type }) => [name, type] as const),
     ...typedColumns(columns).map(({ name, type }) => [name, codecOf(type, zone).duckdbType] as const),
   ]);
 }
@@ -49,7 +49,7 @@ export function fileColumns(layout: FileLayout, { columns, timezone }: TableStat
 export function fitsTable(layout: FileLayout, file: ColumnTypes, { columns, timezone }: TableState): boolean {
   const zone = zoneOf(timezone);
   const tableColumns = new Map(typedColumns(columns).map((column) => [column.name, column]));
-  const programTypes = new Map(programColumns(layout, timezone).map(({ name, type }) => [name, type]));
+  const programTypes = new Map(fileProgramColumns(layout, timezone).map(({ name, type }) => [name, type]));
   return [...file].every(([name, fileType]) => {
     const column = tableColumns.get(name);
     if (column === undefined) return programTypes.get(name) === fileType;

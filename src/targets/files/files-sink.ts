@@ -9,7 +9,7 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
-import type { FilesFormat, FilesPlace } from './format.ts';
+import type { FilesFormat, OpenPlace } from './format.ts';
 import { closedOnFailure, closePlace, openPlace, warnOfDamage, withUserErrors } from './open-place.ts';
 import type { PlaceChange, PlaceVersion } from './place-version.ts';
 import { countRows } from './read-files.ts';
@@ -38,14 +38,14 @@ function checkTimezone(state: PlaceState, { address, rules: { timezone } }: Open
 /** A place that is open for loading. */
 class FilesSink implements Sink {
   readonly kind = 'stateful';
-  readonly #place: FilesPlace;
+  readonly #place: OpenPlace;
   readonly #options: OpenOptions;
   /** The state when the place was opened. */
   readonly #stateAtOpen: PlaceState;
   /** As read when the place was opened, or last committed. */
   #version: PlaceVersion;
 
-  constructor(place: FilesPlace, version: PlaceVersion, options: OpenOptions) {
+  constructor(place: OpenPlace, version: PlaceVersion, options: OpenOptions) {
     this.#place = place;
     this.#options = options;
     this.#stateAtOpen = version.state;

@@ -1,6 +1,11 @@
 // This folder: the targets `parquet` and `delta`, over a storage: a table `events` of one Parquet file a day, and a
 // file of `user_profiles`. A format says how a version of a place is read, and how a change becomes the next version.
-// `open-place.ts` opens a place. `files-sink.ts`, `people-in-files.ts` and `maintenance.ts` work with it.
+//
+//   what a user does           `files-sink.ts` loads, `people-in-files.ts` erases, `maintenance.ts` does the rest
+//   the place                  `open-place.ts`; `place-version.ts` is what it holds, and `stored-state.ts` checks its JSON
+//   its files                  `file-layout.ts` says which columns they have, `read-files.ts` reads them
+//   new files                  `write-batch.ts` of days, `rewrite-files.ts` of stored files
+//   one Parquet file           `read-parquet.ts`, `write-parquet.ts`
 
 import { configError, type UserError } from '../../base/errors.ts';
 import type { Engine } from '../../engine/session/engine.ts';
@@ -12,7 +17,7 @@ import type { OpenOptions, PlaceOptions } from '../contract.ts';
 import type { FileLayout } from './file-layout.ts';
 import type { PlaceVersion, PreparedChange } from './place-version.ts';
 
-/** One kind of place with Parquet files. All methods throw UserError. */
+/** One kind of place with Parquet files. Its methods throw UserError, or what `withUserErrors` turns into one. */
 export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
   readonly layout: FileLayout;
   openStorage(options: FilesOptions): Promise<Storage>;
@@ -24,9 +29,9 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
    * Reads the latest version; `before` itself if it is still the latest. With `before` it may first wait for a writer.
    * For a load of profiles it throws a configuration failure if others' files lie where their table would.
    */
-  read(place: FilesPlace, before?: V): Promise<V>;
+  read(place: OpenPlace, before?: V): Promise<V>;
   /** True if a file was replaced under its name. Then what was read may be of two versions. */
-  hasReplacedFiles(place: FilesPlace, version: V): boolean;
+  hasReplacedFiles(place: OpenPlace, version: V): boolean;
   /**
    * Reads the latest version, has a change of it prepared, and makes that visible, together with the state. It also
    * finishes what a killed run left half-way. A change after which all is as before leaves no trace, unless it is a
@@ -35,18 +40,18 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
    * change of the table before stays. Gives the version after it, and the result.
    */
   commit<T>(
-    place: FilesPlace,
+    place: OpenPlace,
     before: V,
     prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>,
   ): Promise<{ readonly version: V; readonly result: T }>;
   /** Stores how a run ended, if something was loaded before. */
-  recordRun(place: FilesPlace, version: V, run: RunRecord): Promise<void>;
+  recordRun(place: OpenPlace, version: V, run: RunRecord): Promise<void>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */
-  erase(place: FilesPlace, version: V): Promise<void>;
+  erase(place: OpenPlace, version: V): Promise<void>;
   /** Called at the end of a load: removes what no reader needs any more. */
-  tidy(place: FilesPlace, version: V): Promise<void>;
+  tidy(place: OpenPlace, version: V): Promise<void>;
   /** Files among those of the tables that this program did not write, and whether readers see them. They stay. */
-  foreignFiles(place: FilesPlace, version: V): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;
+  foreignFiles(place: OpenPlace, version: V): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;
 }
 
 export type FilesOptions = PlaceOptions & Partial<Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>>;
@@ -55,7 +60,7 @@ export type FilesOptions = PlaceOptions & Partial<Pick<OpenOptions, 'loadsProfil
 export type OpenMode = 'read' | 'rewrite' | 'load';
 
 /** An open place. */
-export interface FilesPlace {
+export interface OpenPlace {
   readonly format: FilesFormat;
   readonly options: FilesOptions;
   readonly mode: OpenMode;

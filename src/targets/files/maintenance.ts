@@ -7,7 +7,7 @@ import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
-import type { FilesFormat, FilesPlace } from './format.ts';
+import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, warnOfDamage, withLoadedPlace, withPlace } from './open-place.ts';
 import { bytesIn, damageWarnings, type LiveFile, type PlaceVersion } from './place-version.ts';
 import { fetchFile, relationOf } from './read-files.ts';
@@ -25,7 +25,7 @@ export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): 
 });
 
 /** Compares every file with the version. If all are whole, it compares the rows with the receipts. */
-async function verify(place: FilesPlace, version: PlaceVersion): Promise<VerifyResult> {
+async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyResult> {
   const { state } = version;
   const foreignFiles = await place.format.foreignFiles(place, version);
   const foreignMessages = foreignFiles
@@ -50,14 +50,14 @@ async function verify(place: FilesPlace, version: PlaceVersion): Promise<VerifyR
 }
 
 /** Checks that a file is there, and is the one that was written. */
-async function checkFile(place: FilesPlace, file: LiveFile): Promise<Difference[]> {
+async function checkFile(place: OpenPlace, file: LiveFile): Promise<Difference[]> {
   const { path, sha256 } = file;
   const hash = await hashFile(await fetchFile(place, file)).catch(undefinedIfAbsent);
   if (hash === undefined) return [difference('files', `${path} is missing`)];
   return hash === sha256 ? [] : [difference('files', `${path} is not the file that was written`)];
 }
 
-async function report(place: FilesPlace, version: PlaceVersion): Promise<TargetReport> {
+async function report(place: OpenPlace, version: PlaceVersion): Promise<TargetReport> {
   const { state } = version;
   const { columns, timezone } = state.events;
   const events = await relationOf(place, EVENTS.name, state.events, version.files);

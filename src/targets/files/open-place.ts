@@ -6,14 +6,14 @@ import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { noTableError } from '../failures.ts';
-import type { FilesFormat, FilesOptions, FilesPlace, OpenMode } from './format.ts';
+import type { FilesFormat, FilesOptions, OpenMode, OpenPlace } from './format.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
 /** Number of attempts at reading one version of a place that is written. */
 const READ_ATTEMPTS = 5;
 
 /** Opens a place. Throws UserError. */
-export async function openPlace(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<FilesPlace> {
+export async function openPlace(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<OpenPlace> {
   const storage = await format.openStorage(options);
   const { workFolder } = storage;
   let runFolder: RunFolder | undefined;
@@ -39,7 +39,7 @@ export async function openPlace(format: FilesFormat, options: FilesOptions, mode
 }
 
 /** Runs work on a place, and closes that if the work fails. A second failure, of the closing, is not told. */
-export async function closedOnFailure<T>(place: FilesPlace, work: () => Promise<T>): Promise<T> {
+export async function closedOnFailure<T>(place: OpenPlace, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -48,7 +48,7 @@ export async function closedOnFailure<T>(place: FilesPlace, work: () => Promise<
   }
 }
 
-export async function closePlace({ engine, storage, runFolder }: FilesPlace): Promise<void> {
+export async function closePlace({ engine, storage, runFolder }: OpenPlace): Promise<void> {
   await engine.close();
   storage.close();
   await runFolder.remove();
@@ -69,7 +69,7 @@ export function withPlace<T>(
   format: FilesFormat,
   options: FilesOptions,
   mode: OpenMode,
-  work: (place: FilesPlace) => Promise<T>,
+  work: (place: OpenPlace) => Promise<T>,
 ): Promise<T> {
   return withUserErrors(options, async () => {
     const place = await openPlace(format, options, mode);
@@ -80,7 +80,7 @@ export function withPlace<T>(
 }
 
 /** Throws UserError if nothing was loaded yet. */
-export function requireLoaded({ options }: FilesPlace, { isLoaded }: PlaceVersion): void {
+export function requireLoaded({ options }: OpenPlace, { isLoaded }: PlaceVersion): void {
   if (!isLoaded) throw noTableError(options.address);
 }
 
@@ -88,7 +88,7 @@ export function requireLoaded({ options }: FilesPlace, { isLoaded }: PlaceVersio
 export function withLoadedPlace<T>(
   format: FilesFormat,
   options: FilesOptions,
-  work: (place: FilesPlace, version: PlaceVersion) => Promise<T>,
+  work: (place: OpenPlace, version: PlaceVersion) => Promise<T>,
 ): Promise<T> {
   return withPlace(format, options, 'rewrite', async (place) => {
     const version = await format.read(place);
@@ -104,7 +104,7 @@ export function withLoadedPlace<T>(
 export function readPlace<T>(
   format: FilesFormat,
   options: FilesOptions,
-  work: (place: FilesPlace, version: PlaceVersion) => Promise<T>,
+  work: (place: OpenPlace, version: PlaceVersion) => Promise<T>,
   isConsistent: (result: T) => boolean = () => true,
 ): Promise<T> {
   return withPlace(format, options, 'read', async (place) => {

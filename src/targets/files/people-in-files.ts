@@ -14,7 +14,7 @@ import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, PurgePreview, PurgeResult } from '../contract.ts';
-import type { FilesFormat, FilesPlace } from './format.ts';
+import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, withLoadedPlace } from './open-place.ts';
 import { bytesIn, damageWarnings, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
 import { relationOf } from './read-files.ts';
@@ -92,7 +92,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
 }
 
 /** Removes every byte that is no longer part of the table; a sentence if some are still there. */
-async function eraseBytes(place: FilesPlace, version: PlaceVersion): Promise<string[]> {
+async function eraseBytes(place: OpenPlace, version: PlaceVersion): Promise<string[]> {
   const { signal, address } = place.options;
   try {
     await place.format.erase(place, version);
@@ -106,7 +106,7 @@ async function eraseBytes(place: FilesPlace, version: PlaceVersion): Promise<str
 }
 
 /** Removes what dead runs left in this place. Names what was not removed, and the folders of live runs. */
-async function sweepRuns({ storage, runFolder }: FilesPlace) {
+async function sweepRuns({ storage, runFolder }: OpenPlace) {
   if (storage.workFolder === undefined) return { sweepFailures: [], inUse: [] };
   const { liveFolders, stuckFolders, foreignFolders } = await sweepRunFolders(storage.workFolder);
   const sweepFailures = [
@@ -120,7 +120,7 @@ async function sweepRuns({ storage, runFolder }: FilesPlace) {
   return { sweepFailures, inUse: liveFolders.filter((path) => path !== runFolder.path) };
 }
 
-async function findPeopleInFiles(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
+async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
   const { state, files } = version;
   const relations = {
     events: await relationOf(place, 'events', state.events, files),
@@ -134,7 +134,7 @@ async function findPeopleInFiles(place: FilesPlace, version: PlaceVersion, query
 }
 
 /** Looks the people up, and finds the files with rows of theirs. Throws unless every byte of these can be removed. */
-async function findRowsToRemove(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
+async function findRowsToRemove(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
   const { searchedPlace, conditions, people } = await findPeopleInFiles(place, version, query);
   const rowsLost = { events: new Map<Day, number>(), user_profiles: new Map<Day, number>() };
   for (const table of TABLES) {
@@ -150,7 +150,7 @@ async function findRowsToRemove(place: FilesPlace, version: PlaceVersion, query:
 }
 
 /** Looks the people up, and writes every file anew that has rows of theirs. */
-async function writeRemoval(place: FilesPlace, version: PlaceVersion, query: PeopleQuery) {
+async function writeRemoval(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {
   const { people, conditions, rowsLost, filesWithPeople } = await findRowsToRemove(place, version, query);
   let { state } = version;
   const files: FileChange[] = [];

@@ -8,7 +8,7 @@ import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from './file-layout.ts';
-import type { FilesPlace } from './format.ts';
+import type { OpenPlace } from './format.ts';
 import type { LiveFile, PlaceVersion } from './place-version.ts';
 import { columnRanges, countRowsOfFile, readParquetSql } from './read-parquet.ts';
 
@@ -25,7 +25,7 @@ const FILE_COLUMN = '_dfinery_file';
 
 /** A relation of the rows of a table in these files: all columns of its state, and `event_date` of events. */
 export async function relationOf(
-  place: FilesPlace,
+  place: OpenPlace,
   table: Table['name'],
   state: TableState,
   files: readonly LiveFile[],
@@ -37,7 +37,7 @@ export async function relationOf(
     const value = names.has(name) ? identifier(name) : 'NULL';
     return `CAST(${value} AS ${type}) AS ${identifier(name)}`;
   });
-  // Not as a Hive partition: a folder above may be named like one, too.
+  // The last folder of this form has the day. DuckDB would also take one above the place for a Hive partition.
   const day = `CAST(regexp_extract(${FILE_COLUMN}, '${PARTITION_COLUMN}=([0-9-]{10})[^=]*$', 1) AS DATE) AS ${PARTITION_COLUMN}`;
   const from =
     paths.length === 0
@@ -48,7 +48,7 @@ export async function relationOf(
 
 /** The rows of days by the footers of their files; a day without a file is left out. */
 export async function countRows(
-  place: FilesPlace,
+  place: OpenPlace,
   { files }: PlaceVersion,
   days: readonly Day[],
 ): Promise<Map<Day, number>> {
@@ -61,7 +61,7 @@ export async function countRows(
 }
 
 /** The local path of a file: on a disk the file itself, else a copy, made once. */
-export async function fetchFile({ storage, runFolder, copies }: FilesPlace, { day, path }: LiveFile): Promise<string> {
+export async function fetchFile({ storage, runFolder, copies }: OpenPlace, { day, path }: LiveFile): Promise<string> {
   const copy = copies.get(path);
   if (copy !== undefined) return copy;
   const local = await storage.localFile(path, join(runFolder.path, `${PARTITION_COLUMN}=${day}`, randomUUID()));
@@ -75,7 +75,7 @@ export async function fetchFile({ storage, runFolder, copies }: FilesPlace, { da
  * is empty.
  */
 export async function fetchColumns(
-  { storage, engine, runFolder, copies }: FilesPlace,
+  { storage, engine, runFolder, copies }: OpenPlace,
   { path, bytes }: LiveFile,
   columns: readonly string[],
 ): Promise<string> {

@@ -4,8 +4,8 @@ import { zoneOf } from '../../cells/types/zone.ts';
 import { castToTypeSql } from '../../engine/column-sql.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, typedColumns, USER_PROFILES } from '../../table/tables.ts';
-import { columnTypeOf, fileColumns, hasCurrentColumns, programColumns } from './file-layout.ts';
-import type { FilesPlace } from './format.ts';
+import { columnTypeOf, fileColumns, fileProgramColumns, hasCurrentColumns } from './file-layout.ts';
+import type { OpenPlace } from './format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from './place-version.ts';
 import { fetchFile } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
@@ -16,7 +16,7 @@ import { writeTableFile } from './write-parquet.ts';
  * `leavingSql` is TRUE for the rows that leave, else FALSE. Undefined if no row is left.
  */
 export async function rewriteFile(
-  place: FilesPlace,
+  place: OpenPlace,
   file: LiveFile,
   tableState: TableState,
   leavingSql = 'false',
@@ -39,7 +39,7 @@ export async function rewriteFile(
 
 /** Writes those files of days anew, one after the other, that have other columns after a change, or other types. */
 export async function* rewriteOutdated(
-  place: FilesPlace,
+  place: OpenPlace,
   files: readonly LiveFile[],
   { state, files: changes }: PlaceChange,
 ): AsyncGenerator<FileChange> {
@@ -57,14 +57,14 @@ export async function* rewriteOutdated(
  * The SELECT of the rows of a file, with all columns of a table in their types. It widens values of an earlier type.
  * A column that the file lacks is NULL.
  */
-async function tableRowsSql(place: FilesPlace, file: LiveFile, { columns, timezone }: TableState): Promise<string> {
+async function tableRowsSql(place: OpenPlace, file: LiveFile, { columns, timezone }: TableState): Promise<string> {
   const zone = zoneOf(timezone);
   const values = typedColumns(columns).map(({ name, type }) => {
     const typeBefore = columnTypeOf(file.columns.get(name), zone);
     const value = typeBefore === undefined ? 'NULL' : widenSql(identifier(name), typeBefore, type, zone);
     return `${castToTypeSql(value, type, zone)} AS ${identifier(name)}`;
   });
-  const names = programColumns(place.format.layout, timezone).map(({ name }) => name);
+  const names = fileProgramColumns(place.format.layout, timezone).map(({ name }) => name);
   const localPath = await fetchFile(place, file);
   return `SELECT ${[...names, ...values].join(', ')} FROM ${readParquetSql([localPath])}`;
 }

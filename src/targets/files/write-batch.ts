@@ -12,17 +12,17 @@ import { finishBatch, type StoredRows } from '../../table/commit.ts';
 import { type TableState, withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
-import { programColumns } from './file-layout.ts';
-import type { FilesPlace } from './format.ts';
+import { fileProgramColumns } from './file-layout.ts';
+import type { OpenPlace } from './format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceVersion } from './place-version.ts';
 import { fetchColumns, relationOf } from './read-files.ts';
 import { readParquetSql } from './read-parquet.ts';
 import { rewriteFile } from './rewrite-files.ts';
 import { writeTableFile } from './write-parquet.ts';
 
-/** A planned batch, and the place into which it goes. */
-interface Batch {
-  readonly place: FilesPlace;
+/** A planned batch, and what the writing of each of its days needs. */
+interface BatchContext {
+  readonly place: OpenPlace;
   readonly plan: PlannedBatch;
   /** The files of its table before. */
   readonly storedFiles: ReadonlyMap<Day, LiveFile>;
@@ -31,14 +31,15 @@ interface Batch {
 
 /** Writes the files of the days of a batch, and those of neighbours that lose rows, on this machine. */
 export async function writeBatch(
-  place: FilesPlace,
+  place: OpenPlace,
   version: PlaceVersion,
   plan: PlannedBatch,
   changedAt: string,
 ): Promise<StoredRows & { readonly files: readonly FileChange[] }> {
   const { table, downloads } = plan;
   const tableFiles = version.files.filter((file) => file.table === table.name);
-  const batch: Batch = { place, plan, changedAt, storedFiles: new Map(tableFiles.map((file) => [file.day, file])) };
+  const storedFiles = new Map(tableFiles.map((file) => [file.day, file]));
+  const batch: BatchContext = { place, plan, storedFiles, changedAt };
   const files: FileChange[] = [];
   for (const download of downloads) files.push(...(await changesOfDay(batch, download)));
   const rowsByDay = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
@@ -47,7 +48,7 @@ export async function writeBatch(
 }
 
 /** The changes that store a day. First the day before: a row leaves it before a reader finds the row under this day. */
-async function changesOfDay(batch: Batch, download: CheckedDay): Promise<FileChange[]> {
+async function changesOfDay(batch: BatchContext, download: CheckedDay): Promise<FileChange[]> {
   const { receipt } = download;
   const { name: table } = batch.plan.table;
   const newFile = await writeDay(batch, download);
@@ -60,7 +61,7 @@ async function changesOfDay(batch: Batch, download: CheckedDay): Promise<FileCha
 }
 
 /** Writes the file of one day; undefined if it has no row. */
-async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | undefined> {
+async function writeDay(batch: BatchContext, download: CheckedDay): Promise<NewFile | undefined> {
   const { place, plan } = batch;
   const { layout } = place.format;
   const { columns, table, tableBefore } = plan;
@@ -71,21 +72,25 @@ async function writeDay(batch: Batch, download: CheckedDay): Promise<NewFile | u
   await storeTypedRows(place.engine, { ...plan, downloads: [download] }, zone, async (rows) => {
     const isInFile = ({ name, group }: StoredColumn) =>
       layout.hasAllColumns || group === 'system' || rows.filledColumns.has(name);
-    const query = selectRowsSql(rows, columns.filter(isInFile), programColumns(layout, tableBefore.timezone), zone);
+    const query = selectRowsSql(rows, columns.filter(isInFile), fileProgramColumns(layout, tableBefore.timezone), zone);
     file = await writeTableFile(place, table.name, { query, receipt, profilesState });
     return file.rows;
   });
   return file;
 }
 
-/** The table after a batch of one day. The file of a snapshot says it: it may be newer than what the place says. */
-function tableAfter({ plan, changedAt }: Batch, { day, rows_stored }: StoredReceipt): TableState {
+/** The table after a snapshot. `readFolder` takes it from the file, which may be newer than the state of the folder. */
+function tableAfter({ plan, changedAt }: BatchContext, { day, rows_stored }: StoredReceipt): TableState {
   const rows = { widenedDays: new Set<Day>(), rowsByDay: new Map([[day, rows_stored]]), rescuedCells: new Map() };
   return finishBatch(plan, rows, changedAt).state;
 }
 
 /** The file of a day without the rows that the next day has, too; undefined if no row is left. */
-async function withoutRowsOfNext(batch: Batch, file: NewFile, download: CheckedDay): Promise<NewFile | undefined> {
+async function withoutRowsOfNext(
+  batch: BatchContext,
+  file: NewFile,
+  download: CheckedDay,
+): Promise<NewFile | undefined> {
   const { place, plan, storedFiles } = batch;
   const nextFile = storedFiles.get(addDays(file.day, 1));
   if (nextFile === undefined) return file;
@@ -100,7 +105,7 @@ async function withoutRowsOfNext(batch: Batch, file: NewFile, download: CheckedD
 
 /** The change of the day before to its file without the rows that a new file has; undefined if it loses none. */
 async function changeOfPreviousDay(
-  { place, plan, storedFiles, changedAt }: Batch,
+  { place, plan, storedFiles, changedAt }: BatchContext,
   newFile: NewFile,
 ): Promise<FileChange | undefined> {
   const previousFile = storedFiles.get(addDays(newFile.day, -1));
@@ -127,12 +132,12 @@ function isAlsoInSql({ columns }: PlannedBatch, path: string): string {
   return `coalesce(${id} IN (SELECT ${id} FROM ${readParquetSql([path])}), false)`;
 }
 
-const storedReceiptOf = ({ changedAt }: Batch, { receipt }: CheckedDay, rows_stored: number): StoredReceipt => {
+const storedReceiptOf = ({ changedAt }: BatchContext, { receipt }: CheckedDay, rows_stored: number): StoredReceipt => {
   return { ...receipt, rows_stored, changed_at: changedAt };
 };
 
 /** The cells of the batch's days in `_rescued`, by the source name of their column. */
-async function countRescued({ place, plan }: Batch, files: readonly FileChange[]): Promise<Map<string, number>> {
+async function countRescued({ place, plan }: BatchContext, files: readonly FileChange[]): Promise<Map<string, number>> {
   const days = new Set(plan.downloads.map(({ receipt }) => receipt.day));
   const paths = files.flatMap(({ day, file }) => (days.has(day) && file !== undefined ? [file.localPath] : []));
   return paths.length === 0 ? new Map() : countRescuedByKey(place.engine, readParquetSql(paths));
@@ -140,7 +145,7 @@ async function countRescued({ place, plan }: Batch, files: readonly FileChange[]
 
 /** The stored days that have a value in a column that widens. */
 async function findWidenedDays(
-  place: FilesPlace,
+  place: OpenPlace,
   { columns, table, tableBefore }: PlannedBatch,
   tableFiles: readonly LiveFile[],
 ): Promise<ReadonlySet<Day>> {

@@ -7,7 +7,7 @@ import type { Engine, ResultRow } from '../../engine/session/engine.ts';
 import { type TableState, tableToJson } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import type { Table } from '../../table/tables.ts';
-import type { FilesPlace } from './format.ts';
+import type { OpenPlace } from './format.ts';
 import type { ColumnStatistics, NewFile } from './place-version.ts';
 import { hashFile, METADATA_KEYS, readColumnTypes, readParquetSql } from './read-parquet.ts';
 
@@ -31,7 +31,7 @@ interface FileContent {
 
 /** Writes a query into a new local file, which the next commit may store. */
 export async function writeTableFile(
-  { format, engine, runFolder }: FilesPlace,
+  { format, engine, runFolder }: OpenPlace,
   table: Table['name'],
   { query, receipt, profilesState }: FileContent,
 ): Promise<NewFile> {

@@ -11,7 +11,7 @@ import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newTableState, type RunRecord } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { type FilesFormat, type FilesPlace, foreignFilesError } from '../format.ts';
+import { type FilesFormat, foreignFilesError, type OpenPlace } from '../format.ts';
 import type { NewFile, PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
@@ -94,7 +94,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 };
 
 /** A place before its first commit. */
-function emptyVersion({ mode, options }: FilesPlace): DeltaVersion {
+function emptyVersion({ mode, options }: OpenPlace): DeltaVersion {
   const readsProfiles = mode !== 'load' || options.loadsProfiles === true;
   const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
   return versionOf({ events: emptyTable(EVENTS.name), user_profiles: profiles });
@@ -127,7 +127,7 @@ function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
  * Reads the table of profiles. One of somebody else is refused by a load of profiles, and else left alone: undefined. A
  * log that is damaged beside files of this program is our own: an erasure must not pass it over.
  */
-async function readProfiles(place: FilesPlace, before: DeltaTable): Promise<DeltaTable | undefined> {
+async function readProfiles(place: OpenPlace, before: DeltaTable): Promise<DeltaTable | undefined> {
   const { storage, mode } = place;
   try {
     const profiles = await readTable(place, before);
@@ -158,7 +158,7 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
  * race for the next entry, and cannot bring people back. The load that makes the table of profiles has no such race
  * there: it commits to events, too, if they are loaded.
  */
-async function changesOfTables(place: FilesPlace, before: DeltaVersion, change: PlaceChange): Promise<TableChanges> {
+async function changesOfTables(place: OpenPlace, before: DeltaVersion, change: PlaceChange): Promise<TableChanges> {
   const { kind, state } = change;
   const filesOf = (name: Table['name']) => change.files.filter(({ table }) => table === name);
 
@@ -184,7 +184,7 @@ async function changesOfTables(place: FilesPlace, before: DeltaVersion, change: 
 }
 
 /** Stores all files, then creates the entry of each table, events first. */
-async function commitToTables(place: FilesPlace, before: DeltaTables, changes: TableChanges): Promise<DeltaTables> {
+async function commitToTables(place: OpenPlace, before: DeltaTables, changes: TableChanges): Promise<DeltaTables> {
   const { storage } = place;
   let uncommittedFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
   await putFiles(storage, uncommittedFiles);

@@ -3,7 +3,7 @@ import type { Day } from '../../../base/days.ts';
 import { listAll, type StoredObject } from '../../../storage/storage.ts';
 import { findRemovedDays, nextChangedAt, withPruned } from '../../../table/receipts.ts';
 import type { Table } from '../../../table/tables.ts';
-import type { FilesPlace } from '../format.ts';
+import type { OpenPlace } from '../format.ts';
 import type { LiveFile } from '../place-version.ts';
 import { commitActions, liveFilesOf, type TableChange } from './commit-actions.ts';
 import { type LogState, stateOf } from './delta-state.ts';
@@ -37,10 +37,10 @@ export const emptyTable = (table: Table['name']): DeltaTable => ({
   removedDays: [],
 });
 
-const tableAddress = ({ storage }: FilesPlace, { table }: Snapshot): string => `${storage.address}/${table}`;
+const tableAddress = ({ storage }: OpenPlace, { table }: Snapshot): string => `${storage.address}/${table}`;
 
 /** Reads the latest version, and looks for its files; gives `before` itself if all is as before. */
-export async function readTable(place: FilesPlace, before: DeltaTable): Promise<DeltaTable> {
+export async function readTable(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
   const table = await followLog(place, before);
   if (table.state === undefined) return table;
   const missingPaths = await findMissingPaths(place, table.snapshot);
@@ -49,7 +49,7 @@ export async function readTable(place: FilesPlace, before: DeltaTable): Promise<
 }
 
 /** Reads what is new in the log; gives `before` itself if nothing is. */
-export async function followLog(place: FilesPlace, before: DeltaTable): Promise<DeltaTable> {
+export async function followLog(place: OpenPlace, before: DeltaTable): Promise<DeltaTable> {
   const snapshot = await readSnapshot(place, before.snapshot);
   if (snapshot === before.snapshot) return before;
   checkProtocol(snapshot.protocol, tableAddress(place, snapshot));
@@ -57,7 +57,7 @@ export async function followLog(place: FilesPlace, before: DeltaTable): Promise<
 }
 
 /** A table at this version, as its log and the missing files make it. */
-function tableOf(place: FilesPlace, snapshot: Snapshot, missingPaths: ReadonlySet<string>): DeltaTable {
+function tableOf(place: OpenPlace, snapshot: Snapshot, missingPaths: ReadonlySet<string>): DeltaTable {
   const state = stateOf(snapshot.domains, tableAddress(place, snapshot));
   const files = liveFilesOf(snapshot, missingPaths, state, place.storage.address);
   const removedDays = findRemovedDays(state.receipts, files);
@@ -66,7 +66,7 @@ function tableOf(place: FilesPlace, snapshot: Snapshot, missingPaths: ReadonlySe
 }
 
 /** The live files that are not in the storage. A list may lack a file that is there: each is asked for by itself. */
-async function findMissingPaths(place: FilesPlace, { table, adds }: Snapshot): Promise<Set<string>> {
+async function findMissingPaths(place: OpenPlace, { table, adds }: Snapshot): Promise<Set<string>> {
   const listedPaths = new Set((await listDataFiles(place, table)).map(({ path }) => path));
   const missingPaths = new Set<string>();
   for (const path of adds.keys()) {
@@ -76,12 +76,12 @@ async function findMissingPaths(place: FilesPlace, { table, adds }: Snapshot): P
 }
 
 /** What is in the folder of a table after the log, which comes first in the order of paths. */
-const listDataFiles = ({ storage }: FilesPlace, table: Table['name']): Promise<StoredObject[]> =>
+const listDataFiles = ({ storage }: OpenPlace, table: Table['name']): Promise<StoredObject[]> =>
   listAll(storage, table, `${logFolder(table)}/~`);
 
 /** Makes a change visible by the next entry; undefined if another writer has created that. */
 export async function commitToTable(
-  place: FilesPlace,
+  place: OpenPlace,
   { snapshot, missingPaths }: DeltaTable,
   change: TableChange,
 ): Promise<DeltaTable | undefined> {
@@ -96,7 +96,7 @@ export async function commitToTable(
 }
 
 /** Removes files whose retention has ended, and those that dead runs left. */
-export async function removeExpiredFiles(place: FilesPlace, before: DeltaTable): Promise<void> {
+export async function removeExpiredFiles(place: OpenPlace, before: DeltaTable): Promise<void> {
   const dataFiles = await listDataFiles(place, before.snapshot.table);
   // A file that another run has just committed must be in the snapshot.
   const { state, snapshot } = await followLog(place, before);

@@ -1,5 +1,5 @@
 import { DAY_MS } from '../../../base/clock.ts';
-import type { FilesOptions, FilesPlace } from '../format.ts';
+import type { FilesOptions, OpenPlace } from '../format.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
 
 /** The key in a table's configuration. */
@@ -22,5 +22,5 @@ export function retentionMsOf({ retentionMs }: FilesOptions, { metaData }: Snaps
  * A checkpoint leaves out the tombstones before this time (ms since 1970). Those of the default retention stay: a later
  * run may have a longer one than this.
  */
-export const tombstonesKeptSince = ({ options }: FilesPlace, snapshot: Snapshot): number =>
+export const tombstonesKeptSince = ({ options }: OpenPlace, snapshot: Snapshot): number =>
   options.clock.now() - Math.max(retentionMsOf(options, snapshot), DEFAULT_RETENTION_MS);

@@ -2,7 +2,7 @@ import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { looksTemporary } from '../../../fs/atomic-file.ts';
 import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
-import type { FilesPlace } from '../format.ts';
+import type { OpenPlace } from '../format.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOwnFile, lastCheckpointPath, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
@@ -18,7 +18,7 @@ const LOG_RETENTION_MS = 30 * DAY_MS;
 const UNCOMMITTED_MS = HOUR_MS;
 
 /** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
-export async function renewCheckpointIfDue(place: FilesPlace, snapshot: Snapshot): Promise<void> {
+export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot): Promise<void> {
   const { table, version: logVersion } = snapshot;
   if (logVersion === 0 || logVersion % CHECKPOINT_EVERY !== 0) return;
   try {
@@ -30,7 +30,7 @@ export async function renewCheckpointIfDue(place: FilesPlace, snapshot: Snapshot
 }
 
 /** Writes a checkpoint, then removes older ones, old entries, and what killed commits left beside them. */
-async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<void> {
+async function renewCheckpoint(place: OpenPlace, snapshot: Snapshot): Promise<void> {
   const { storage, options } = place;
   const { table } = snapshot;
   const now = options.clock.now();
@@ -47,7 +47,7 @@ async function renewCheckpoint(place: FilesPlace, snapshot: Snapshot): Promise<v
 }
 
 /** Those of the data files that no version within the retention names. */
-export function expiredPaths(files: readonly StoredObject[], { options }: FilesPlace, snapshot: Snapshot): string[] {
+export function expiredPaths(files: readonly StoredObject[], { options }: OpenPlace, snapshot: Snapshot): string[] {
   const now = options.clock.now();
   const retentionMs = retentionMsOf(options, snapshot);
   const isExpired = ({ path, modified }: StoredObject) => {
@@ -63,7 +63,7 @@ export function expiredPaths(files: readonly StoredObject[], { options }: FilesP
  * Removes every data file but those of the latest version, and all of the log before it. A table without a log loses
  * all data files: its first load was killed, or the log was removed.
  */
-export async function eraseHistory(place: FilesPlace, snapshot: Snapshot): Promise<void> {
+export async function eraseHistory(place: OpenPlace, snapshot: Snapshot): Promise<void> {
   const { storage } = place;
   const { table } = snapshot;
   const purgedAt = snapshot.version < 0 ? Infinity : await committedAt(place, snapshot);
@@ -82,7 +82,7 @@ export async function eraseHistory(place: FilesPlace, snapshot: Snapshot): Promi
 }
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-async function committedAt({ storage }: FilesPlace, { table, version: logVersion }: Snapshot): Promise<number> {
+async function committedAt({ storage }: OpenPlace, { table, version: logVersion }: Snapshot): Promise<number> {
   for await (const { path, modified } of storage.list(logFolder(table), versionStem(table, logVersion))) {
     if (path === entryPath(table, logVersion)) return modified;
   }

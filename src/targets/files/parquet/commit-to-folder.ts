@@ -5,7 +5,7 @@ import type { Storage } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
-import type { FilesPlace } from '../format.ts';
+import type { OpenPlace } from '../format.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { type FolderFile, filePath, makeStateFile, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
@@ -22,7 +22,7 @@ const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 
  * `checkHeld` throws once the lock is lost: this process may have been suspended for long.
  */
 export async function commitToFolder(
-  place: FilesPlace,
+  place: OpenPlace,
   before: FolderVersion,
   change: PlaceChange,
   checkHeld: () => void,

@@ -10,7 +10,7 @@ import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { type FilesFormat, type FilesPlace, foreignFilesError } from '../format.ts';
+import { type FilesFormat, foreignFilesError, type OpenPlace } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
 import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
@@ -66,7 +66,7 @@ export const PARQUET: FilesFormat<FolderVersion> = {
   },
 };
 
-function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): boolean {
+function hasReplacedFiles({ storage }: OpenPlace, { files }: FolderVersion): boolean {
   return files.some(({ path, bytes, modified }) => {
     const onDisk = sizeAndTime(join(storage.address, path));
     return onDisk?.bytes !== bytes || onDisk.modified !== modified;
@@ -77,7 +77,7 @@ function hasReplacedFiles({ storage }: FilesPlace, { files }: FolderVersion): bo
  * Has a change prepared under the lock, of the folder as it is then, and commits it. Without a change the commit only
  * finishes what a killed run left half-way.
  */
-async function commitUnderLock<T>(place: FilesPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
+async function commitUnderLock<T>(place: OpenPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
   await makeFolders(join(place.storage.address, OWN_FOLDER));
   return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {
     const version = await readFolder(place);
@@ -89,9 +89,9 @@ async function commitUnderLock<T>(place: FilesPlace, prepare: (version: PlaceVer
   });
 }
 
-const lockPathOf = ({ storage }: FilesPlace): string => join(storage.address, LOCK_FILE);
+const lockPathOf = ({ storage }: OpenPlace): string => join(storage.address, LOCK_FILE);
 
-const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: FilesPlace): LockOptions => {
+const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: OpenPlace): LockOptions => {
   return { what: `the folder ${address}`, clock, waitMs: lockWaitMs, signal };
 };
 

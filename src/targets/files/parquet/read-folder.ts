@@ -19,7 +19,7 @@ import {
 } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import { fitsTable } from '../file-layout.ts';
-import type { FilesPlace } from '../format.ts';
+import type { OpenPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion } from '../place-version.ts';
 import { countRowsOfFile, hashFile, METADATA_KEYS, readColumnTypes } from '../read-parquet.ts';
 import { parseReceipt, parseTableState } from '../stored-state.ts';
@@ -57,7 +57,7 @@ export const readStateText = async (storage: Storage): Promise<string | undefine
   (await storage.read(STATE_FILE))?.toString('utf8');
 
 /** Reads a folder: compares all files with the state file, then corrects the state. */
-export async function readFolder({ engine, storage }: FilesPlace): Promise<FolderVersion> {
+export async function readFolder({ engine, storage }: OpenPlace): Promise<FolderVersion> {
   const { address } = storage;
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;

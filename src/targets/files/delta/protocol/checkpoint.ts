@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
 import { PRIVATE_FILE_MODE } from '../../../../fs/permissions.ts';
 import type { Table } from '../../../../table/tables.ts';
-import type { FilesPlace } from '../../format.ts';
+import type { OpenPlace } from '../../format.ts';
 import { parseJson } from '../../stored-state.ts';
 import { type Action, parseAction } from './actions.ts';
 import { checkpointPath, lastCheckpointPath } from './paths.ts';
@@ -31,7 +31,7 @@ const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
 
 /** The actions of a checkpoint. Throws a configuration failure for one that is damaged. */
 export async function readCheckpoint(
-  { storage, engine, runFolder }: FilesPlace,
+  { storage, engine, runFolder }: OpenPlace,
   table: Table['name'],
   version: number,
 ): Promise<Action[]> {
@@ -49,7 +49,7 @@ export async function readCheckpoint(
 
 /** Stores a checkpoint, with the tombstones younger than `since` (ms), then the pointer to it. */
 export async function writeCheckpoint(
-  { storage, engine, runFolder }: FilesPlace,
+  { storage, engine, runFolder }: OpenPlace,
   snapshot: Snapshot,
   since: number,
 ): Promise<void> {

@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import { listAll } from '../../../../storage/storage.ts';
-import type { FilesPlace } from '../../format.ts';
+import type { OpenPlace } from '../../format.ts';
 import { damagedError } from '../../stored-state.ts';
 import { parseEntry } from './actions.ts';
 import { readCheckpoint } from './checkpoint.ts';
@@ -14,13 +14,13 @@ const READ_CONCURRENCY = 16;
  * Reads the latest snapshot of a table: from the latest checkpoint that is newer than `before`, else on from `before`.
  * Gives `before` itself if nothing is new. Throws UserError for a log that is damaged.
  */
-export function readSnapshot(place: FilesPlace, before: Snapshot): Promise<Snapshot> {
+export function readSnapshot(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
   // A purge may remove a listed file before it is read. How that fails depends on the storage, so each failure is tried
   // again. Then the checkpoint of the purge has everything.
   return readOnce(place, before).catch(() => readOnce(place, before));
 }
 
-async function readOnce(place: FilesPlace, before: Snapshot): Promise<Snapshot> {
+async function readOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
   const { storage } = place;
   const { table } = before;
   const objects = await listAll(storage, logFolder(table), versionStem(table, before.version + 1));
