@@ -2,7 +2,7 @@ import { configError, EXIT } from '../../base/errors.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
-import { openLedger, verifyLedger } from '../../erasure/ledger/chain.ts';
+import { locateLedger, verifyLedger } from '../../erasure/ledger/chain.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, refusedText, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import type { SearchSettings } from '../../erasure/listed-people.ts';
@@ -185,7 +185,7 @@ async function verify(
   context: Context,
 ): Promise<CommandResult> {
   const { ledgerKey } = readConfiguration(config, context);
-  const verdict = await verifyLedger(openLedger(path, ledgerKey), head);
+  const verdict = await verifyLedger(locateLedger(path, ledgerKey), head);
   const lines = [
     `${verdict.file}: ${formatCount(verdict.lines, 'line')}`,
     ...verdict.problems,

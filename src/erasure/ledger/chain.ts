@@ -57,8 +57,12 @@ export type LedgerLine = LedgerContent & {
   /** Tells a wrong key from an edited line. */
   readonly key_check: string;
 };
-export type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
-/** Each line has the code of the line before it (`prev`), and its own (`mac`), which covers both. */
+type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
+export type RunLine = LineOf<'open'>;
+export type CountLine = LineOf<'purge'>;
+export type RemovalLine = LineOf<'purged'>;
+export type AccessLine = LineOf<'access'>;
+/** Each line has the code (MAC) of the line before it (`prev`), and its own (`mac`), which covers both. */
 export type SignedLine = LedgerLine & { readonly prev: string; readonly mac: string };
 
 /** The service whose profiles are deleted: at another one the same id may be another person. */
@@ -150,13 +154,13 @@ export const keyedLedger = (path: string, configuredKey: Secret | undefined): Ke
 });
 
 /** A ledger to read, and the key under which its lines are written. */
-interface OpenedLedger {
+interface LedgerSource {
   readonly path: string;
   readonly key: LedgerKey;
 }
 
-/** Opens the ledger in a file, or in a folder. Throws UserError if it is not there, or has lost its key. */
-export function openLedger(fileOrFolder: string, configuredKey: Secret | undefined): OpenedLedger {
+/** Finds the ledger in a file, or in a folder, and its key. Throws UserError if it is not there, or has lost its key. */
+export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined): LedgerSource {
   if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
   const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
   return { path, key: new LedgerKey(keyForReading(keyedLedger(path, configuredKey))) };
@@ -170,7 +174,7 @@ type OnLine = (line: SignedLine, number: number) => void;
  * problem, a sentence. `tornBytes`: those behind the last line end, as a crash during a write leaves them. They are no
  * line, whatever they hold. A file that is not there is an empty ledger. Memory: one line.
  */
-export async function readChain({ path, key }: OpenedLedger, from: ChainEnd, onLine: OnLine) {
+export async function readChain({ path, key }: LedgerSource, from: ChainEnd, onLine: OnLine) {
   let end = from;
   const resultOf = (problem?: string, tornBytes = 0) => ({
     end,
@@ -196,9 +200,10 @@ export async function readChain({ path, key }: OpenedLedger, from: ChainEnd, onL
 
 /**
  * Checks a whole ledger, and gives each good line to `onLine`. `head`: the code of a line that must be there, as a run
- * printed it. So a tail that was cut off is found, too. The result is schemas/ledger-verdict.json.
+ * printed it. So a tail that was cut off is found, too. By default it is that before the first line, which every ledger
+ * has. The result is schemas/ledger-verdict.json.
  */
-export async function verifyLedger(ledger: OpenedLedger, head = GENESIS, onLine: OnLine = () => {}) {
+export async function verifyLedger(ledger: LedgerSource, head = GENESIS, onLine: OnLine = () => {}) {
   const expectedHead = head.trim().toLowerCase();
   let isHeadSeen = expectedHead === GENESIS;
   const { end, tornBytes, problem } = await readChain(ledger, EMPTY_CHAIN, (line, number) => {

@@ -1,4 +1,14 @@
-import type { ClearOutcome, LedgerKey, LineOf, ServiceAddress, SignedLine } from './chain.ts';
+import type {
+  AccessLine,
+  ClearOutcome,
+  CountLine,
+  LedgerContent,
+  LedgerKey,
+  RemovalLine,
+  RunLine,
+  ServiceAddress,
+  SignedLine,
+} from './chain.ts';
 
 export interface ClearAnswer {
   readonly at: string;
@@ -8,7 +18,7 @@ export interface ClearAnswer {
 }
 
 /** The rows of an id in a place, as a run counted them right before it was to remove them. */
-interface CountedRows extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
+interface CountedRows extends Pick<CountLine, 'run' | 'at' | 'place' | 'rows'> {
   /** By when the removal was done; null if no line says so. */
   removed_at: string | null;
   readonly line: number;
@@ -22,9 +32,9 @@ export class IdHistory {
   readonly answers: ClearAnswer[] = [];
   countedRows: readonly CountedRows[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
-  readonly accesses: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
+  readonly accesses: Pick<AccessLine, 'at' | 'rows' | 'ways' | 'places'>[] = [];
   /** The runs that were to delete the id. */
-  readonly runs = new Set<string>();
+  readonly runIds = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
   newestRequestedAt = Number.NEGATIVE_INFINITY;
   /** When the last request was begun, if no clear answer followed. */
@@ -55,9 +65,9 @@ export const standingAnswer = (answers: readonly ClearAnswer[]): ClearAnswer | u
  */
 export class LedgerHistory {
   /** The first lines of the runs on this service. */
-  readonly runs = new Map<string, LineOf<'open'>>();
+  readonly runs = new Map<string, RunLine>();
   /** The newest purge that was done, by place. */
-  readonly purges = new Map<string, LineOf<'purged'>>();
+  readonly purges = new Map<string, RemovalLine>();
   /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
@@ -80,6 +90,11 @@ export class LedgerHistory {
     return this.#histories.get(this.#key.idHash(id)) ?? new IdHistory();
   }
 
+  /** Takes lines that this run is about to write: it does not read them back. */
+  noteWritten(contents: readonly LedgerContent[]): void {
+    this.hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
+  }
+
   /** Takes the next line of the ledger. */
   add(line: SignedLine, number: number): void {
     if (line.kind === 'open') {
@@ -98,7 +113,7 @@ export class LedgerHistory {
     if (line.id === null || !this.#idHashes.has(line.id)) return;
     const history = this.#histories.get(line.id) ?? new IdHistory();
     this.#histories.set(line.id, history);
-    if (line.kind !== 'access') history.runs.add(line.run);
+    if (line.kind !== 'access') history.runIds.add(line.run);
     const { at } = line;
     switch (line.kind) {
       case 'access':
@@ -121,7 +136,7 @@ export class LedgerHistory {
     }
   }
 
-  #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
+  #noteCounted(history: IdHistory, { run, at, place, rows }: CountLine, number: number): void {
     const unfinished = history.countedRows.find((earlier) => earlier.place === place && earlier.removed_at === null);
     // Another run failed or was killed. What it counted includes these rows, and perhaps more that it removed.
     const includesThese = unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows;
@@ -136,7 +151,7 @@ export class LedgerHistory {
   }
 
   /** What an earlier run counted there is gone, too: that run may have been killed before it could say so. */
-  #noteRemoved(line: LineOf<'purged'>): void {
+  #noteRemoved(line: RemovalLine): void {
     this.purges.set(line.place, line);
     const purgeKey = `${line.run} ${line.place}`;
     for (const counted of this.#countsByPurge.get(purgeKey) ?? []) counted.removed_at ??= line.at;

@@ -20,8 +20,8 @@ import {
   type LedgerContent,
   LedgerKey,
   type LedgerLine,
-  type LineOf,
   ledgerPathIn,
+  type RunLine,
   readChain,
   type ServiceAddress,
   type SignedLine,
@@ -102,7 +102,7 @@ export class Ledger {
   }
 
   /** Writes the first line of the run. */
-  begin(run: Pick<LineOf<'open'>, 'ids' | 'places' | 'requests'>): Promise<void> {
+  begin(run: Pick<RunLine, 'ids' | 'places' | 'requests'>): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
     return this.write({ kind: 'open', base_url, service_id, requested_by, reason, ...run });
   }
@@ -114,7 +114,7 @@ export class Ledger {
 
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
-    this.history.hasConfirmed ||= contents.some((content) => content.kind === 'after' && content.outcome === 'done');
+    this.history.noteWritten(contents);
     if (this.#folder === undefined) return;
     const folder = this.#folder;
     const at = new Date(this.#clock.now()).toISOString();

@@ -1,6 +1,6 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import { type IdList, type ListCounts, refusedSentence } from '../id-list.ts';
-import { ledgerPathIn, openLedger, verifyLedger } from './chain.ts';
+import { ledgerPathIn, locateLedger, verifyLedger } from './chain.ts';
 import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';
 
@@ -16,7 +16,7 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
   const { baseUrl: base_url, serviceId: service_id, ledgerDir, ledgerKey } = settings;
   if (ledgerDir === undefined)
     throw configError('ledger_dir is missing: set erasure.ledger_dir or DFINERY_LEDGER_DIR.');
-  const ledger = openLedger(ledgerPathIn(ledgerDir), ledgerKey);
+  const ledger = locateLedger(ledgerPathIn(ledgerDir), ledgerKey);
   const ids = listedIds.map(({ id }) => id);
   const history = new LedgerHistory(settings, ledger.key, ids);
   const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.add(line, number));
@@ -55,7 +55,7 @@ function summaryOf(
   histories: readonly IdHistory[],
 ) {
   const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
-  const runsOfIds = [...runs.values()].filter(({ run }) => histories.some((history) => history.runs.has(run)));
+  const runsOfIds = [...runs.values()].filter(({ run }) => histories.some((history) => history.runIds.has(run)));
   const valuesOf = (key: 'requested_by' | 'reason') => [...new Set(runsOfIds.flatMap((run) => run[key] ?? []))];
   const removals = histories.flatMap((history) => history.countedRows);
   const times = [

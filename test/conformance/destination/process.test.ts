@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
-import { openLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
+import { locateLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import {
   bundleConnector,
   type Json,
@@ -147,7 +147,7 @@ describe('write, in a process of its own', () => {
     sound(output);
     expect([output.code, output.signal]).toEqual([null, 'SIGTERM']);
     expect(output.of('STATE')).toEqual([]);
-    expect((await verifyLedger(openLedger(setup.folders.ledger, undefined))).ok).toBe(true);
+    expect((await verifyLedger(locateLedger(setup.folders.ledger, undefined))).ok).toBe(true);
     const done = setup.folders.ledgerLines().filter(({ outcome }) => outcome === 'done').length;
     expect([done, done < ids.length]).toEqual([setup.server.ids().length, true]);
     expect(done).toBeGreaterThanOrEqual(3);
@@ -178,7 +178,7 @@ describe('write, in a process of its own', () => {
       setup.answer = fair;
       expect(output.signal).toBe('SIGKILL');
       expect(output.of('STATE')).toEqual([]);
-      expect((await verifyLedger(openLedger(setup.folders.ledger, undefined))).ok).toBe(true);
+      expect((await verifyLedger(locateLedger(setup.folders.ledger, undefined))).ok).toBe(true);
     }
     const last = await write(lines, quick).ended;
     expect(last.code).toBe(0);
@@ -186,7 +186,7 @@ describe('write, in a process of its own', () => {
     expect(new Set(setup.server.ids())).toEqual(new Set(ids));
     const faults = ids.filter((_, n) => n % 37 === 5 || n % 41 === 7).length;
     expect(setup.server.ids().length).toBeLessThanOrEqual(300 + faults + 3 * 16);
-    expect(await verifyLedger(openLedger(setup.folders.ledger, undefined))).toMatchObject({ ok: true });
+    expect(await verifyLedger(locateLedger(setup.folders.ledger, undefined))).toMatchObject({ ok: true });
     expect(readdirSync(setup.folders.root)).toEqual(['ledger']);
   });
 });

@@ -17,7 +17,7 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
 import { IdList } from '../../../src/erasure/id-list.ts';
-import { openLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
+import { locateLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
 import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { proofLines } from '../../../src/erasure/ledger/proof-text.ts';
@@ -42,7 +42,7 @@ const open = (more: Partial<LedgerSettings> = {}, isPlan = false, of: Clock = cl
 const verdictOf = (ledger: Ledger, id: string) => ledger.history.of(id).standingAnswer?.outcome;
 const path = () => join(folder, 'ledger.jsonl');
 const lines = () => readFileSync(path(), 'utf8').trimEnd().split('\n');
-const verify = (head?: string) => verifyLedger(openLedger(folder, undefined), head);
+const verify = (head?: string) => verifyLedger(locateLedger(folder, undefined), head);
 
 /** A run that requests these ids and has these answers. */
 async function request(answers: Readonly<Record<string, 'done' | 'rejected'>>, more: Partial<LedgerSettings> = {}) {
