@@ -1,6 +1,6 @@
 import { configError } from '../base/errors.ts';
 import type { Runtime } from '../base/runtime.ts';
-import type { ColumnRules } from '../table/column-type.ts';
+import type { ColumnSettings } from '../table/column-type.ts';
 import type { OpenOptions, Place, PlaceOptions, StatefulTarget, Target } from '../targets/contract.ts';
 import { TARGETS } from '../targets/targets.ts';
 import { argument, type OptionValues, textOption, unknownNameError } from './command.ts';
@@ -76,9 +76,9 @@ export function openOptions(
   place: Place,
   config: CommandConfig,
   { terminal }: Context,
-  pinnedTypes?: ColumnRules['pinnedTypes'],
+  pinnedTypes?: ColumnSettings['pinnedTypes'],
 ): OpenOptions {
   const { retentionMs, timezone = null, columnTypes, schemaMode, userProfiles: loadsProfiles } = config;
-  const rules = { timezone, columnTypes, schemaMode, pinnedTypes };
-  return { ...place, rules, loadsProfiles, retentionMs, stdout: terminal.stdout ?? process.stdout };
+  const columnSettings = { timezone, columnTypes, schemaMode, pinnedTypes };
+  return { ...place, columnSettings, loadsProfiles, retentionMs, stdout: terminal.stdout ?? process.stdout };
 }

@@ -10,7 +10,7 @@ import type { Logger } from '../base/log.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
 import { type ColumnPlan, planColumns } from './column-plan.ts';
-import { type ColumnRules, rulesOfTable } from './column-type.ts';
+import { type ColumnSettings, settingsOfTable } from './column-type.ts';
 import type { TableState } from './place-state.ts';
 import type { Receipts, StoredReceipt } from './receipts.ts';
 import type { Table } from './tables.ts';
@@ -29,7 +29,7 @@ export interface PlannedBatch extends ColumnPlan {
 interface BatchOptions {
   readonly table: Table;
   readonly commitInfo: CommitInfo;
-  readonly rules: ColumnRules;
+  readonly columnSettings: ColumnSettings;
   readonly logger: Logger;
   /** Counts the rows that the place holds of days, since a receipt proves nothing. */
   countRows(days: readonly Day[]): Promise<ReadonlyMap<Day, number>>;
@@ -41,14 +41,15 @@ export async function planBatch(
   batch: readonly CheckedDay[],
   options: BatchOptions,
 ): Promise<PlannedBatch | undefined> {
-  const { table, commitInfo, rules, countRows } = options;
+  const { table, commitInfo, columnSettings, countRows } = options;
   const { receipts, columns: columnsBefore } = tableBefore;
   const newestDownloads = withoutOlder(batch, receipts, options);
   if (newestDownloads.length === 0) return undefined;
   const mayBeUnchanged = !table.isSnapshot && !commitInfo.rewrites;
   const unchangedDownloads = mayBeUnchanged ? await findUnchanged(newestDownloads, receipts, countRows) : [];
   const downloads = newestDownloads.filter((download) => !unchangedDownloads.includes(download));
-  const columnPlan = planColumns(columnsBefore, downloads, rulesOfTable(table, rules), receipts.size === 0);
+  const settings = settingsOfTable(table, columnSettings);
+  const columnPlan = planColumns(columnsBefore, downloads, settings, receipts.size === 0);
   return { table, tableBefore, commitInfo, downloads, unchangedDownloads, ...columnPlan };
 }
 
@@ -91,7 +92,7 @@ async function findUnchanged(
 
 /**
  * Number of rows by which a place holds all of a download. If the day shares rows with its neighbours, the last commit
- * says how many it left. It does so only if the same people were suppressed.
+ * says how many it left. It does so only if as many rows were suppressed.
  */
 function expectedRows(receipt: Receipt, storedReceipt: StoredReceipt | undefined): number {
   const isComparable = mayShareRows(receipt) && storedReceipt?.suppressed === receipt.suppressed;

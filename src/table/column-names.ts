@@ -6,7 +6,7 @@ import {
   headerColumns,
   ITEM_PREFIX,
 } from '../cells/csv/header.ts';
-import type { ColumnRules } from './column-type.ts';
+import type { ColumnSettings } from './column-type.ts';
 import { EVENTS, isItemGroup, newColumn, type StoredColumn } from './tables.ts';
 
 export const ITEM_POSITION = 'item_position';
@@ -20,14 +20,14 @@ const RESERVED_ITEM_NAMES: readonly string[] = [...RESERVED_NAMES, ...EVENTS.fir
 /** The name of a column whose header cell is empty. */
 export const UNNAMED = 'column';
 
-/** A name as DuckDB and Spark compare it: they ignore case. */
+/** Names that are the same in this form are one name: Spark ignores case, DuckDB that of ASCII letters. */
 export const foldName = (name: string): string => name.toLowerCase();
 
 /** Columns of a batch and of a pinned schema that the table lacks, with their names. */
-export function newColumns(
+export function columnsToAdd(
   storedColumns: readonly StoredColumn[],
   batchColumns: ReadonlyMap<string, HeaderColumn>,
-  { pinnedTypes, columnName = (source) => source }: ColumnRules,
+  { pinnedTypes, columnName = (source) => source }: ColumnSettings,
 ): StoredColumn[] {
   const storedKeys = new Set(storedColumns.map(columnKey));
   // The other name means the event name, which every place has, or a column that only a header can add.

@@ -6,8 +6,8 @@ import { type ColumnType, codecOf, fits } from '../cells/types/column-types.ts';
 import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import { zoneOf } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
-import { newColumns } from './column-names.ts';
-import { type ColumnRules, typeAfter, typeRulesOf } from './column-type.ts';
+import { columnsToAdd } from './column-names.ts';
+import { type ColumnSettings, typeAfter, typeRulesOf } from './column-type.ts';
 import type { ColumnChange } from './place-state.ts';
 import { EVENTS, type StoredColumn } from './tables.ts';
 
@@ -53,7 +53,7 @@ export const isWidened = (column: PlannedColumn): column is WidenedColumn =>
 export function planColumns(
   columnsBefore: readonly StoredColumn[],
   downloads: readonly CheckedDay[],
-  rules: ColumnRules,
+  settings: ColumnSettings,
   isNewTable: boolean,
 ): ColumnPlan {
   let columns = columnsBefore.map(withoutDays);
@@ -62,16 +62,19 @@ export function planColumns(
     const day = scannedDay(download);
     // The first day of a table adds all of its columns.
     const typesBefore = isNewTable && index === 0 ? [] : columns.map(({ type }) => type);
-    columns = columnsAfterDay(columns, day, rules);
-    changes.push(...columns.flatMap((column, i) => changeOf(typesBefore[i] ?? null, column, day, rules) ?? []));
+    columns = columnsAfterDay(columns, day, settings);
+    changes.push(...columns.flatMap((column, i) => changeOf(typesBefore[i] ?? null, column, day, settings) ?? []));
   }
   return { columns, changes };
 }
 
 /** The columns of a new table of events before its first day. A pinned schema names more than every table has. */
-export function pinnedColumns(rules: ColumnRules): StoredColumn[] {
-  const columns = [...EVENTS.firstColumns, ...newColumns(EVENTS.firstColumns, new Map(), rules)];
-  return columns.map((column) => ({ ...column, type: typeAfter(typeRulesOf(column, undefined, columns, rules), 0) }));
+export function pinnedColumns(settings: ColumnSettings): StoredColumn[] {
+  const columns = [...EVENTS.firstColumns, ...columnsToAdd(EVENTS.firstColumns, new Map(), settings)];
+  return columns.map((column) => ({
+    ...column,
+    type: typeAfter(typeRulesOf(column, undefined, columns, settings), 0),
+  }));
 }
 
 /** What is known of a column of a day from the scans of its files. */
@@ -99,15 +102,15 @@ function scannedDay({ receipt: { day }, files }: CheckedDay): ScannedDay {
 function columnsAfterDay(
   columnsBefore: readonly PlannedColumn[],
   { day, scans }: ScannedDay,
-  rules: ColumnRules,
+  settings: ColumnSettings,
 ): PlannedColumn[] {
-  const columns = [...columnsBefore, ...newColumns(columnsBefore, scans, rules).map(withoutDays)];
+  const columns = [...columnsBefore, ...columnsToAdd(columnsBefore, scans, settings).map(withoutDays)];
   // Without a pinned schema the first day with cells gives `freeze` its columns.
-  const isOpen = rules.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
-  const schemaMode = isOpen ? 'evolve' : rules.schemaMode;
+  const isOpen = settings.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
+  const schemaMode = isOpen ? 'evolve' : settings.schemaMode;
   return columns.map((column): PlannedColumn => {
     const { declared, forms = 0, firstCells = [] } = scans.get(columnKey(column)) ?? {};
-    const typeRules = typeRulesOf(column, declared, columns, { ...rules, schemaMode });
+    const typeRules = typeRulesOf(column, declared, columns, { ...settings, schemaMode });
     const type = typeAfter(typeRules, forms);
     const formsOfDay = columnForms(forms, type, typeRules.fixedType !== null);
     return {
@@ -136,7 +139,7 @@ function changeOf(
   fromType: ColumnType | null,
   column: PlannedColumn,
   { day, scans }: ScannedDay,
-  { timezone }: ColumnRules,
+  { timezone }: ColumnSettings,
 ): PlannedChange | undefined {
   const { source: sourceName, name, type: toType, firstShape } = column;
   if (toType === null) return undefined;

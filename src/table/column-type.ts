@@ -11,7 +11,7 @@ import type { SchemaMode } from '../config/source.ts';
 import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
 
 /** The settings that decide, beside the data, the columns of a table. */
-export interface ColumnRules {
+export interface ColumnSettings {
   /** Zone of datetimes that name none; fixed by the first load of a target. */
   readonly timezone: string | null;
   /** Types by source name, which take precedence over everything else. */
@@ -24,10 +24,10 @@ export interface ColumnRules {
 }
 
 /** The settings for a table. A snapshot keeps the types of its first columns, its ids, and has no pinned schema. */
-export function rulesOfTable({ isSnapshot, firstColumns }: Table, rules: ColumnRules): ColumnRules {
-  if (!isSnapshot) return rules;
+export function settingsOfTable({ isSnapshot, firstColumns }: Table, settings: ColumnSettings): ColumnSettings {
+  if (!isSnapshot) return settings;
   const idTypes = typedColumns(firstColumns).map(({ source, type }) => [source, type] as const);
-  return { ...rules, columnTypes: new Map([...rules.columnTypes, ...idTypes]), pinnedTypes: undefined };
+  return { ...settings, columnTypes: new Map([...settings.columnTypes, ...idTypes]), pinnedTypes: undefined };
 }
 
 /** What decides the type of a column beside its new cells. */
@@ -49,7 +49,7 @@ export function typeRulesOf(
   column: StoredColumn,
   declared: ColumnType | undefined,
   tableColumns: readonly StoredColumn[],
-  { columnTypes, pinnedTypes, schemaMode, timezone }: ColumnRules,
+  { columnTypes, pinnedTypes, schemaMode, timezone }: ColumnSettings,
 ): TypeRules {
   const { source, occurrence, group, type, forms } = column;
   const zone = zoneOf(timezone);

@@ -58,12 +58,12 @@ export function finishBatch(
   });
   // A snapshot replaces all that was there.
   const keptState = table.isSnapshot ? newTableState(table, tableBefore.timezone) : tableBefore;
-  const newReceipts = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
+  const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
   const keptReceipts = [...keptState.receipts.values()].map((before): StoredReceipt => {
     const rows_stored = rowsByDay.get(before.day) ?? before.rows_stored;
     const isChanged = rows_stored !== before.rows_stored || widenedDays.has(before.day);
     const changed_at = isChanged ? changedAt : before.changed_at;
-    return { ...renewedReceipt(before, newReceipts.get(before.day)), rows_stored, changed_at };
+    return { ...renewedReceipt(before, receiptsOfUnchanged.get(before.day)), rows_stored, changed_at };
   });
   const receipts = receiptsOf([...keptReceipts, ...writtenReceipts]);
   const state: TableState = {

@@ -5,7 +5,8 @@ import type { Logger } from '../base/log.ts';
 import { hasOtherSettings } from '../extract/checked-day.ts';
 import type { TableState } from './place-state.ts';
 
-const syncAdvice = (days: readonly Day[]): string => `sync with --from ${days[0]} --to ${days[days.length - 1]}`;
+/** How to load these days again. */
+export const syncAdvice = (days: readonly Day[]): string => `sync with --from ${days[0]} --to ${days[days.length - 1]}`;
 
 /** Warns of days whose rows another program removed, if there are any. */
 export function warnOfRemovedDays(logger: Logger, days: readonly Day[]): void {
@@ -15,11 +16,6 @@ export function warnOfRemovedDays(logger: Logger, days: readonly Day[]): void {
     `of them: ${syncAdvice(days)}.`;
   logger.warn('days.removed', message, { days: days.length });
 }
-
-/** Warning about days whose file is damaged, or not as the state of the place has it. */
-export const damagedWarning = (days: readonly Day[]): string =>
-  `the files of ${formatDays(days)} are damaged, or do not match _dfinery.json, and stay as they are. ` +
-  `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`;
 
 /** Days that keep rows of other filters, dropped or hashed columns than those of the last run. */
 export function daysOfOtherSettings({ receipts, exportState }: TableState): Day[] {

@@ -18,6 +18,7 @@ export interface StoredColumn {
   readonly type: ColumnType | null;
   /** Union of the forms of all committed days. */
   readonly forms: CellForms;
+  /** Its place among the columns of the table, from 0, also while it has no type. */
   readonly position: number;
   /** Shape of the first cell seen. */
   readonly firstShape: string | null;
@@ -91,6 +92,6 @@ export const USER_PROFILES: Table = {
   ],
 };
 
-/** The tables of a place, in the order in which a change reaches them. */
+/** The tables of a place, events first. */
 export const TABLES: readonly Table[] = [EVENTS, USER_PROFILES];
 export type ByTable<T> = Readonly<Record<Table['name'], T>>;

@@ -10,7 +10,7 @@ import type { VerifyResult } from '../engine/rows/check-rows.ts';
 import type { ReportCounts } from '../engine/rows/report-counts.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { CommitInfo } from '../extract/export-state.ts';
-import type { ColumnRules } from '../table/column-type.ts';
+import type { ColumnSettings } from '../table/column-type.ts';
 import type { Commit } from '../table/commit.ts';
 import type { PlaceState, RunRecord } from '../table/place-state.ts';
 import type { Table } from '../table/tables.ts';
@@ -58,7 +58,7 @@ export interface Place<T extends Target = Target> extends PlaceOptions {
 
 /** Options of a place that is loaded. */
 export interface OpenOptions extends PlaceOptions {
-  readonly rules: ColumnRules;
+  readonly columnSettings: ColumnSettings;
   /** True for a run that loads user profiles, too: a table of them by another program is refused. */
   readonly loadsProfiles: boolean;
   /** Time that files removed from a Delta table are kept for its readers (ms). */

@@ -20,7 +20,7 @@ import { replaceablePath } from '../../fs/named-file.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
 import { logWidened, pinnedColumns, planColumns } from '../../table/column-plan.ts';
-import type { ColumnRules } from '../../table/column-type.ts';
+import type { ColumnSettings } from '../../table/column-type.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
 import { EVENTS, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import type { OnSent, OpenOptions, StartDays, StreamSink } from '../contract.ts';
@@ -37,7 +37,7 @@ export function openArrowSink(out: string | Writable, options: OpenOptions): Str
     state: undefined,
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
-    isAllOrNothing: typeof out === 'string' || options.rules.pinnedTypes === undefined,
+    isAllOrNothing: typeof out === 'string' || options.columnSettings.pinnedTypes === undefined,
     write: (startDays, onSent) => writeArrow(startDays, out, options, onSent),
     async recordRun() {},
     async close() {},
@@ -120,23 +120,28 @@ async function unfinishedPathOf(file: string, now: number): Promise<string> {
 }
 
 /**
- * The days and the columns of a stream, and the rules by which its days are read. Without a pinned schema all files are
- * kept until the columns are known.
+ * The days and the columns of a stream, and the settings by which its days are read. Without a pinned schema all
+ * files are kept until the columns are known.
  */
 async function planStream(days: AsyncIterable<CheckedDay>, folder: string, options: OpenOptions) {
-  const { rules } = options;
-  if (rules.pinnedTypes !== undefined) {
-    const columns = pinnedColumns(rules);
+  const { columnSettings } = options;
+  if (columnSettings.pinnedTypes !== undefined) {
+    const columns = pinnedColumns(columnSettings);
     // What the stream lacks goes to `_rescued`, also if `column_types` names it.
     const pinnedTypes = new Map(typedColumns(columns).map(({ source, type }) => [source, type]));
-    const frozenRules: ColumnRules = { ...rules, schemaMode: 'freeze', columnTypes: new Map(), pinnedTypes };
-    return { days, columns, rules: frozenRules };
+    const frozenSettings: ColumnSettings = {
+      ...columnSettings,
+      schemaMode: 'freeze',
+      columnTypes: new Map(),
+      pinnedTypes,
+    };
+    return { days, columns, columnSettings: frozenSettings };
   }
   const waitingDays: CheckedDay[] = [];
   let columns = EVENTS.firstColumns;
   for await (const day of days) {
     const isFirstDay = waitingDays.length === 0;
-    const plan = planColumns(columns, [day], rules, isFirstDay);
+    const plan = planColumns(columns, [day], columnSettings, isFirstDay);
     logWidened(options.logger, plan.changes);
     columns = plan.columns;
     const files: CheckedFile[] = [];
@@ -147,7 +152,7 @@ async function planStream(days: AsyncIterable<CheckedDay>, folder: string, optio
     }
     waitingDays.push({ ...day, files });
   }
-  return { days: waitingDays, columns, rules };
+  return { days: waitingDays, columns, columnSettings };
 }
 
 /** Sends all days. If one fails, the reader has taken those before it. */
@@ -155,10 +160,10 @@ async function sendDays(
   dayFiles: AsyncIterable<DayFile>,
   columns: readonly TypedColumn[],
   output: Writable,
-  { rules, logger, signal }: OpenOptions,
+  { columnSettings, logger, signal }: OpenOptions,
   onSent: OnSent,
 ): Promise<void> {
-  const stream = new IpcStream(output, streamSchema(columns, zoneOf(rules.timezone)), signal);
+  const stream = new IpcStream(output, streamSchema(columns, zoneOf(columnSettings.timezone)), signal);
   let daysTaken = 0;
   try {
     for await (const dayFile of dayFiles) {

@@ -10,7 +10,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../../extract/checked-day.ts';
 import { planColumns } from '../../table/column-plan.ts';
-import type { ColumnRules } from '../../table/column-type.ts';
+import type { ColumnSettings } from '../../table/column-type.ts';
 import { EVENTS, type StoredColumn, typedColumns } from '../../table/tables.ts';
 
 /** The rows that a stream gets of a day, in a Parquet file. */
@@ -43,7 +43,7 @@ interface DayFileOptions {
   readonly folder: string;
   /** The columns of the stream, which no longer change. */
   readonly columns: readonly StoredColumn[];
-  readonly rules: ColumnRules;
+  readonly columnSettings: ColumnSettings;
 }
 
 /** Writes a file for each day, with the columns of a stream, and removes the files of the export. Throws UserError. */
@@ -71,11 +71,11 @@ export async function* writeDayFiles(
 /** Writes the rows of a day but for those that the day before has, too. */
 async function writeDayFile(
   download: CheckedDay,
-  { engine, folder, columns: streamColumns, rules }: DayFileOptions,
+  { engine, folder, columns: streamColumns, columnSettings }: DayFileOptions,
 ): Promise<DayFile> {
   const { receipt } = download;
   // The columns and their types stay. This plan only adds how the cells of this day are written.
-  const { columns } = planColumns(streamColumns, [download], rules, false);
+  const { columns } = planColumns(streamColumns, [download], columnSettings, false);
   const batchRows = batchRowsOf(receipt, typedColumns(columns).length);
   const writeParquet = (query: string, path: string) =>
     engine.run(
@@ -84,7 +84,7 @@ async function writeDayFile(
     );
   await engine.keepOrder();
   const allRowsPath = join(folder, `${receipt.day}.parquet`);
-  const zone = zoneOf(rules.timezone);
+  const zone = zoneOf(columnSettings.timezone);
   await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (rows) =>
     writeParquet(selectRowsSql(rows, columns, EVENTS.programColumns, zone), allRowsPath),
   );

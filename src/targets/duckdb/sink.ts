@@ -52,7 +52,7 @@ function checkCanWrite(file: string): void {
 
 /** Reads the state of a file, and throws UserError unless this run may load into it. */
 async function readStateForLoad(engine: Engine, options: OpenOptions): Promise<FileState> {
-  const { timezone } = options.rules;
+  const { timezone } = options.columnSettings;
   const { state, removedDays } = await readFileState(engine);
   if (options.loadsProfiles) await refuseForeignProfiles(engine, state);
   if (state === undefined || state.events.timezone === timezone) return { state, removedDays };
@@ -73,20 +73,20 @@ class DuckDbSink implements Sink {
   }
 
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
-    const { address, rules, logger } = this.#options;
+    const { address, columnSettings, logger } = this.#options;
     // A file that this makes has blocks for so many columns.
     const files = batch.flatMap((download) => download.files);
     const batchColumns = new Set(files.flatMap(({ columns }) => columns.map(({ key }) => key)));
-    const columnCount = Math.max(rules.pinnedTypes?.size ?? 0, batchColumns.size);
+    const columnCount = Math.max(columnSettings.pinnedTypes?.size ?? 0, batchColumns.size);
     return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
       const { state: stateBefore } = await readStateForLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);
       this.state = stateBefore;
-      const tableBefore = stateBefore?.[table.name] ?? newTableState(table, rules.timezone);
+      const tableBefore = stateBefore?.[table.name] ?? newTableState(table, columnSettings.timezone);
       const plan = await planBatch(tableBefore, batch, {
         table,
         commitInfo,
-        rules,
+        columnSettings,
         logger,
         countRows: (days) => countRowsByDay(engine, rowsOfDaysSql(table, days)),
       });

@@ -29,7 +29,7 @@ export function openFilesSink(format: FilesFormat, options: OpenOptions): Promis
 }
 
 /** Throws a configuration failure if a table was loaded with another time zone. */
-function checkTimezone(state: PlaceState, { address, rules: { timezone } }: OpenOptions): void {
+function checkTimezone(state: PlaceState, { address, columnSettings: { timezone } }: OpenOptions): void {
   const tables = TABLES.flatMap(({ name }) => state[name] ?? []);
   const otherTable = tables.find((table) => table.timezone !== timezone && table.receipts.size > 0);
   if (otherTable !== undefined) throw otherTimezoneError(address, timezone, otherTable.timezone);
@@ -93,18 +93,18 @@ class FilesSink implements Sink {
    * another run has loaded a first day with another time zone.
    */
   async #prepareChange(version: PlaceVersion, batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table) {
-    const { address, clock, logger, rules } = this.#options;
+    const { address, clock, logger, columnSettings } = this.#options;
     const place = this.#place;
-    const state = version.isLoaded ? version.state : newPlaceState(rules.timezone);
+    const state = version.isLoaded ? version.state : newPlaceState(columnSettings.timezone);
     checkNotPurged(address, this.#stateAtOpen, state);
     checkTimezone(state, this.#options);
     const tableState = state[table.name];
     // A first run that died before it stored rows may have had another time zone.
-    const tableBefore = tableState?.receipts.size ? tableState : newTableState(table, rules.timezone);
+    const tableBefore = tableState?.receipts.size ? tableState : newTableState(table, columnSettings.timezone);
     const plan = await planBatch(tableBefore, batch, {
       table,
       commitInfo,
-      rules: { ...rules, columnName: place.format.layout.columnName },
+      columnSettings: { ...columnSettings, columnName: place.format.layout.columnName },
       logger,
       countRows: (days) => countRows(place, version, days),
     });

@@ -1,6 +1,6 @@
-import type { Day } from '../../base/days.ts';
+import { type Day, formatDays } from '../../base/days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import { damagedWarning } from '../../table/place-warnings.ts';
+import { syncAdvice } from '../../table/place-warnings.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { ColumnTypes } from './file-layout.ts';
 
@@ -56,7 +56,10 @@ export interface PlaceVersion {
 /** A sentence about each table with damaged files. */
 export function damageWarnings({ damagedFiles }: PlaceVersion): string[] {
   const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
-  const warnings = days.length === 0 ? [] : [damagedWarning(days)];
+  const daysWarning =
+    `the files of ${formatDays(days)} are damaged, or do not match _dfinery.json, and stay as they are. ` +
+    `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`;
+  const warnings = days.length === 0 ? [] : [daysWarning];
   if (damagedFiles.length === days.length) return warnings;
   const profilesWarning =
     'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +

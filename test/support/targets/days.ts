@@ -11,15 +11,15 @@ import { UNIFIED_ID } from '../../../src/cells/csv/header.ts';
 import type { CheckedDay, CheckedFile, Receipt } from '../../../src/extract/checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED } from '../../../src/extract/export-settings.ts';
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
-import type { ColumnRules } from '../../../src/table/column-type.ts';
+import type { ColumnSettings } from '../../../src/table/column-type.ts';
 import type { OpenOptions } from '../../../src/targets/contract.ts';
 import { scanIn } from '../scan.ts';
 import { type Cells, csvOf, on } from './csv.ts';
 
 const HASH = '0'.repeat(64);
 
-/** Options of a place; the members of its rules, too. */
-export type PlaceSettings = Partial<OpenOptions & ColumnRules>;
+/** Options of a place; the settings of its columns, too. */
+export type PlaceSettings = Partial<OpenOptions & ColumnSettings>;
 
 /** Downloads of days, made of rows, and the options with which a place is opened. */
 export class Days {
@@ -92,7 +92,7 @@ export class Days {
     );
     return {
       address: this.dir,
-      rules: { timezone, columnTypes, schemaMode, pinnedTypes },
+      columnSettings: { timezone, columnTypes, schemaMode, pinnedTypes },
       memoryLimit: '500MB',
       lockWaitMs: 0,
       clock: this.clock,
