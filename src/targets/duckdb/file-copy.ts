@@ -40,7 +40,10 @@ interface CopiedFile {
   readonly copyPath: string;
 }
 
-/** Copies a file, and works on it. A lock beside it keeps other rewrites from replacing it. Throws UserError. */
+/**
+ * Copies a file, and works on it. The file is opened for writing, which alone can empty its write-ahead log. Then it is
+ * open for reading, which keeps writers away. A lock beside it keeps other rewrites from replacing it. Throws UserError.
+ */
 export async function withCopy<T>(options: PlaceOptions, work: (copied: CopiedFile) => Promise<T>): Promise<T> {
   const { address: file, lockWaitMs: waitMs, clock, signal } = options;
   checkExists(file);

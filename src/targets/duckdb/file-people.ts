@@ -60,18 +60,19 @@ async function purge(options: PlaceOptions, query: PeopleQuery, onFound: OnFound
   const removal = await withLoadedFile(options, 'write', async (engine, state) => {
     const { people, conditions } = await findPeople(placeToSearch(engine, state), query);
     const suppressionLength = await onFound(people);
+    const bytesBefore = statSync(engine.file).size;
     const remove = () => removeRows(engine, { ...state, suppressionLength }, conditions);
-    return { suppressionLength, rowsRemoved: await engine.transaction(remove) };
+    return { suppressionLength, bytesBefore, rowsRemoved: await engine.transaction(remove) };
   });
   try {
-    const { bytesBefore, bytesAfter } = await compactFile(options);
-    return { ...removal, bytesBefore, bytesAfter, unreached: [] };
+    const { bytesAfter } = await compactFile(options);
+    return { ...removal, bytesAfter, unreached: [] };
   } catch (error) {
     options.signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
-    const { size } = statSync(options.address);
+    const bytesAfter = statSync(options.address).size;
     const unreached = [`${error.message} The rows are removed; bytes of them stay in ${options.address}: purge again.`];
-    return { ...removal, bytesBefore: size, bytesAfter: size, unreached };
+    return { ...removal, bytesAfter, unreached };
   }
 }
 

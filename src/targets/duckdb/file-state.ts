@@ -8,7 +8,7 @@ import type { Access, Engine } from '../../engine/session/engine.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
 import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../../table/place-state.ts';
-import { findRemovedDays, nextChangedAt, receiptsOf, withPruned } from '../../table/receipts.ts';
+import { findRemovedDays, nextChangedAt, receiptsOf, type StoredReceipt, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { noTableError } from '../failures.ts';
@@ -73,14 +73,7 @@ export async function readFileState(engine: Engine): Promise<FileState> {
   const stateRow = await engine.row(
     `SELECT * REPLACE (CAST(state AS VARCHAR) AS state, CAST(profiles AS VARCHAR) AS profiles) FROM ${STATE_TABLE}`,
   );
-  const receipts = receiptsOf(
-    (await readRecords(engine, DAYS_TABLE)).map(({ pruned, source, ...receipt }) => ({
-      ...receipt,
-      v: 1,
-      ...(pruned && { pruned }),
-      ...(source && { source }),
-    })),
-  );
+  const receipts = receiptsOf((await readRecords(engine, DAYS_TABLE)).map(receiptOf));
   const removedDays = findRemovedDays(receipts, await countRowsByDay(engine, EVENTS.name));
   // Somebody may have dropped the table of profiles.
   const hasProfiles = stateRow.profiles !== null && names.has(USER_PROFILES.name);
@@ -98,6 +91,14 @@ export async function readFileState(engine: Engine): Promise<FileState> {
   };
   return { state, removedDays };
 }
+
+/** The receipt in a record, which lacks its version, and has null for a member that is absent. */
+const receiptOf = ({ pruned, source, ...receipt }: StoredReceipt): StoredReceipt => ({
+  ...receipt,
+  v: 1,
+  ...(pruned && { pruned }),
+  ...(source && { source }),
+});
 
 /** The names of tables and views, in lower case. */
 async function namesInFile(engine: Engine): Promise<ReadonlySet<string>> {

@@ -12,7 +12,7 @@ const JSON_SQL_BY_TYPE: Readonly<Record<string, (column: string) => string>> = {
   TIMESTAMPTZ: (column) => `strftime(timezone('UTC', ${column}), '%Y-%m-%dT%H:%M:%S.%gZ')`,
 };
 
-/** A table with a row for each record. Without `T`, of records of any type. */
+/** A table with a row for each record. Without `T` its members may have any name. */
 export interface RecordTable<T = never> {
   readonly name: string;
   readonly comment: string;

@@ -104,7 +104,7 @@ export async function storeRows(engine: Engine, plan: PlannedBatch): Promise<Sto
   );
   const sharingDays = downloads.flatMap(({ receipt }) => (mayShareRows(receipt) ? [receipt.day] : []));
   for (const day of sharingDays) removedRows += await separateNeighbours(engine, day, columns);
-  // Later rows take the space of the removed ones.
+  // Without this, row groups that have lost rows would stay partly empty.
   if (removedRows > 0) await engine.joinRowGroups();
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const daySql = dayOfRowSql(table, days);

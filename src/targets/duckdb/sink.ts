@@ -5,7 +5,7 @@
 // the file anew, `models/` makes analytical views.
 
 import { accessSync, constants, existsSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { dirname } from 'node:path';
 import { configError } from '../../base/errors.ts';
 import { countRowsByDay } from '../../engine/rows/row-counts.ts';
 import type { Engine } from '../../engine/session/engine.ts';
@@ -14,7 +14,7 @@ import { withEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
 import { diskError } from '../../fs/disk-failure.ts';
-import { checkLocalPath } from '../../fs/local-path.ts';
+import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
 import { type Commit, finishBatch, NOTHING_STORED } from '../../table/commit.ts';
@@ -41,10 +41,10 @@ export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
 
 /** Throws UserError if no file can be made or written at this path, before anything is downloaded. */
 function checkCanWrite(file: string): void {
-  // Behind a file, `/.` is an error for root, too.
-  const path = existsSync(file) ? file : `${dirname(resolve(file))}/.`;
+  // DuckDB makes its write-ahead log beside the file. Behind a file, `/.` is an error for root, too.
+  const folder = `${dirname(realOrGivenPath(file))}/.`;
   try {
-    accessSync(path, constants.W_OK);
+    for (const path of existsSync(file) ? [folder, file] : [folder]) accessSync(path, constants.W_OK);
   } catch (error) {
     throw diskError(error, { path: file });
   }

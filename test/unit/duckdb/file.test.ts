@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { chmodSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { engineError, isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
 import { expectMode } from '../../support/modes.ts';
@@ -110,6 +110,10 @@ describe('a DuckDB file', () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     chmodSync(place.place, 0o400);
     await expect(place.load([])).rejects.toMatchObject({ kind: 'config' });
+    chmodSync(place.place, 0o600);
+    chmodSync(dirname(place.place), 0o500);
+    await expect(place.load([])).rejects.toMatchObject({ kind: 'config' });
+    chmodSync(dirname(place.place), 0o700);
   });
 
   it('of another time zone is refused', async () => {
@@ -204,6 +208,13 @@ describe('a DuckDB file', () => {
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
     const columns = await place.read("SELECT comment FROM duckdb_columns() WHERE table_name = 'events'");
     expect(columns.filter(({ comment }) => comment === null)).toEqual([]);
+  });
+
+  it('says of a purge how large the file was before it', async () => {
+    const rows = MANY.map((row) => ({ ...row, member: 'm1', df_unified_id: 'u1' }));
+    await place.load([[place.of(D1, rows)]]);
+    const { size } = statSync(place.place);
+    expect(await place.purge(['m1'])).toMatchObject({ rowsRemoved: rows.length, bytesBefore: size });
   });
 
   it('that is damaged in any block is named by verify', async () => {
