@@ -15,12 +15,16 @@ const OTHERS_MAY_READ = 0o044;
 /** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
   /** Absolute: DuckDB names a file whose relative path begins with `[`, `*` or `?` differently than it was given. */
-  readonly address: string;
+  readonly root: string;
   readonly workFolder: string;
 
   constructor(dir: string) {
-    this.address = resolve(dir);
-    this.workFolder = join(this.address, OWN_FOLDER, 'tmp');
+    this.root = resolve(dir);
+    this.workFolder = join(this.root, OWN_FOLDER, 'tmp');
+  }
+
+  get address(): string {
+    return this.root;
   }
 
   async read(path: string): Promise<Buffer | undefined> {
@@ -95,7 +99,7 @@ export class DiskStorage implements Storage {
   close(): void {}
 
   #fullPath(path: string): string {
-    return join(this.address, path);
+    return join(this.root, path);
   }
 
   /** The paths of the files and links below a folder; none of a folder that is not there, or no longer. */
@@ -111,9 +115,9 @@ export class DiskStorage implements Storage {
   /** Makes the folders of a path. Gives the full path, and the mode of a new file there. */
   async #prepareFile(path: string): Promise<{ readonly fullPath: string; readonly mode: number }> {
     const fullPath = this.#fullPath(path);
-    await makeFolders(this.address);
+    await makeFolders(this.root);
     // Whoever may read the folder of the place may read its files, except those in `_dfinery`.
-    const readBits = path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.address).mode & OTHERS_MAY_READ;
+    const readBits = path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.root).mode & OTHERS_MAY_READ;
     // Who may read a folder may also enter it.
     const searchBits = readBits >> 2;
     await makeFolders(dirname(fullPath), PRIVATE_FOLDER_MODE | readBits | searchBits);

@@ -18,20 +18,20 @@ import type { FileLayout } from './file-layout.ts';
 import type { PlaceVersion, PreparedChange } from './place-version.ts';
 
 /** One kind of place with Parquet files. Its methods throw UserError, or what `withUserErrors` turns into one. */
-export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
+export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends Storage = Storage> {
   readonly layout: FileLayout;
-  openStorage(options: FilesOptions): Promise<Storage>;
+  openStorage(options: FilesOptions): Promise<S>;
   /** False if the place was surely never loaded. */
-  mayBeLoaded(storage: Storage): Promise<boolean>;
+  mayBeLoaded(storage: S): Promise<boolean>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
-  refuseForeignFiles(storage: Storage): Promise<void>;
+  refuseForeignFiles(storage: S): Promise<void>;
   /**
    * Reads the latest version; `before` itself if it is still the latest. With `before` it may first wait for a writer.
    * For a load of profiles it throws a configuration failure if others' files lie where their table would.
    */
-  read(place: OpenPlace, before?: V): Promise<V>;
+  read(place: OpenPlace<S>, before?: V): Promise<V>;
   /** True if a file was replaced under its name. Then what was read may be of two versions. */
-  hasReplacedFiles(place: OpenPlace, version: V): boolean;
+  hasReplacedFiles(place: OpenPlace<S>, version: V): boolean;
   /**
    * Reads the latest version, has a change of it prepared, and makes that visible, together with the state. It also
    * finishes what a killed run left half-way. A change after which all is as before leaves no trace, unless it is a
@@ -40,18 +40,21 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion> {
    * change of the table before stays. Gives the version after it, and the result.
    */
   commit<T>(
-    place: OpenPlace,
+    place: OpenPlace<S>,
     before: V,
     prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>,
   ): Promise<{ readonly version: V; readonly result: T }>;
   /** Stores how a run ended, if something was loaded before. */
-  recordRun(place: OpenPlace, version: V, run: RunRecord): Promise<void>;
+  recordRun(place: OpenPlace<S>, version: V, run: RunRecord): Promise<void>;
   /** Called after the commit of a purge: removes every byte that is no longer part of the tables. */
-  erase(place: OpenPlace, version: V): Promise<void>;
+  erase(place: OpenPlace<S>, version: V): Promise<void>;
   /** Called at the end of a load: removes what no reader needs any more. */
-  tidy(place: OpenPlace, version: V): Promise<void>;
+  tidy(place: OpenPlace<S>, version: V): Promise<void>;
   /** Files among those of the tables that this program did not write, and whether readers see them. They stay. */
-  foreignFiles(place: OpenPlace, version: V): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;
+  foreignFiles(
+    place: OpenPlace<S>,
+    version: V,
+  ): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;
 }
 
 export type FilesOptions = PlaceOptions & Partial<Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>>;
@@ -60,11 +63,11 @@ export type FilesOptions = PlaceOptions & Partial<Pick<OpenOptions, 'loadsProfil
 export type OpenMode = 'read' | 'rewrite' | 'load';
 
 /** An open place. */
-export interface OpenPlace {
+export interface OpenPlace<S extends Storage = Storage> {
   readonly format: FilesFormat;
   readonly options: FilesOptions;
   readonly mode: OpenMode;
-  readonly storage: Storage;
+  readonly storage: S;
   readonly engine: Engine;
   /** The folder of this run on this machine. */
   readonly runFolder: RunFolder;

@@ -1,15 +1,14 @@
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { hasCode } from '../../../base/errors.ts';
-import type { Storage } from '../../../storage/storage.ts';
+import type { DiskStorage } from '../../../storage/disk.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { receiptsOf } from '../../../table/receipts.ts';
 import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
-import type { OpenPlace } from '../format.ts';
 import type { FileChange, NewFile, PlaceChange } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { type FolderFile, filePath, makeStateFile, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
-import { type FolderVersion, sizeAndTime } from './read-folder.ts';
+import { type FolderPlace, type FolderVersion, sizeAndTime } from './read-folder.ts';
 
 /** Codes of a folder that is gone already, or that holds files. */
 const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 'EEXIST']);
@@ -22,7 +21,7 @@ const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 
  * `checkHeld` throws once the lock is lost: this process may have been suspended for long.
  */
 export async function commitToFolder(
-  place: OpenPlace,
+  place: FolderPlace,
   before: FolderVersion,
   change: PlaceChange,
   checkHeld: () => void,
@@ -54,7 +53,7 @@ export async function commitToFolder(
  * Stores a version unless `_dfinery.json` has it. What that says of damaged files stays: the right ones may come back
  * from a copy.
  */
-async function writeState(storage: Storage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
+async function writeState(storage: DiskStorage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
   const { state, files, damagedFiles, stateFile: before } = version;
   const storedFiles = damagedFiles.flatMap(({ path }) => before.fileByPath.get(path) ?? []);
   const hasDamagedProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
@@ -67,18 +66,18 @@ async function writeState(storage: Storage, version: FolderVersion, checkHeld: (
 }
 
 /** Moves a new file into its place. */
-async function putFile(storage: Storage, newFile: NewFile): Promise<FolderFile> {
+async function putFile(storage: DiskStorage, newFile: NewFile): Promise<FolderFile> {
   const { localPath, statistics: _statistics, ...file } = newFile;
   await storage.putFile(localPath, file.path);
-  const onDisk = sizeAndTime(join(storage.address, file.path));
+  const onDisk = sizeAndTime(join(storage.root, file.path));
   if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
   return { ...file, ...onDisk };
 }
 
 /** Removes a file, and its folder unless that holds files of others. */
-async function removeFile(storage: Storage, path: string): Promise<void> {
+async function removeFile(storage: DiskStorage, path: string): Promise<void> {
   await storage.remove([path]);
-  await rmdir(dirname(join(storage.address, path))).catch((error) => {
+  await rmdir(dirname(join(storage.root, path))).catch((error) => {
     if (!hasCode(error, FOLDER_STAYS_CODES)) throw error;
   });
 }

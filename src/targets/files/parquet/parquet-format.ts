@@ -10,13 +10,13 @@ import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { type FilesFormat, foreignFilesError, type OpenPlace } from '../format.ts';
+import { type FilesFormat, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
 import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
-import { type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
+import { type FolderPlace, type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
 
-export const PARQUET: FilesFormat<FolderVersion> = {
+export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,
   async openStorage({ address }) {
     checkLocalPath(address);
@@ -66,9 +66,9 @@ export const PARQUET: FilesFormat<FolderVersion> = {
   },
 };
 
-function hasReplacedFiles({ storage }: OpenPlace, { files }: FolderVersion): boolean {
+function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): boolean {
   return files.some(({ path, bytes, modified }) => {
-    const onDisk = sizeAndTime(join(storage.address, path));
+    const onDisk = sizeAndTime(join(storage.root, path));
     return onDisk?.bytes !== bytes || onDisk.modified !== modified;
   });
 }
@@ -77,8 +77,8 @@ function hasReplacedFiles({ storage }: OpenPlace, { files }: FolderVersion): boo
  * Has a change prepared under the lock, of the folder as it is then, and commits it. Without a change the commit only
  * finishes what a killed run left half-way.
  */
-async function commitUnderLock<T>(place: OpenPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
-  await makeFolders(join(place.storage.address, OWN_FOLDER));
+async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
+  await makeFolders(join(place.storage.root, OWN_FOLDER));
   return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {
     const version = await readFolder(place);
     const { change, result } = await prepare(version);
@@ -89,9 +89,9 @@ async function commitUnderLock<T>(place: OpenPlace, prepare: (version: PlaceVers
   });
 }
 
-const lockPathOf = ({ storage }: OpenPlace): string => join(storage.address, LOCK_FILE);
+const lockPathOf = ({ storage }: FolderPlace): string => join(storage.root, LOCK_FILE);
 
-const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: OpenPlace): LockOptions => {
+const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: FolderPlace): LockOptions => {
   return { what: `the folder ${address}`, clock, waitMs: lockWaitMs, signal };
 };
 

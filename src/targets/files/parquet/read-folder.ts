@@ -7,7 +7,7 @@ import { tryParseJson } from '../../../base/json.ts';
 import { pathLiteral } from '../../../base/sql.ts';
 import type { Engine } from '../../../engine/session/engine.ts';
 import { isOutOfMemory } from '../../../engine/session/engine-errors.ts';
-import type { Storage } from '../../../storage/storage.ts';
+import type { DiskStorage } from '../../../storage/disk.ts';
 import { newPlaceState, type PlaceState, type TableState } from '../../../table/place-state.ts';
 import {
   countStoredRows,
@@ -36,6 +36,9 @@ import {
   type StoredFile,
 } from './folder-state.ts';
 
+/** An open place that is a folder. */
+export type FolderPlace = OpenPlace<DiskStorage>;
+
 /** A folder as it is on the disk: its state, corrected by what its files say. */
 export interface FolderVersion extends PlaceVersion {
   readonly files: readonly FolderFile[];
@@ -53,20 +56,20 @@ const EMPTY_FOLDER: FolderVersion = {
 };
 
 /** The text of `_dfinery.json`; undefined before the first commit. */
-export const readStateText = async (storage: Storage): Promise<string | undefined> =>
+export const readStateText = async (storage: DiskStorage): Promise<string | undefined> =>
   (await storage.read(STATE_FILE))?.toString('utf8');
 
 /** Reads a folder: compares all files with the state file, then corrects the state. */
-export async function readFolder({ engine, storage }: OpenPlace): Promise<FolderVersion> {
-  const { address } = storage;
+export async function readFolder({ engine, storage }: FolderPlace): Promise<FolderVersion> {
+  const { root } = storage;
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
-  const stateFile = parseStateFile(stateText, join(address, STATE_FILE));
+  const stateFile = parseStateFile(stateText, join(root, STATE_FILE));
   const files: FolderFile[] = [];
   const leftovers: FileMetadata[] = [];
   const damagedFiles: DamagedFile[] = [];
-  for (const fileOnDisk of await listFiles(address, stateFile.state)) {
-    const comparison = await compareFile(engine, address, fileOnDisk, stateFile);
+  for (const fileOnDisk of await listFiles(root, stateFile.state)) {
+    const comparison = await compareFile(engine, root, fileOnDisk, stateFile);
     if (comparison.kind === 'unchanged' || comparison.kind === 'leftover') files.push(comparison.file);
     if (comparison.kind === 'leftover') leftovers.push(comparison.metadata);
     if (comparison.kind === 'damaged') damagedFiles.push(comparison.file);
