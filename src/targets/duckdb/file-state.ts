@@ -9,10 +9,10 @@ import { withEngine } from '../../engine/session/open-engine.ts';
 import { parseState } from '../../extract/export-state.ts';
 import { type PlaceState, type TableJson, tableFromJson, tableToJson } from '../../table/place-state.ts';
 import { findRemovedDays, nextChangedAt, receiptsOf, type StoredReceipt, withPruned } from '../../table/receipts.ts';
-import { EVENTS, TABLES, USER_PROFILES } from '../../table/tables.ts';
+import { EVENTS, USER_PROFILES } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { noTableError } from '../failures.ts';
-import { createEventViews, EVENT_VIEWS } from './event-views.ts';
+import { EVENT_VIEWS } from './event-views.ts';
 import {
   CHANGES_TABLE,
   COLUMNS_TABLE,
@@ -23,7 +23,6 @@ import {
   readRecords,
   replaceRecords,
 } from './record-tables.ts';
-import { createTable } from './row-tables.ts';
 
 // What a file holds beside its rows: whether it was loaded, its state, and the tables of other programs.
 
@@ -161,20 +160,15 @@ export async function foreignTableNames(engine: Engine, state: PlaceState): Prom
   return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !programNames.has(name));
 }
 
-/** Makes the tables and views of the program in a file that has none. Called inside the transaction of a commit. */
-export async function createTables(engine: Engine, state: PlaceState): Promise<void> {
-  for (const table of TABLES) {
-    const tableState = state[table.name];
-    if (tableState !== undefined) await createTable(engine, table, tableState);
-  }
-  await createEventViews(engine, state.events.columns);
+/** Creates the tables of the state. Called inside the transaction of a commit. */
+export async function createStateTables(engine: Engine, timezone: string | null): Promise<void> {
   await engine.run(
     `CREATE TABLE ${STATE_TABLE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
   );
   await engine.run(`COMMENT ON TABLE ${STATE_TABLE} IS 'The cursor and what belongs to it.'`);
   await engine.run(`INSERT INTO ${STATE_TABLE} (v, timezone) VALUES ($version, $timezone)`, {
     version: FORMAT_VERSION,
-    timezone: state.events.timezone,
+    timezone,
   });
   for (const table of RECORD_TABLES) await createRecordTable(engine, table);
 }

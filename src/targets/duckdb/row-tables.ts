@@ -10,8 +10,8 @@ import { mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { StoredRows } from '../../table/commit.ts';
-import type { TableState } from '../../table/place-state.ts';
-import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import type { PlaceState, TableState } from '../../table/place-state.ts';
+import { EVENTS, type StoredColumn, TABLES, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { createEventViews } from './event-views.ts';
 
 // The tables with rows, `events` and `user_profiles`: their columns and comments, and how a batch is stored in them.
@@ -41,6 +41,15 @@ export const typesInFile = (
 
 const columnTypeSql = ({ type }: TypedColumn, timezone: string | null): string =>
   codecOf(type, zoneOf(timezone)).duckdbType;
+
+/** Creates the tables that a state has, and the views of events, in a file without them. */
+export async function createRowTables(engine: Engine, state: PlaceState): Promise<void> {
+  for (const table of TABLES) {
+    const tableState = state[table.name];
+    if (tableState !== undefined) await createTable(engine, table, tableState);
+  }
+  await createEventViews(engine, state.events.columns);
+}
 
 /** Creates a table for these columns. */
 export async function createTable(engine: Engine, table: Table, state: TableState): Promise<void> {

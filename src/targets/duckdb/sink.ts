@@ -24,10 +24,10 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import type { OpenOptions, Sink } from '../contract.ts';
 import { checkNotPurged, otherTimezoneError } from '../failures.ts';
-import { createTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
+import { createStateTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
-import { alterTable, createTable, isAltered, rowsOfDaysSql, storeRows } from './row-tables.ts';
+import { alterTable, createRowTables, createTable, isAltered, rowsOfDaysSql, storeRows } from './row-tables.ts';
 
 export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   const file = options.address;
@@ -141,8 +141,10 @@ async function prepareTable(engine: Engine, stateBefore: PlaceState | undefined,
   const { table, tableBefore, columns } = plan;
   const tableState = { ...tableBefore, columns };
   const state = withTable(stateBefore, table, tableState);
-  if (stateBefore === undefined) await createTables(engine, state);
-  else if (stateBefore[table.name] === undefined) await createTable(engine, table, tableState);
+  if (stateBefore === undefined) {
+    await createRowTables(engine, state);
+    await createStateTables(engine, state.events.timezone);
+  } else if (stateBefore[table.name] === undefined) await createTable(engine, table, tableState);
   else if (columns.some(isAltered)) await alterTable(engine, plan);
   else return;
   await refreshModels(engine, state);
