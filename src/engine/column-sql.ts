@@ -14,7 +14,7 @@ export const columnOfSourceSql = (columns: readonly StoredColumn[], source: stri
 
 export const dateSql = (day: Day): string => `DATE ${literal(day)}`;
 
-/** SQL of the day of a row of a table. `days`: those of its receipts, of which a snapshot has one. */
+/** SQL of the day of a row of a table. `days`: those that its rows may have; the rows of a snapshot have one. */
 export const dayOfRowSql = ({ isSnapshot }: Table, [snapshotDay]: Iterable<Day>): string =>
   isSnapshot ? dateSql(snapshotDay) : 'event_date';
 

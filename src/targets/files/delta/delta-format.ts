@@ -155,8 +155,8 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
 
 /**
  * What changes in each table. A purge commits to all tables that are there. So a load that began before it loses the
- * race for the next entry, and cannot bring people back. The load that makes the table of profiles has no such race
- * there: it commits to events, too, if they are loaded.
+ * race for the next entry, and cannot bring people back. Before the first load of profiles a purge has no table of them
+ * to commit to. So this load commits to events, too, if they are loaded, and loses that race.
  */
 async function changesOfTables(place: OpenPlace, before: DeltaVersion, change: PlaceChange): Promise<TableChanges> {
   const { kind, state } = change;
