@@ -34,7 +34,7 @@ export const earlierOf = (a: Day, b: Day): Day => (a < b ? a : b);
 /** Runs of days that a message names at most. */
 const NAMED_RUNS = 40;
 
-/** Formats days for a message: `2026-01-01`, `2026-01-01 to 2026-01-03`, `2026-01-01, 2026-01-04`. */
+/** Formats days, which are in order, for a message: `2026-01-01`, `2026-01-01 to 2026-01-03`, `2026-01-01, 2026-01-04`. */
 export function formatDays(days: readonly Day[]): string {
   const runs: string[] = [];
   for (let i = 0; i < days.length; i++) {

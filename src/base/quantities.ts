@@ -10,8 +10,7 @@ export const formatCount = (n: number, noun: string, plural = `${noun}s`): strin
 export const withSeparators = (n: number): string => String(n).replace(/\B(?=(\d{3})+$)/g, ',');
 
 /** `1 row`, `2516 rows`: a count with its noun and without separators, beside another number to compare. */
-export const unseparatedCount = (n: number, noun: string, plural = `${noun}s`): string =>
-  `${n} ${n === 1 ? noun : plural}`;
+export const plainCount = (n: number, noun: string, plural = `${noun}s`): string => `${n} ${n === 1 ? noun : plural}`;
 
 /** Megabytes of 1,000,000 bytes with one decimal, or a smaller unit: `12.3 MB`, `40 kB`, `499 B`. */
 export const formatBytes = (bytes: number): string => {

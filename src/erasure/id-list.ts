@@ -2,8 +2,8 @@ import { createHash, hash } from 'node:crypto';
 import { HOUR_MS } from '../base/clock.ts';
 import { isDay } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
+import { isBlank, isPlaceholder } from '../base/placeholder.ts';
 import { formatCount } from '../base/quantities.ts';
-import { isBlank, isPlaceholder } from '../base/text.ts';
 
 /** Reasons to refuse a row before anything is sent, as texts for people. */
 const REFUSALS = {

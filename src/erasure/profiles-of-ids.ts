@@ -1,8 +1,9 @@
 import { configError, transientError, UserError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
 import type { HashKey } from '../base/hash-key.ts';
+import { isPlaceholder } from '../base/placeholder.ts';
 import type { Runtime } from '../base/runtime.ts';
-import { isPlaceholder, sentenceOf } from '../base/text.ts';
+import { sentenceOf } from '../base/text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowReader } from '../cells/csv/row-reader.ts';
 import { type PeopleInPlace, personOf } from '../engine/people/people.ts';

@@ -4,7 +4,7 @@ import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { addDays, type Day, startOf } from '../base/days.ts';
 import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
-import { unseparatedCount } from '../base/quantities.ts';
+import { plainCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
@@ -63,7 +63,7 @@ export async function loadDayFromFile<T>(
     if (rows < rowsBefore)
       throw fileError(
         fileToLoad,
-        `${file} has ${unseparatedCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}: the stored rows stay.`,
+        `${file} has ${plainCount(rows, 'row')} of ${day}, and the place has ${rowsBefore}: the stored rows stay.`,
       );
     return await store(checkedDay, { now, start: state?.start_date ?? day, fingerprints, rewrites: true });
   } finally {

@@ -1,6 +1,6 @@
 import { addDays, type Day, formatDays, laterOf } from '../base/days.ts';
 import { configError, EXIT, transientError, type UserError } from '../base/errors.ts';
-import { unseparatedCount } from '../base/quantities.ts';
+import { plainCount } from '../base/quantities.ts';
 import { type CheckedDay, hasOtherSettings, type KnownReceipt, type Receipt } from './checked-day.ts';
 import type { DayResult, DownloadedDay, FailedDay } from './download/day-download.ts';
 import { type CommitInfo, wasWanted } from './export-state.ts';
@@ -62,7 +62,7 @@ export class DaysOutcome {
     if (usualRows !== undefined) {
       this.implausibleDays.push(day);
       const message =
-        `${day} has ${unseparatedCount(rows, 'row')}; its weekday has ${Math.round(usualRows)} as a rule. The provider may be ` +
+        `${day} has ${plainCount(rows, 'row')}; its weekday has ${Math.round(usualRows)} as a rule. The provider may be ` +
         'late, or may have changed whether an export includes its to_date (see to_date_inclusive).';
       logger.warn('day.implausible', message, { day, rows, usual: usualRows });
     }
@@ -73,7 +73,7 @@ export class DaysOutcome {
   #warnOfLateRows({ day, rows, to_date }: Receipt, before: KnownReceipt | undefined): void {
     if (before?.to_date !== to_date || hasOtherSettings(before, this.#plan.fingerprints) || rows <= before.rows) return;
     const message =
-      `${day} has ${unseparatedCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
+      `${day} has ${plainCount(rows - before.rows, 'row')} more than before. It is the oldest day that this run looked back ` +
       'at, so later events may be missing: set lookback_days to a larger number.';
     this.#deps.logger.warn('day.late_rows', message, { day, rows: rows - before.rows });
   }
@@ -179,7 +179,7 @@ export class DaysOutcome {
 
 /** The failure for lost days (exit 4). */
 function gapError(days: readonly Day[], mode: Plan['mode']): UserError {
-  const what = `${unseparatedCount(days.length, 'day')} can no longer be exported`;
+  const what = `${plainCount(days.length, 'day')} can no longer be exported`;
   const { lost: exitCode } = EXIT;
   if (mode === 'named')
     return configError(`${what}: ${formatDays(days)}. Name later days with --from and --to.`, { exitCode });

@@ -1,7 +1,7 @@
 import { HOUR_MS } from '../base/clock.ts';
 import { dayAt } from '../base/days.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
-import { unseparatedCount } from '../base/quantities.ts';
+import { plainCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/text.ts';
 import { UNIFIED_ID } from '../cells/csv/header.ts';
 import { RunFolder } from '../fs/run-folder.ts';
@@ -56,13 +56,13 @@ export async function loadSnapshot(
     const rows = rowCount([answer]);
     const rowsBefore = lastSnapshot?.rows ?? 0;
     if (rows === 0 && rowsBefore > 0) {
-      const profiles = unseparatedCount(rowsBefore, 'profile');
+      const profiles = plainCount(rowsBefore, 'profile');
       throw transientError(
         `The export of profiles has no row, and ${profiles} are stored: they stay. Run again later.`,
       );
     }
     if (rows < rowsBefore * MIN_SNAPSHOT_PART) {
-      const message = `The export of profiles has ${unseparatedCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;
+      const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;
       logger.warn('profiles.fewer_rows', message, { rows, before: rowsBefore });
     }
     const day = dayAt(requestedAt);

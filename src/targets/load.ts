@@ -1,7 +1,7 @@
 import type { Day } from '../base/days.ts';
 import { UserError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
-import { unseparatedCount } from '../base/quantities.ts';
+import { plainCount } from '../base/quantities.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import type { DaysOutcome } from '../extract/days-outcome.ts';
 import type { ExportSettings } from '../extract/export-settings.ts';
@@ -99,7 +99,7 @@ export class Load {
       logRescued(logger, rescuedCells);
       if (daysWritten.length === 0) return;
       this.#result = { ...this.#result, profiles: rows };
-      logger.info('profiles.committed', `Stored: ${unseparatedCount(rows, 'profile')}.`, { rows });
+      logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
     await loadSnapshot(storedReceipt, settings, this.#deps, store);
   }
@@ -129,7 +129,7 @@ export class Load {
     for (const { receipt } of downloads) {
       const { day, rows, bytes } = receipt;
       const what = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
-      logger.debug('day.committed', `${day} ${what}: ${unseparatedCount(rows, 'row')}.`, { day, rows, bytes });
+      logger.debug('day.committed', `${day} ${what}: ${plainCount(rows, 'row')}.`, { day, rows, bytes });
     }
   }
 
@@ -151,7 +151,7 @@ export class Load {
 /** Logs the cells that did not fit. `rescuedCells`: their number, by their key in `_rescued`. */
 function logRescued(logger: Logger, rescuedCells: ReadonlyMap<string, number>): void {
   for (const [column, cells] of rescuedCells) {
-    const message = `column ${column}: ${unseparatedCount(cells, 'cell')} not of its type, kept as text in _rescued`;
+    const message = `column ${column}: ${plainCount(cells, 'cell')} not of its type, kept as text in _rescued`;
     logger.warn('cells.rescued', message, { column, cells });
   }
 }

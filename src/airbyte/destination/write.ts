@@ -1,6 +1,6 @@
 import { EXIT } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
-import { formatDuration, unseparatedCount } from '../../base/quantities.ts';
+import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
 import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
@@ -82,7 +82,7 @@ function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig,
   logWarnings(plan, context);
   const { to_request: count } = plan;
   const about = formatDuration((count * 60_000) / requestsPerMinute);
-  const text = `Deleting ${unseparatedCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
+  const text = `Deleting ${plainCount(count, 'profile')}: about ${about} at ${requestsPerMinute} a minute.`;
   context.logger.info('erase.begin', text);
 }
 
@@ -95,7 +95,7 @@ function logDryRun({ report, failure }: ErasureResult, { logger }: VerbContext):
   }
   logger.warn(
     'erase.dry_run',
-    `DRY RUN: nothing was deleted. ${unseparatedCount(report.to_request, 'profile')} would be. The platform may show their ` +
+    `DRY RUN: nothing was deleted. ${plainCount(report.to_request, 'profile')} would be. The platform may show their ` +
       'rows as synced all the same. Set dry_run to false to delete.',
   );
 }

@@ -1,6 +1,6 @@
 import { open, rm } from 'node:fs/promises';
 import { configError, EXIT } from '../../base/errors.ts';
-import { unseparatedCount } from '../../base/quantities.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/show-people.ts';
 import { withDiskErrors } from '../../fs/disk-failure.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
@@ -33,7 +33,7 @@ export const command = defineCommand({
         await context.terminal.waitForReader();
       });
     });
-    context.logger.info('person.done', `${unseparatedCount(rows, 'row')} about ${unseparatedCount(ids, 'ID')}.`);
+    context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);
     return { result: { v: 1, kind: 'access', ids, rows, exit: EXIT.done, error: null }, lines: [] };
   },
 });

@@ -1,6 +1,6 @@
 import { systemError } from '../../base/errors.ts';
+import { isPlaceholder } from '../../base/placeholder.ts';
 import { anyOfSql } from '../../base/sql.ts';
-import { isPlaceholder } from '../../base/text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../../cells/csv/header.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import { type ByTable, TABLES } from '../../table/tables.ts';

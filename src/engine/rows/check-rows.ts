@@ -1,6 +1,6 @@
 // What `verify` finds in the rows of a place.
 
-import { unseparatedCount } from '../../base/quantities.ts';
+import { plainCount } from '../../base/quantities.ts';
 import type { TableState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
 import { dayOfRowSql } from '../column-sql.ts';
@@ -42,21 +42,21 @@ export async function checkRows(
     const name = table.isSnapshot ? table.name : day;
     const message =
       expectedRows === undefined
-        ? `${name} has ${unseparatedCount(rows, 'row')} and no receipt`
-        : `${name} should have ${unseparatedCount(expectedRows, 'row')}, and has ${rows}`;
+        ? `${name} has ${plainCount(rows, 'row')} and no receipt`
+        : `${name} should have ${plainCount(expectedRows, 'row')}, and has ${rows}`;
     differences.push(difference('rows', message));
   }
   const { rowsWithoutKey, repeatedKeys, sharedKeys } = await countKeyFaults(engine, from, daySql);
   if (rowsWithoutKey > 0) {
-    const rowsHave = unseparatedCount(rowsWithoutKey, 'row has', 'rows have');
+    const rowsHave = plainCount(rowsWithoutKey, 'row has', 'rows have');
     differences.push(difference('keys', `${rowsHave} no _key in ${table.name}`));
   }
   if (repeatedKeys > 0) {
-    const keysOccur = unseparatedCount(repeatedKeys, 'key occurs', 'keys occur');
+    const keysOccur = plainCount(repeatedKeys, 'key occurs', 'keys occur');
     differences.push(difference('keys', `${keysOccur} more than once in ${table.isSnapshot ? table.name : 'a day'}`));
   }
   const warnings =
-    sharedKeys === 0 ? [] : [`${unseparatedCount(sharedKeys, 'key occurs', 'keys occur')} under more than one day.`];
+    sharedKeys === 0 ? [] : [`${plainCount(sharedKeys, 'key occurs', 'keys occur')} under more than one day.`];
   return { differences, warnings };
 }
 

@@ -4,7 +4,7 @@
 
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
-import { unseparatedCount } from '../../base/quantities.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { sentenceOf } from '../../base/text.ts';
 import type { RunFolder } from '../../fs/run-folder.ts';
 import { downloadChecked, downloadError } from '../../service/export/download.ts';
@@ -152,7 +152,7 @@ export class DayDownload {
     if (secondAnswer.code !== answer.code) return fail(`${day}: ${answer.clause}, and then ${secondAnswer.clause}.`);
     if (rows === 0) return { ...this.#downloaded([]), emptyAnswer: answer };
     return fail(
-      `${day} has ${unseparatedCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
+      `${day} has ${plainCount(rows, 'row')}, and now ${answer.clause}: the stored rows stay. Run again later.`,
     );
   }
 
@@ -181,13 +181,13 @@ export class DayDownload {
     const { rows: rowsAgain } = second.checkedDay.receipt;
     if (rowsAgain >= leastRows) return second;
     if (rowsAgain === rows) {
-      const message = `${day} has ${unseparatedCount(rows, 'row')} now and had ${storedRows}: two downloads agree, the day is replaced.`;
+      const message = `${day} has ${plainCount(rows, 'row')} now and had ${storedRows}: two downloads agree, the day is replaced.`;
       this.#deps.logger.warn('day.fewer_rows', message, { day, rows, before: storedRows });
       return second;
     }
     await removeFiles(second.checkedDay.files);
     const message =
-      `${day} had ${unseparatedCount(storedRows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
+      `${day} had ${plainCount(storedRows, 'row')} and came with ${rows}, then with ${rowsAgain}: ` +
       'downloads may have been cut, the stored rows stay. Run again later.';
     return this.#failed(transientError(message, { where: { day } }));
   }

@@ -10,7 +10,7 @@ import { WriteStream } from 'node:tty';
 import { abortable } from '../../base/abort.ts';
 import { DAY_MS } from '../../base/clock.ts';
 import { codeOf, configError, UserError } from '../../base/errors.ts';
-import { unseparatedCount } from '../../base/quantities.ts';
+import { plainCount } from '../../base/quantities.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay, CheckedFile } from '../../extract/checked-day.ts';
@@ -183,7 +183,7 @@ async function sendDays(
   } catch (error) {
     // The reader closed its end of the stream, which is no failure of this program.
     if (codeOf(error) !== 'EPIPE') throw error;
-    const message = `The reader closed the Arrow stream before its end, after ${unseparatedCount(daysTaken, 'whole day')}.`;
+    const message = `The reader closed the Arrow stream before its end, after ${plainCount(daysTaken, 'whole day')}.`;
     logger.warn('arrow.reader_left', message, { days: daysTaken });
   } finally {
     stream.release();
