@@ -54,6 +54,7 @@ export async function removeLeftovers(file: string, now: number): Promise<void> 
   removeDatabase(copyPathOf(file));
   // To make a file takes moments: an older temporary one is that of a killed run. This user may not remove all.
   await removeTemporaries(file, now - HOUR_MS).catch(() => undefined);
+  // Spilled blocks hold rows, perhaps of people who are purged: each must go.
   const prefix = `${basename(file)}${SPILL_SUFFIX}`;
   const folders = readdirSync(dirname(file)).filter(
     (name) => name.startsWith(prefix) && /^[0-9a-f]{12}$/.test(name.slice(prefix.length)),

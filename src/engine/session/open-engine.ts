@@ -3,12 +3,12 @@ import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
-import { doublingPauses } from '../../base/retry.ts';
+import { doublingPauses, retry } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { holdPrivateUmask } from '../../fs/umask.ts';
 import { claimFile, fileIdentity, makeDatabase, removeLeftovers, spillFolder } from './database-file.ts';
-import { type Access, DATABASE, Engine, type EngineOptions } from './engine.ts';
+import { type Access, DATABASE, Engine, type EngineOptions, KEEP_ROW_GROUPS } from './engine.ts';
 import { engineError, isFileInUse } from './engine-errors.ts';
 
 // DuckDB's client drops a U+FEFF at the beginning of every text that it reads (1.5.6): names and ids would be others.
@@ -18,12 +18,6 @@ textDecoder.decode = wholeTextDecoder.decode.bind(wholeTextDecoder);
 const MIB = 2 ** 20;
 /** Maximum size of the spilled data of a query. */
 const SPILL_LIMIT = '100GB';
-/**
- * Turns off the joining of row groups. A checkpoint joins four row groups if three would hold their rows. After a batch
- * that ends within a row group it writes three of them a second time. Two batches of 250,000 rows then took 70 MB
- * instead of 41, and twice the processor time.
- */
-const NO_JOINING = 0;
 
 /** Opens a file, works on it and closes it; an abort ends the statement at work. Throws UserError. */
 export async function withEngine<T>(
@@ -70,7 +64,7 @@ export async function openEngine(path: string, access: Access, options: EngineOp
     // Views and macros that others left in a file that is read must not reach other files.
     if (access === 'read') await connection.run('SET enable_external_access = false');
     if (access === 'write') {
-      await connection.run(`SET max_vacuum_tasks = ${NO_JOINING}`);
+      await connection.run(KEEP_ROW_GROUPS);
       await removeLeftovers(file, options.clock.now());
     }
     return new Engine(file, options, connection, release);
@@ -104,19 +98,18 @@ async function attach(
   connection: DuckDBConnection,
   file: string,
   access: Access,
-  { lockWaitMs: waitMs, clock, signal }: EngineOptions,
+  { lockWaitMs, clock, signal }: EngineOptions,
 ): Promise<() => void> {
-  for (const pause of doublingPauses(waitMs, LOCK_PAUSES)) {
-    try {
-      return await attachOnce(connection, file, access);
-    } catch (error) {
+  const pauses = doublingPauses(lockWaitMs, LOCK_PAUSES);
+  const releaseClaim = await retry({ pauses, clock, signal }, () =>
+    attachOnce(connection, file, access).catch((error: unknown) => {
       // A UserError says that this process has the file open, or that another one has replaced it.
       if (!(error instanceof UserError || isFileInUse(error))) throw error;
-    }
-    await clock.sleep(pause, signal);
-    signal?.throwIfAborted();
-  }
-  return attachOnce(connection, file, access);
+      return undefined;
+    }),
+  );
+  // A last attempt throws why the file cannot be opened.
+  return releaseClaim ?? attachOnce(connection, file, access);
 }
 
 async function attachOnce(connection: DuckDBConnection, file: string, access: Access): Promise<() => void> {
