@@ -7,8 +7,8 @@ import type { ColumnPlan } from './column-plan.ts';
 import { type ColumnChange, newTableState, type TableState } from './place-state.ts';
 import { countStoredRows, receiptsOf, type StoredReceipt } from './receipts.ts';
 
-/** The rows of a planned batch once they are stored. */
-export interface StoredRows {
+/** What storing the rows of a planned batch came to. */
+export interface BatchResult {
   /** Other days with a value in a column that widens. */
   readonly widenedDays: ReadonlySet<Day>;
   /** Rows that are there now: of the days of the batch, and of neighbouring days that lost rows to them. */
@@ -50,7 +50,7 @@ export const NOTHING_STORED: Commit = {
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
   { table, tableBefore, columns, changes, downloads, unchangedDownloads, commitInfo }: PlannedBatch,
-  { widenedDays, rowsByDay, rescuedCells }: StoredRows,
+  { widenedDays, rowsByDay, rescuedCells }: BatchResult,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
   const writtenReceipts = downloads.map(({ receipt }): StoredReceipt => {

@@ -28,7 +28,16 @@ export interface CellSql {
   readonly rescue?: { readonly condition: string; readonly member: string };
 }
 
-/** The SQL for a column that is read as `expr`. `needsText`: other SQL needs its texts. */
+/**
+ * The SQL for a column that is read as `expr`. `needsText`: other SQL needs its texts. Examples with `c0`:
+ *
+ *     type     cells     value                                        goes to `_rescued`
+ *     null     5                                                      every filled cell
+ *     long     5         c0, which the reader gives as BIGINT
+ *     long     5, x      TRY_CAST(c0 AS BIGINT)                       what is no long
+ *     string   5         CAST(c0 AS VARCHAR), of a BIGINT too
+ *     string   5, null   CASE WHEN c0 = 'null' THEN 'null' ELSE … END
+ */
 export function typedCellSql(
   column: StoredColumn,
   { forms, hasAbsentNull }: ColumnForms,

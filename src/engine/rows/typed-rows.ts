@@ -1,5 +1,6 @@
-// This folder: from the CSV files of days to typed rows with keys, as SQL. It also checks and counts stored rows. All
-// targets store what `storeTypedRows` of this file gives. `csv-sql.ts` has the SQL that reads files and their cells.
+// This folder: from the CSV files of days to typed rows with keys, as SQL. All targets store what `storeTypedRows` of
+// this file gives. `csv-sql.ts` has the SQL that reads files and their cells. Of stored rows `row-counts.ts` counts
+// those of a day, `check-rows.ts` those that `verify` objects to, and `report-counts.ts` what a report shows.
 
 import { groupBy } from '../../base/group.ts';
 import { identifier, literal } from '../../base/sql.ts';
@@ -35,31 +36,33 @@ interface RowsQuery {
   readonly filledColumns: ReadonlySet<string>;
 }
 
-type RowsBatch = Pick<PlannedBatch, 'table' | 'columns' | 'downloads'>;
+/** What the rows of a batch are made of. */
+type BatchInput = Pick<PlannedBatch, 'table' | 'columns' | 'downloads'>;
 
-/** Runs the query of some rows, and returns how many rows it stored. */
-type StoreRows = (rows: RowsQuery) => Promise<number>;
+/** Stores the rows of a query, and returns their number. */
+type RunQuery = (rows: RowsQuery) => Promise<number>;
 
 /**
- * Stores the rows of a batch, inside a transaction. Days whose ids are their keys have one query, since each statement
- * takes blocks for every column. Each other day has a query of its own. Throws unless all rows of the files are stored.
+ * Stores the rows of a batch. The caller has begun a transaction. Days whose ids are their keys have one query, since
+ * each statement takes blocks for every column. Each other day has a query of its own. Throws unless all rows of the
+ * files are stored.
  */
 export async function storeTypedRows(
   engine: Engine,
-  batch: RowsBatch,
+  batch: BatchInput,
   zone: Zone | undefined,
-  store: StoreRows,
+  runQuery: RunQuery,
 ): Promise<void> {
   const daysWithRows = batch.downloads.filter(({ files }) => sumRows(files) > 0);
   const daysOfUniqueIds = daysWithRows.filter((day) => !mayHaveDuplicateIds(day));
   if (daysOfUniqueIds.length > 0) {
     const files = daysOfUniqueIds.flatMap(filesOf);
-    const fileGroups = [...groupBy(files, (file) => queryKeyOf(file, batch.columns, zone)).values()];
-    checkStored(daysOfUniqueIds, await store(queryOf(fileGroups, batch, zone)));
+    const fileGroups = [...groupBy(files, (file) => readingKeyOf(file, batch.columns, zone)).values()];
+    checkStored(daysOfUniqueIds, await runQuery(unionOfGroups(fileGroups, batch, zone)));
   }
   for (const day of daysWithRows.filter(mayHaveDuplicateIds)) {
     const fileGroups = filesOf(day).map((file) => [file]);
-    checkStored([day], await storeNumbered(engine, queryOf(fileGroups, batch, zone), store));
+    checkStored([day], await storeNumbered(engine, unionOfGroups(fileGroups, batch, zone), runQuery));
   }
 }
 
@@ -71,7 +74,7 @@ interface FileOfDay extends CheckedFile {
 const filesOf = ({ files, receipt }: CheckedDay): FileOfDay[] => files.map((file) => ({ ...file, receipt }));
 
 /** Equal for files that one query can read: of one header, whose texts and `null`s are read in one way. */
-function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
+function readingKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zone | undefined): string {
   const textColumns = columns.filter(({ type }) => type === null || type === 'string');
   const readings = textColumns.map((column) => {
     const { forms, hasAbsentNull } = formsInDaysOf([file], column);
@@ -80,9 +83,9 @@ function queryKeyOf(file: FileOfDay, columns: readonly PlannedColumn[], zone: Zo
   return JSON.stringify([file.columns.map(({ name }) => name), readings]);
 }
 
-/** The query of groups of files: the rows of the first, then those of the next. */
-function queryOf(fileGroups: readonly FileOfDay[][], batch: RowsBatch, zone: Zone | undefined): RowsQuery {
-  const queries = fileGroups.map((files) => queryOfGroup(files, batch, zone));
+/** The query that gives the rows of the first group of files, then those of the next. */
+function unionOfGroups(fileGroups: readonly FileOfDay[][], batch: BatchInput, zone: Zone | undefined): RowsQuery {
+  const queries = fileGroups.map((files) => queryOfFiles(files, batch, zone));
   return {
     sql: queries.map(({ sql }) => sql).join(' UNION ALL BY NAME '),
     filledColumns: new Set(queries.flatMap(({ filledColumns }) => [...filledColumns])),
@@ -90,7 +93,7 @@ function queryOf(fileGroups: readonly FileOfDay[][], batch: RowsBatch, zone: Zon
 }
 
 /** The query of files with one header, whose texts are read in one way. The key of a row is its id, else its hash. */
-function queryOfGroup(files: readonly FileOfDay[], { table, columns }: RowsBatch, zone: Zone | undefined): RowsQuery {
+function queryOfFiles(files: readonly FileOfDay[], { table, columns }: BatchInput, zone: Zone | undefined): RowsQuery {
   const header = files[0].columns;
   const idIndex = header.findIndex(({ source }) => source === table.idColumn);
   const everyRowHasId = idIndex >= 0 && files.every((file) => file.columns[idIndex].filledCells === file.rows);
@@ -105,9 +108,9 @@ function queryOfGroup(files: readonly FileOfDay[], { table, columns }: RowsBatch
   const values = cells.flatMap(({ value }) => value ?? []);
   const programSql: Readonly<Record<ProgramColumn['name'], string>> = {
     _key: everyRowHasId ? readerColumn(idIndex) : keySql(header, idIndex),
-    event_date: byFileSql(files, ({ day }) => dateSql(day)),
+    event_date: perDaySql(files, ({ day }) => dateSql(day)),
     _rescued: rescuedSql(cells),
-    _loaded_at: byFileSql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
+    _loaded_at: perDaySql(files, ({ requested_at }) => `TIMESTAMP ${literal(requested_at.replace('Z', ''))}`),
   };
   const select = [
     ...table.programColumns.map(({ name }) => `${programSql[name]} AS ${name}`),
@@ -146,7 +149,7 @@ function keySql(header: CheckedFile['columns'], idIndex: number): string {
 }
 
 /** SQL of a value that all rows of a day share. */
-function byFileSql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
+function perDaySql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => string): string {
   if (files.length === 1) return sqlOf(files[0].receipt);
   const cases = files.map(({ path, receipt }) => `WHEN ${literal(path)} THEN ${sqlOf(receipt)}`);
   return `CASE ${PATH_COLUMN} ${cases.join(' ')} END`;
@@ -163,7 +166,7 @@ const STAGE_TABLE = '_dfinery_stage';
 const KEYS_TABLE = '_dfinery_keys';
 
 /** Stores the rows of a day with repeated ids numbered, in their order. Returns how many were stored. */
-async function storeNumbered(engine: Engine, rows: RowsQuery, store: StoreRows): Promise<number> {
+async function storeNumbered(engine: Engine, rows: RowsQuery, runQuery: RunQuery): Promise<number> {
   await engine.keepOrder();
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rows.sql}`);
   await engine.run(`
@@ -176,7 +179,7 @@ async function storeNumbered(engine: Engine, rows: RowsQuery, store: StoreRows):
     SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
     FROM ${STAGE_TABLE} s LEFT JOIN ${KEYS_TABLE} k ON s.rowid = k.stage_rowid
     ORDER BY s.rowid`;
-  const storedRows = await store({ ...rows, sql });
+  const storedRows = await runQuery({ ...rows, sql });
   for (const table of [STAGE_TABLE, KEYS_TABLE]) await engine.run(`DROP TABLE ${table}`);
   return storedRows;
 }

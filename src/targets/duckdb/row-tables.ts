@@ -9,7 +9,7 @@ import type { Engine } from '../../engine/session/engine.ts';
 import { mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
-import type { StoredRows } from '../../table/commit.ts';
+import type { BatchResult } from '../../table/commit.ts';
 import type { PlaceState, TableState } from '../../table/place-state.ts';
 import { EVENTS, type StoredColumn, TABLES, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { createEventViews } from './event-views.ts';
@@ -104,7 +104,7 @@ export const rowsOfDaysSql = ({ name, isSnapshot }: Table, days: readonly Day[])
   `${name} WHERE ${isSnapshot ? 'true' : anyOfSql(days.map((day) => `event_date = ${dateSql(day)}`))}`;
 
 /** Removes the stored rows of the days of a batch, and stores those of the downloads. Called inside a transaction. */
-export async function storeRows(engine: Engine, plan: PlannedBatch): Promise<StoredRows> {
+export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<BatchResult> {
   const { table, tableBefore, columns, downloads } = plan;
   const days = downloads.map(({ receipt }) => receipt.day);
   let removedRows = await engine.run(`DELETE FROM ${rowsOfDaysSql(table, days)}`);

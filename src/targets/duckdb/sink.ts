@@ -27,7 +27,7 @@ import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import { createStateTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
-import { alterTable, createRowTables, createTable, isAltered, rowsOfDaysSql, storeRows } from './row-tables.ts';
+import { alterTable, createRowTables, createTable, isAltered, rowsOfDaysSql, storeBatch } from './row-tables.ts';
 
 export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   const file = options.address;
@@ -105,7 +105,7 @@ class DuckDbSink implements Sink {
     try {
       return await engine.transaction(async () => {
         await prepareTable(engine, stateBefore, plan);
-        const rows = await storeRows(engine, plan);
+        const rows = await storeBatch(engine, plan);
         const { state: tableState, commit } = finishBatch(plan, rows, changedAt);
         const state = withTable(stateBefore, table, tableState);
         await writeState(engine, state);

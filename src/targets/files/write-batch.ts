@@ -8,7 +8,7 @@ import { selectRowsSql, storeTypedRows, sumRows } from '../../engine/rows/typed-
 import { type CheckedDay, mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened } from '../../table/column-plan.ts';
-import { finishBatch, type StoredRows } from '../../table/commit.ts';
+import { type BatchResult, finishBatch } from '../../table/commit.ts';
 import { type TableState, withoutRows } from '../../table/place-state.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
 import { EVENTS, findColumn, type StoredColumn } from '../../table/tables.ts';
@@ -35,7 +35,7 @@ export async function writeBatch(
   version: PlaceVersion,
   plan: PlannedBatch,
   changedAt: string,
-): Promise<StoredRows & { readonly files: readonly FileChange[] }> {
+): Promise<BatchResult & { readonly files: readonly FileChange[] }> {
   const { table, downloads } = plan;
   const tableFiles = version.files.filter((file) => file.table === table.name);
   const storedFiles = new Map(tableFiles.map((file) => [file.day, file]));
