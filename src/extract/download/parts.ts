@@ -39,30 +39,32 @@ export async function exportParts(
   const userCondition = isFilter(events, eventsCondition) ? eventsCondition : 'all';
   const excludedByUser = userCondition === 'exclude' ? events : [];
   const knownNames = [...KNOWN_NAMES, ...eventNames].filter((name) => !excludedByUser.includes(name));
-  const parts: SpooledBody[] = [];
+  const bodies: SpooledBody[] = [];
   const acceptedNames: string[] = [];
-  let invalidPart: NoData | undefined;
-  const fail = async (which: string, part: NoData) => {
-    for (const { output } of parts) await output.discard();
-    return tooLargeError(day, which, part);
+  let lastWithoutRows: NoData | undefined;
+  const fail = async (which: string, answer: NoData) => {
+    for (const { output } of bodies) await output.discard();
+    return tooLargeError(day, which, answer);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
     const part = await sendExport({ events: [name], eventsCondition: 'include' });
+    if (part.kind === 'checked') bodies.push(part);
     // A service that checks the names of a filter refuses one that has no event.
-    if (part.kind === 'invalid') invalidPart = part;
-    else if (part.kind === 'checked' || part.kind === 'empty') acceptedNames.push(name);
+    else if (part.kind === 'empty' || part.kind === 'invalid') lastWithoutRows = part;
     else return fail(`named ${name}`, part);
-    if (part.kind === 'checked') parts.push(part);
+    if (part.kind !== 'invalid') acceptedNames.push(name);
   }
-  if (userCondition === 'include') {
-    // A filter of which the service knows no name says nothing about the rows of the day.
-    return invalidPart && acceptedNames.length === 0 ? fail(`named ${events.join(', ')}`, invalidPart) : parts;
+  if (userCondition !== 'include') {
+    const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
+    const condition = excludedNames.length > 0 ? 'exclude' : 'all';
+    const others = await sendExport({ events: excludedNames, eventsCondition: condition });
+    if (others.kind === 'checked') bodies.push(others);
+    else if (others.kind === 'empty') lastWithoutRows = others;
+    else return fail(`other than the ${excludedNames.length} known`, others);
   }
-  const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
-  const condition = excludedNames.length > 0 ? 'exclude' : 'all';
-  const others = await sendExport({ events: excludedNames, eventsCondition: condition });
-  if (others.kind === 'checked') return [...parts, others];
-  return others.kind === 'empty' ? parts : fail(`other than the ${excludedNames.length} known`, others);
+  // A day that is too large has rows: parts without any file say nothing about it.
+  const which = userCondition === 'include' ? `named ${events.join(', ')}` : 'of every name';
+  return lastWithoutRows !== undefined && bodies.length === 0 ? fail(which, lastWithoutRows) : bodies;
 }
 
 function tooLargeError(day: Day, which: string, { clause }: NoData): UserError {

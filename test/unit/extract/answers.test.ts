@@ -450,6 +450,17 @@ describe('a day that is too large', () => {
     expect(fixture.target.receipts.has('2026-01-17')).toBe(false);
   });
 
+  it.each([204, 404])('keeps its stored rows if every part is answered with %i', async (status) => {
+    await run({});
+    fixture.serve({
+      fault: ({ from, events }) =>
+        from === '2026-01-19' ? refusal(events.condition === 'all' ? 500 : status) : undefined,
+    });
+    const error = await fixture.failure(SETTINGS);
+    expect(error).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-19.*nothing of the day/) });
+    expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
+  });
+
   it('fails if its first part fails in the same way', async () => {
     const error = await failure({ fault: onDay('2026-01-17', refusal(500)) });
     expect(error.exitCode).toBe(3);
