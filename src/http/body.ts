@@ -6,11 +6,11 @@ import { WrongBody } from './failures.ts';
 
 type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
 
-/** True for a body that is compressed as requested, and not empty. Throws WrongBody for another compression. */
+/** True for a body that is compressed as requested. Throws WrongBody for another compression. */
 export function hasGzip(headers: IncomingHttpHeaders): boolean {
   const coding = (headers['content-encoding'] ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return false;
-  if (coding === 'gzip' || coding === 'x-gzip') return headers['content-length'] !== '0';
+  if (coding === 'gzip' || coding === 'x-gzip') return true;
   throw new WrongBody('content_encoding', `compressed its answer as ${shown(coding)}, which was not requested`);
 }
 
@@ -26,15 +26,23 @@ const shown = (name: string): string => (/^[\w .,;+-]{1,40}$/.test(name) ? name 
 
 const GUNZIP_CHUNK_BYTES = 64 * 1024;
 
-/** Decodes gzip of one or several members. Throws `WrongBody` unless the data ends with a valid trailer. */
+/** Decodes gzip of one or several members, or no byte. Throws `WrongBody` unless the data ends with a valid trailer. */
 export async function* gunzip(raw: Bytes): Bytes {
   const decoder = createGunzip({ chunkSize: GUNZIP_CHUNK_BYTES });
+  let isEmpty = true;
+  const observed = async function* () {
+    for await (const chunk of raw) {
+      isEmpty = false;
+      yield chunk;
+    }
+  };
   // This is not awaited. At the end it may wait on the network until the owner of the connection closes it.
-  pipeline(raw, decoder, () => {});
+  pipeline(observed, decoder, () => {});
   try {
     yield* decoder as AsyncIterable<Uint8Array>;
   } catch (error) {
     if (codeOf(error)?.startsWith('Z_') !== true) throw error;
+    if (isEmpty) return;
     throw new WrongBody('gzip', `sent gzip that is cut or corrupt (${messageOf(error)})`, error);
   } finally {
     decoder.destroy();

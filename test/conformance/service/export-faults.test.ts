@@ -67,6 +67,10 @@ it.each([
   ['no byte', whole(200, '', CSV_HEAD)],
   ['a BOM and a line end alone', whole(200, '\uFEFF\r\n', CSV_HEAD)],
   ['no byte, though gzip was announced', whole(200, '', GZIP_HEAD)],
+  [
+    'no byte, though chunks of gzip were announced',
+    [{ send: head(200, { ...CHUNKED, 'Content-Encoding': 'gzip' }) }, { send: LAST_CHUNK }],
+  ],
 ])('a body with %s is empty', async (_content, steps) => {
   const { answer } = await ask(steps);
   expect(answer).toMatchObject({ kind: 'empty', code: 'empty_body', status: 200 });
