@@ -29,7 +29,8 @@ export type FinalAnswer<Output extends CheckedOutput> = (CheckedBody<Output> | N
   readonly exports: number;
 };
 
-const BACKOFF: Backoff = { attempts: 5, firstPauseMs: 1_000, maxPauseMs: 120_000 };
+/** The pauses outlast a restart of the service. */
+const BACKOFF: Backoff = { attempts: 5, firstPauseMs: 5_000, maxPauseMs: 30_000 };
 /** The refusal for the quota after which an export fails, whatever its attempt. */
 const MAX_QUOTA_REFUSALS = 50;
 /** Answers that may mean "too large" before it is taken for that. */
