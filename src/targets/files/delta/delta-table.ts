@@ -75,7 +75,10 @@ async function findMissingPaths(place: OpenPlace, { table, adds }: Snapshot): Pr
   return missingPaths;
 }
 
-/** What is in the folder of a table after the log, which comes first in the order of paths. */
+/**
+ * Lists the data files of a table. In the order of paths they come after its log, which may be long and is passed over.
+ * Files of others may be among them, or be missing.
+ */
 const listDataFiles = ({ storage }: OpenPlace, table: Table['name']): Promise<StoredObject[]> =>
   listAll(storage, table, `${logFolder(table)}/~`);
 
