@@ -3,12 +3,13 @@
 import { createReadStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { addDays, type Day, startOf } from '../base/days.ts';
-import { codeOf, configError, messageOf, UserError } from '../base/errors.ts';
+import { codeOf, configError, UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
 import { MalformedCsv, UnusableCsv } from '../cells/csv/malformed.ts';
+import { whyUnreadable } from '../fs/disk-failure.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import { checkBody } from '../service/export/checked-body.ts';
 import { lastDayOver, oldestExportedDay } from './calendar.ts';
@@ -84,7 +85,7 @@ function checkNeedsFile({ day, storedReceipt, settings }: FileToLoad, now: numbe
 /** The last change of the file (ms since 1970). Throws if the day was not over by then. */
 async function lastChangeOf({ file, day }: FileToLoad, now: number): Promise<number> {
   const { mtimeMs } = await stat(file).catch((error: unknown) => {
-    throw fileError({ file, day }, `${file} cannot be read: ${messageOf(error)}`, error);
+    throw fileError({ file, day }, `${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
   if (mtimeMs > now)
     throw fileError({ file, day }, `${file} was changed in the future: set its time, or the clock, right.`);
@@ -107,14 +108,16 @@ async function copyChecked(fileToLoad: FileToLoad, spool: RunFolder, signal: Abo
     if (error instanceof MalformedCsv) throw fileError(fileToLoad, `${file} is no whole export: ${error.clause}.`);
     if (error instanceof UnusableCsv) throw fileError(fileToLoad, `${file} has ${error.mismatch}: convert it first.`);
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
-    throw fileError(fileToLoad, `${file} cannot be read: ${messageOf(error)}`, error);
+    throw fileError(fileToLoad, `${file} cannot be read: ${whyUnreadable(error)}.`, error);
   });
-  const { hasFinalNewline, columns } = copy.scan;
+  const { hasFinalNewline, columns, rows, suppressed } = copy.scan;
   if (!hasFinalNewline && state?.final_newline !== false)
     throw fileError(
       fileToLoad,
       `The last row of ${file} has no line end, and may be cut: if it is whole, add a line end.`,
     );
+  if (rows + suppressed === 0)
+    throw fileError(fileToLoad, `${file} has no row: if ${day} had no events, set on_gap to warn, and sync again.`);
   if (columns.some((column) => isAbout(day, column))) return copy;
   throw fileError(
     fileToLoad,

@@ -59,8 +59,15 @@ async function fileOf(day: Day, change: (csv: string) => string | Buffer = (csv)
   return path;
 }
 
+/** A folder that was changed before now, by the clock of the tests. */
+function olderFolder(): string {
+  utimesSync(dir, NOON_AFTER(LOST[0]) / 1_000, NOON_AFTER(LOST[0]) / 1_000);
+  return dir;
+}
+
 /** The rows of the first lost day with the times of another. */
 const ofDay = (day: Day) => (csv: string) => csv.replaceAll(LOST[0], day);
+const headerOf = (csv: string) => csv.slice(0, csv.indexOf('\n') + 1);
 const utf16 = (csv: string) => Buffer.from(`\ufeff${csv}`, 'utf16le');
 
 async function stateOf(name: string, place: string) {
@@ -148,7 +155,9 @@ describe('a day from a file', () => {
     ['without the last line end', async () => fileOf(LOST[0], (csv) => csv.slice(0, -1)), LOST[0], 'no line end'],
     ['that is no CSV', async () => fileOf(LOST[0], () => '{"data": []}\n'), LOST[0], 'JSON'],
     ['in another encoding', async () => fileOf(LOST[0], utf16), LOST[0], `${LOST[0]}.csv has text in another encoding`],
-    ['that is not there', async () => join(dir, 'none.csv'), LOST[0], 'cannot be read'],
+    ['without rows', async () => fileOf(LOST[0], headerOf), LOST[0], 'on_gap'],
+    ['that is not there', async () => join(dir, 'none.csv'), LOST[0], 'cannot be read: there is no such file'],
+    ['that is a folder', async () => olderFolder(), LOST[0], 'cannot be read: it is a folder'],
   ] as const)('is refused for a file %s', async (_, file, day, why) => {
     const before = await stateOf('duckdb', place());
     expect(await load(await file(), day)).toMatchObject({ code: 2, stderr: expect.stringContaining(why) });
