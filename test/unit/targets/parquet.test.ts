@@ -60,6 +60,13 @@ describe('a Parquet folder', () => {
     expect(filesBelow(place.place).every((path) => (statSync(path).mode & 0o777) === 0o600)).toBe(true);
   });
 
+  it('loses what a killed run left of its state', async () => {
+    await place.load([[place.of(D1, [{ id: 'a' }])]]);
+    writeFileSync(join(place.place, '._dfinery.json.0123456789ab.tmp'), '{');
+    await place.load([[place.of(D2, [{ id: 'b' }])]]);
+    expect(readdirSync(place.place).sort()).toEqual(['_dfinery', '_dfinery.json', 'events']);
+  });
+
   it('has the same columns, in order and type, in all files, also if memory suffices for one thread alone', async () => {
     await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
     const rows = shortenMemory(

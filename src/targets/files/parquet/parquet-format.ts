@@ -3,6 +3,7 @@
 // needed. `read-folder.ts` finds what a kill left half-way, and `commit-to-folder.ts` mends it.
 
 import { join } from 'node:path';
+import { removeTemporaries } from '../../../fs/atomic-file.ts';
 import { makeFolders } from '../../../fs/folders.ts';
 import { checkLocalPath } from '../../../fs/local-path.ts';
 import { awaitUnlocked, type LockOptions, withLockFile } from '../../../fs/lock.ts';
@@ -13,7 +14,7 @@ import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables
 import { type FilesFormat, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
 import { commitToFolder } from './commit-to-folder.ts';
-import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE } from './folder-state.ts';
+import { dayOfPath, FOLDER_LAYOUT, LOCK_FILE, PROFILES_FILE, STATE_FILE } from './folder-state.ts';
 import { type FolderPlace, type FolderVersion, readFolder, readStateText, sizeAndTime } from './read-folder.ts';
 
 export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
@@ -80,6 +81,7 @@ function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): b
 async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
   await makeFolders(join(place.storage.root, OWN_FOLDER));
   return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {
+    await removeTemporaries(join(place.storage.root, STATE_FILE)).catch(() => undefined);
     const version = await readFolder(place);
     const { change, result } = await prepare(version);
     place.runFolder.checkHeld();
