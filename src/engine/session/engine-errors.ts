@@ -84,9 +84,10 @@ const FAILURES: readonly Failure[] = [
     patterns: PARQUET_DAMAGED,
     of: (file, sentence) => {
       const path = /["']([^"']+\.parquet)["']/.exec(sentence)?.[1] ?? `A Parquet file of ${file}`;
+      const day = /.*event_date=([\d-]{10})\//.exec(sentence)?.[1];
+      const remedy = day === undefined ? 'load it again' : `read its day again with sync … --from ${day} --to ${day}`;
       return configError(
-        `${path} is damaged and cannot be read: restore it, or load its days again into another place. verify names ` +
-          'every such file.',
+        `${path} is damaged and cannot be read: restore it, or ${remedy}. verify names every such file.`,
       );
     },
   },
@@ -101,8 +102,10 @@ function failureOf(text: string, file: string): UserError | undefined {
   const sentence = firstLineOf(text)
     .replace(/^[A-Z]\w+( \w+)? Error: /, '')
     .replace(/\.$/, '');
-  return FAILURES.find(({ patterns }) => matches(patterns, text))?.of(file, sentence);
+  return findFailure(text)?.of(file, sentence);
 }
+
+const findFailure = (text: string) => FAILURES.find(({ patterns }) => matches(patterns, text));
 
 /** Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. */
 export function engineError(thrown: unknown, file: string): UserError {
@@ -127,6 +130,10 @@ export function tableRefusalOf(thrown: unknown): string | undefined {
   const text = messageOf(thrown);
   return TABLE_REFUSED.test(text) ? withoutCells(text) : undefined;
 }
+
+/** True if the bytes of a Parquet file are no such file, or a broken one. */
+export const isDamagedParquet = (thrown: unknown): boolean =>
+  findFailure(messageOf(thrown))?.patterns === PARQUET_DAMAGED;
 
 /** True if blocks of a database file cannot be read. */
 export function isDamagedBlock(thrown: unknown): boolean {

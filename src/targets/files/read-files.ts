@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { identifier, literal } from '../../base/sql.ts';
+import { isDamagedParquet } from '../../engine/session/engine-errors.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
@@ -46,7 +47,7 @@ export async function relationOf(
   return `(SELECT ${[...(table === 'events' ? [day] : []), ...values].join(', ')} FROM ${from})`;
 }
 
-/** The rows of days by the footers of their files; a day without a file is left out. */
+/** The rows of days by the footers of their files; a day without a file, or with a damaged one, is left out. */
 export async function countRows(
   place: OpenPlace,
   { files }: PlaceVersion,
@@ -55,7 +56,12 @@ export async function countRows(
   const rowsByDay = new Map<Day, number>();
   for (const file of files) {
     if (file.table !== EVENTS.name || !days.includes(file.day)) continue;
-    rowsByDay.set(file.day, await countRowsOfFile(place.engine, await fetchColumns(place, file, [])));
+    const localPath = await fetchColumns(place, file, []);
+    try {
+      rowsByDay.set(file.day, await countRowsOfFile(place.engine, localPath));
+    } catch (error) {
+      if (!isDamagedParquet(error)) throw error;
+    }
   }
   return rowsByDay;
 }

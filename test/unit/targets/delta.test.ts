@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DAY_MS } from '../../../src/base/clock.ts';
@@ -159,6 +159,65 @@ describe('a Delta table on a disk', () => {
     await place.load([]);
     expect(parquet()).toBe(1);
     expect(await place.keys()).toEqual([`${D1} b`]);
+  });
+
+  describe('whose log is gone', () => {
+    const record = async (days: number) => {
+      const sink = await place.open({ loadsProfiles: true });
+      const times = { began: 'x', ended: 'y', exitCode: 0, cause: null, version: '1' };
+      await sink.recordRun({ ...times, rows: days, days, exports: 1, bytes: 5 });
+      await sink.close();
+    };
+    const loadLater = () => {
+      place.clock = inTwoDays();
+      return place.load([[place.of(D2, [{ id: 'b' }])]]);
+    };
+
+    const loadProfiles = () => place.loadProfiles(place.snapshot('df_unified_id\nu1\n'));
+
+    it.each([
+      ['after a run that loaded no day', () => record(0)],
+      ['beside profiles', () => loadProfiles().then(() => record(1))],
+    ])('is refused %s, and keeps its data files', async (_, prepare) => {
+      await place.load([[place.of(D1, [{ id: 'a' }])]]);
+      await prepare();
+      rmSync(log(), { recursive: true });
+      const before = filesBelow(place.place);
+      const message = expect.stringContaining('restore the log');
+      for (const command of [loadLater, () => place.state(), () => place.verify(), () => place.purge(['m1'])]) {
+        await expect(command()).rejects.toMatchObject({ exitCode: 2, message });
+      }
+      expect(filesBelow(place.place)).toEqual(before);
+    });
+
+    it('is loaded if a killed load of its first days left the data files', async () => {
+      await loadProfiles();
+      await record(0);
+      mkdirSync(join(place.place, `events/event_date=${D1}`), { recursive: true });
+      writeFileSync(join(place.place, `events/event_date=${D1}/${PART}`), 'of a killed run');
+      await loadLater();
+      expect(await place.keys()).toEqual([`${D2} b`]);
+    });
+  });
+
+  describe('with a data file that is damaged', () => {
+    beforeEach(async () => {
+      await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
+      truncateSync(join(place.place, 'events', String(actions(0, 'add')[0].path)), 100);
+    });
+
+    it('stores the day again that comes unchanged, and goes on', async () => {
+      const batch = [place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }]), place.of(D3, [{ id: 'c' }])];
+      expect(await place.load([batch])).toMatchObject([{ daysWritten: [D1, D3], daysUnchanged: [D2] }]);
+      expect(await place.keys()).toEqual([`${D1} a`, `${D2} b`, `${D3} c`]);
+      expect((await place.verify()).differences).toEqual([]);
+    });
+
+    it('names the way on where the file is needed: for a day that may share rows with it', async () => {
+      const message = expect.stringContaining(`--from ${D1} --to ${D1}`);
+      const loading = place.load([[place.shared(D2, [{ id: 'x' }])]]);
+      await expect(loading).rejects.toMatchObject({ exitCode: 2, message });
+    });
   });
 
   it('keeps a file at the end of a run that another run has committed since it began', async () => {

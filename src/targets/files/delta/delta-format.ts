@@ -5,7 +5,7 @@
 // `protocol/` has the files of a log.
 
 import pLimit from 'p-limit';
-import { transientError, UserError } from '../../../base/errors.ts';
+import { configError, transientError, UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
@@ -17,7 +17,7 @@ import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
 import { type LogState, stateActions } from './delta-state.ts';
 import { commitToTable, type DeltaTable, emptyTable, followLog, readTable, removeExpiredFiles } from './delta-table.ts';
-import { isDataFile, isOwnFile, logFolder } from './protocol/paths.ts';
+import { isDataFile, isOwnFile, logFileOf, logFolder } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
 import { eraseHistory } from './vacuum.ts';
 
@@ -50,11 +50,11 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     const { storage, mode } = place;
     const tablesBefore = before.tables;
     const events = await readTable(place, tablesBefore.events);
+    if (events.state === undefined) await refuseLostLog(storage);
     if (events.state === undefined && mode === 'load') await checkConditionalWrites(storage);
     const profiles = tablesBefore.user_profiles && (await readProfiles(place, tablesBefore.user_profiles));
     if (events === tablesBefore.events && profiles === tablesBefore.user_profiles) return before;
-    const lastRunText = mode === 'read' ? await storage.read(LAST_RUN_PATH) : undefined;
-    const lastRun = tryParseJson(lastRunText?.toString('utf8') ?? '') as RunRecord | undefined;
+    const lastRun = mode === 'read' ? await readLastRun(storage) : undefined;
     return versionOf({ events, user_profiles: profiles }, lastRun);
   },
 
@@ -145,6 +145,29 @@ async function refuseForeignFiles(storage: Storage, table: Table['name']): Promi
   if (await hasObjects(storage, logFolder(table))) return;
   const paths = await pathsIn(storage, table);
   if (!paths.every(isOwnFile)) throw foreignFilesError(storage.address, table);
+}
+
+async function readLastRun(storage: Storage): Promise<RunRecord | undefined> {
+  const text = await storage.read(LAST_RUN_PATH);
+  return tryParseJson(text?.toString('utf8') ?? '') as RunRecord | undefined;
+}
+
+/**
+ * Throws a configuration failure if data files of events are there without the log that they had. A first load that was
+ * killed or failed leaves some that had none. A run is recorded once one of the tables has a log.
+ */
+async function refuseLostLog(storage: Storage): Promise<void> {
+  const lastRun = await readLastRun(storage);
+  const hadLog = lastRun && (lastRun.days > 0 || !(await hasObjects(storage, logFolder(USER_PROFILES.name))));
+  if (!hadLog) return;
+  // Listed last: another process may have made the first commit meanwhile.
+  const paths = (await listAll(storage, EVENTS.name)).map(({ path }) => path);
+  if (!paths.some(isDataFile) || paths.some((path) => logFileOf(path) !== undefined)) return;
+  throw configError(
+    `${storage.address}/${EVENTS.name} holds data files of this program, but its _delta_log is gone: restore the log ` +
+      'from a copy, or move the files away.',
+    { where: { file: storage.address } },
+  );
 }
 
 /** The paths of all files in the folder of a table but for its log. */
