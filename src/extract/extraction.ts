@@ -3,12 +3,13 @@
 // `days-outcome.ts` keeps what they come to; `export-state.ts` computes the cursor. `observed-service.ts` is the
 // service with what its answers have shown. `extract-deps.ts` says what goes in, `checked-day.ts` what comes out;
 // `export-settings.ts` says what is requested. `spool.ts` has the files on disk. `profile-snapshot.ts` loads user
-// profiles. `day-from-file.ts` checks a day that comes from a file. `discover-columns.ts` finds the types of columns.
+// profiles. `calendar.ts` says which days are over and still exported, `plausibility.ts` which have too few rows.
+// `day-from-file.ts` checks a day that comes from a file. `discover-columns.ts` finds the types of columns.
 
 import type { Clock } from '../base/clock.ts';
 import { type CheckedDay, mayShareRows } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
-import { DayDownloads } from './download/day-downloads.ts';
+import { DownloadQueue } from './download/download-queue.ts';
 import type { CommitInfo } from './export-state.ts';
 import type { ExtractDeps } from './extract-deps.ts';
 import { removeFiles } from './spool.ts';
@@ -46,7 +47,7 @@ export class Extraction {
     const { clock, logger } = this.#deps;
     const { outcome } = this;
     logNotes(this.#plan, logger);
-    const downloads = await DayDownloads.open([this.#plan], { ...this.#deps, signal });
+    const downloads = await DownloadQueue.open([this.#plan], { ...this.#deps, signal });
     const batch = new Batch(limits, clock);
     async function* deliver(): AsyncGenerator<DayBatch, void, undefined> {
       const days = batch.drain();

@@ -13,7 +13,7 @@ import { includesEndOf, type Plan } from './which-days.ts';
 const CLOCK_WARNING_MS = HOUR_MS;
 const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 
-/** The service, and what its answers have shown. The first export of a run tells the others. */
+/** The service, and what its answers have shown so far. Each checked export may add to it. */
 export class ObservedService implements ExportService {
   /** Number of exports that the service answered. */
   answeredExports = 0;

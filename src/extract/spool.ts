@@ -5,6 +5,7 @@ import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import type { RunFolder } from '../fs/run-folder.ts';
 import type { CheckedBody, CheckedOutput } from '../service/export/checked-body.ts';
 import type { FinalAnswer } from '../service/export/download.ts';
+import type { EventRequest } from '../service/export/export-service.ts';
 
 /** A file in the spool, while it is written. */
 interface SpoolOutput extends Required<CheckedOutput> {
@@ -16,6 +17,9 @@ export type SpooledBody = CheckedBody<SpoolOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
 export type SpooledAnswer = FinalAnswer<SpoolOutput>;
+
+/** Exports the day at hand, or with these changes to its request, until the answer is final. */
+export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledAnswer>;
 
 /** Begins a file in the folder of a run. */
 export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {

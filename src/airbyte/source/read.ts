@@ -3,7 +3,7 @@ import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { DayResult } from '../../extract/download/day-download.ts';
-import { DayDownloads } from '../../extract/download/day-downloads.ts';
+import { DownloadQueue } from '../../extract/download/download-queue.ts';
 import { type ExtractDeps, extractDeps } from '../../extract/extract-deps.ts';
 import { loadSnapshot } from '../../extract/profile-snapshot.ts';
 import { removeFiles } from '../../extract/spool.ts';
@@ -84,7 +84,7 @@ async function readEvents(outputs: readonly StreamOutput[], states: SavedStates,
   if (!streams.some(isRunning)) return;
   try {
     const plans = streams.map(({ plan }) => plan);
-    const downloads = await DayDownloads.open(plans, deps);
+    const downloads = await DownloadQueue.open(plans, deps);
     await deliverDays(downloads.results(), streams, deps).finally(() => downloads.close());
   } catch (error) {
     // Once all streams have ended, only the removal of their files can fail.

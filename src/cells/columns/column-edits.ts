@@ -28,14 +28,13 @@ export function editHeader(
 ): { readonly columns: EditedColumns; readonly editedNames: readonly string[] } {
   const isEdited = (name: string) => drop.has(name) || hash.has(name);
   // An edit of `df_event_name` is one of `event_name` too, where that is the name of the same column.
-  const names = headerColumns(header).map(({ name, source }) => nfc(isEdited(nfc(name)) ? name : source));
-  // As for all readers of the file, what is kept decides: without `df_event_name`, `event_name` is the event name.
-  const keptColumns = headerColumns(header.filter((_, i) => !drop.has(names[i])));
-  let nextKept = 0;
-  const columns = names.map((name): KeptColumn | undefined => {
-    if (drop.has(name)) return undefined;
-    const column = keptColumns[nextKept++];
-    return hash.has(name) ? { ...column, declared: 'string', isHashed: true } : { ...column, isHashed: false };
+  const editNameOf = ({ name, source }: HeaderColumn) => nfc(isEdited(nfc(name)) ? name : source);
+  const headColumns = headerColumns(header);
+  // A configuration drops no name of the event name: so a dropped column never changes what another one is.
+  const columns = headColumns.map((column): KeptColumn | undefined => {
+    const editName = editNameOf(column);
+    if (drop.has(editName)) return undefined;
+    return hash.has(editName) ? { ...column, declared: 'string', isHashed: true } : { ...column, isHashed: false };
   });
-  return { columns, editedNames: [...new Set(names.filter(isEdited))] };
+  return { columns, editedNames: [...new Set(headColumns.map(editNameOf).filter(isEdited))] };
 }

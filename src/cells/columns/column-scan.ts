@@ -24,7 +24,10 @@ export interface ColumnScan extends KeptColumn {
   readonly type: ColumnType | undefined;
   /** Number of cells that are not empty (the text `null` counts). */
   readonly filledCells: number;
-  /** Seconds from 1970-01-01 00:00 by the zone's wall clock; firstTime > lastTime if no cell is a time. */
+  /**
+   * Seconds from 1970-01-01 00:00 by the zone's wall clock; firstTime > lastTime if no cell is a time. Nothing is read
+   * of a column that is a string, by its declaration or by its cells so far.
+   */
   readonly firstTime: number;
   readonly lastTime: number;
   /** The first cell of each new form, in the order of rows; for the log line that says what widened a column. */

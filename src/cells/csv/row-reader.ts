@@ -102,6 +102,7 @@ export class RowReader {
         return true;
       }
     }
+    // A row that is not whole yet may be too long already.
     this.#checkLength(buffer.start, end);
     if (this.#isFinished) this.#checkEnd();
     else this.#waitForMore();

@@ -108,6 +108,7 @@ export class CsvRow {
           ends[filledCells] = i;
           flags[filledCells++] = cellFlags;
         }
+        // Behind the closing quote, if there is one.
         i += cellFlags & QUOTED;
         if (c === COMMA) {
           column++;

@@ -1,6 +1,7 @@
-// This folder: the column types. `codec.ts` says what a type is: the forms of its cells, and their values in SQL and
-// JSON. Related types share a file. This file is the table of all types. From it follow the forms of a cell, the type
-// of a column, and what it widens to.
+// This folder: the column types. `forms.ts` lists the ways in which a cell is written, and comes first. `codec.ts` says
+// what a type is: the forms of its cells, and their values in SQL and JSON. Related types share a file; `wall-time.ts`
+// and `zone.ts` read times. This file is the table of all types. From it follow the forms of a cell, the type of a
+// column, and what it widens to. `duckdb-types.ts` names the types of DuckDB.
 
 import { DOT, HYPHEN, isNull, NINE, OPEN_BRACKET, ZERO } from '../../base/ascii.ts';
 import { systemError } from '../../base/errors.ts';

@@ -54,7 +54,7 @@ export class Zone {
   readonly name: string;
   readonly #format: Intl.DateTimeFormat;
   /** The offset of a day, if it was the same from the day before until the day after. */
-  readonly #days = new Map<number, number | undefined>();
+  readonly #offsetsByDay = new Map<number, number | undefined>();
 
   /** Throws RangeError for a name that the runtime does not know. */
   constructor(name: string) {
@@ -79,12 +79,12 @@ export class Zone {
 
   #offsetOfDay(time: number): number | undefined {
     const day = Math.floor(time / DAY_SECONDS);
-    if (this.#days.has(day)) return this.#days.get(day);
+    if (this.#offsetsByDay.has(day)) return this.#offsetsByDay.get(day);
     const before = this.#readOffset((day - 1) * DAY_SECONDS);
     const after = this.#readOffset((day + 2) * DAY_SECONDS);
     const offset = before === after ? after : undefined;
-    if (this.#days.size >= MAX_DAYS) this.#days.clear();
-    this.#days.set(day, offset);
+    if (this.#offsetsByDay.size >= MAX_DAYS) this.#offsetsByDay.clear();
+    this.#offsetsByDay.set(day, offset);
     return offset;
   }
 

@@ -1,6 +1,6 @@
 // This folder: one day, from its request to a checked download. `day-download.ts` says what an answer means for a day.
 // `end-day.ts` proves whether an export includes its end. `parts.ts` divides a day that is too large.
-// `day-downloads.ts` downloads several days at once.
+// `download-queue.ts` downloads several days at once.
 
 import type { Day } from '../../base/days.ts';
 import { configError, transientError, UserError } from '../../base/errors.ts';
@@ -11,11 +11,11 @@ import { downloadChecked, downloadError } from '../../service/export/download.ts
 import type { NoData } from '../../service/export/export-service.ts';
 import { lastDayOver } from '../calendar.ts';
 import { type CheckedDay, checkedDayOf, hasOtherSettings } from '../checked-day.ts';
-import { filtersOf, keepsColumn } from '../export-settings.ts';
+import { filtersOf } from '../export-settings.ts';
 import type { ExtractDeps } from '../extract-deps.ts';
-import { openSpoolOutput, removeFiles, type SpooledAnswer, type SpooledBody } from '../spool.ts';
+import { openSpoolOutput, removeFiles, type SendExport, type SpooledAnswer, type SpooledBody } from '../spool.ts';
 import { type Plan, toDateOf } from '../which-days.ts';
-import { EVENT_DATETIME, proveEndDay, type SendExport } from './end-day.ts';
+import { proveEndDay } from './end-day.ts';
 import { adviceToSkip, exportParts } from './parts.ts';
 
 /** What became of one day of a plan. `gone`: the service no longer exports it. */
@@ -25,7 +25,10 @@ export interface DownloadedDay {
   readonly kind: 'downloaded';
   readonly day: Day;
   readonly checkedDay: CheckedDay;
-  /** The answer without data that came twice: a day without rows, if the service exports other days. */
+  /**
+   * The answer without data that came twice: a day without rows, if the service exports other days. `DownloadQueue`
+   * first looks for such a day. `DaysOutcome` stores nothing of this one until there is.
+   */
   readonly emptyAnswer?: NoData;
 }
 
@@ -95,7 +98,7 @@ export class DayDownload {
   async #proveEndDay(): Promise<SpooledAnswer> {
     const { service, logger, settings } = this.#deps;
     const day = this.#day;
-    const { answer, includesEnd } = await proveEndDay(day, this.#export, keepsColumn(EVENT_DATETIME, settings));
+    const { answer, includesEnd } = await proveEndDay(day, this.#export, settings);
     this.#toDate = toDateOf(day, includesEnd);
     if (includesEnd === undefined) return answer;
     service.learnIncludesEnd(includesEnd);
@@ -109,7 +112,8 @@ export class DayDownload {
    *
    *   answer                     a day that is over                       a day that is not over
    *   a file                     its rows                                 its rows
-   *   empty                      no rows, if it comes twice               left to the next run
+   *   empty                      no rows, if it comes twice and none are  left to the next run
+   *                              stored under the same filters; or failed
    *   retry_or_split             its parts                                left to the next run
    *   gone                       gone                                     left to the next run
    *   unsupported                failed: another download is the same     left to the next run

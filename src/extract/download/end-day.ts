@@ -1,21 +1,18 @@
 import { addDays, type Day } from '../../base/days.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import { CORRECTION_DATETIME, SERVER_DATETIME } from '../../cells/csv/header.ts';
-import type { EventRequest } from '../../service/export/export-service.ts';
 import { rowCount } from '../checked-day.ts';
-import type { SpooledAnswer } from '../spool.ts';
+import { type ExportSettings, keepsColumn } from '../export-settings.ts';
+import type { SendExport, SpooledAnswer } from '../spool.ts';
 
 const HOUR_S = 3600;
 /** The service may select by this column, the only one of them that a configuration can leave out. */
-export const EVENT_DATETIME = 'df_event_datetime';
+const EVENT_DATETIME = 'df_event_datetime';
 const DATETIME_COLUMNS = new Set([SERVER_DATETIME, CORRECTION_DATETIME, EVENT_DATETIME]);
-
-/** Exports the day at hand, or with these changes to its request, until the answer is final. */
-export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledAnswer>;
 
 /**
  * Finds out whether an export includes its `to_date`, with three exports of one day D at most. Returns the answer for D
- * under the rule that holds then. `canProve`: the rows have every column by which the service may select.
+ * under the rule that holds then. Rows prove it only if they have every column by which the service may select.
  *
  *   [D,D] spans an hour                                                       the end is included
  *   [D,D+1] has rows, [D,D] and [D+1,D+1] were answered without any           the end is excluded
@@ -24,11 +21,12 @@ export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledAns
 export async function proveEndDay(
   day: Day,
   sendExport: SendExport,
-  canProve: boolean,
+  settings: ExportSettings,
 ): Promise<{ readonly answer: SpooledAnswer; readonly includesEnd: boolean | undefined }> {
   const next = addDays(day, 1);
   const answerOfDay = await sendExport({ to: day });
   if (isFailure(answerOfDay)) return { answer: answerOfDay, includesEnd: undefined };
+  const canProve = keepsColumn(EVENT_DATETIME, settings);
   if (answerOfDay.kind === 'checked' && canProve && spansAnHour(answerOfDay.scan.columns)) {
     return { answer: answerOfDay, includesEnd: true };
   }

@@ -2,8 +2,7 @@ import { addDays, type Day } from '../../base/days.ts';
 import { transientError, type UserError } from '../../base/errors.ts';
 import type { ExportFilters, NoData } from '../../service/export/export-service.ts';
 import { isFilter } from '../export-settings.ts';
-import type { SpooledBody } from '../spool.ts';
-import type { SendExport } from './end-day.ts';
+import type { SendExport, SpooledBody } from '../spool.ts';
 
 /** Event names that the service is known to write. */
 const KNOWN_NAMES: readonly string[] = [

@@ -3,7 +3,6 @@ import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
-import { editHeader } from '../../../src/cells/columns/column-edits.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
 import { columnEdits, readBack, scanIn } from '../../support/scan.ts';
 
@@ -45,27 +44,15 @@ describe('dropped and hashed columns', () => {
     }
   });
 
-  it('mean the event name by df_event_name, under either of its names', () => {
-    for (const drop of [['df_event_name'], ['event_name']]) {
-      const { result, rows } = edited(drop, [], 'event_name,n\nlogin,1\n');
-      expect(rows).toEqual([['n'], ['1']]);
-      expect(result.editedNames).toEqual(drop);
+  it.each(['df_event_name', 'event_name'])(
+    'include event names, by %s, which no result of the scan then has',
+    (name) => {
+      const { result, rows } = edited([], [name], 'event_name\nlogin\n');
+      expect(rows).toEqual([['event_name'], [KEY.hashOf('login')]]);
       expect(result.eventNames).toEqual([]);
-    }
-    expect(edited(['df_event_name'], [], 'event_name,df_event_name\nown,login\n').rows).toEqual([
-      ['event_name'],
-      ['own'],
-    ]);
-    const both = columnEdits(['event_name'], ['df_event_name'], KEY);
-    expect(editHeader(['event_name'], both).columns).toEqual([undefined]);
-  });
-
-  it('include event names, which no result of the scan then has', () => {
-    const { result, rows } = edited([], ['df_event_name'], 'event_name\nlogin\n');
-    expect(rows).toEqual([['event_name'], [KEY.hashOf('login')]]);
-    expect(result.eventNames).toEqual([]);
-    expect(result.editedNames).toEqual(['df_event_name']);
-  });
+      expect(result.editedNames).toEqual([name]);
+    },
+  );
 
   it('are all columns of a name, named once', () => {
     const { result, rows } = edited(['a'], [], 'a,b,a\n1,2,3\n');

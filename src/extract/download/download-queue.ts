@@ -12,7 +12,7 @@ import { DayDownload, type DayResult, type DownloadDeps } from './day-download.t
 const MAX_PROOF_DAYS = 7;
 
 /** Downloads the days of one or several plans, each once, several at a time, and delivers them in order. */
-export class DayDownloads {
+export class DownloadQueue {
   readonly #days: readonly Day[];
   readonly #deps: DownloadDeps;
   readonly #stop: AbortController;
@@ -31,9 +31,9 @@ export class DayDownloads {
   }
 
   /** Plans of the same settings. */
-  static async open(plans: readonly Plan[], deps: ExtractDeps): Promise<DayDownloads> {
+  static async open(plans: readonly Plan[], deps: ExtractDeps): Promise<DownloadQueue> {
     for (const plan of plans) deps.service.learnFromPlan(plan);
-    return new DayDownloads(plans, deps, await RunFolder.open(deps.spoolDir, deps.clock));
+    return new DownloadQueue(plans, deps, await RunFolder.open(deps.spoolDir, deps.clock));
   }
 
   /**
