@@ -12,12 +12,14 @@ export class ConnectionClosed extends Error {}
 /** Why a body could not be read to its end; `length`: it was declared, and not met or exceeded. */
 export type BodyFault = 'reset' | 'stall' | 'gzip' | 'length' | 'content_encoding' | 'charset';
 
-/** A body that came, and is not what its headers say. `message` follows the name of the host. */
+/** A body that came, and is not what its headers say. `predicate` follows the name of the host. */
 export class WrongBody extends Error {
   readonly fault: BodyFault;
-  constructor(fault: BodyFault, message: string, cause?: unknown) {
-    super(message, { cause });
+  readonly predicate: string;
+  constructor(fault: BodyFault, predicate: string, cause?: unknown) {
+    super(`the server ${predicate}`, { cause });
     this.fault = fault;
+    this.predicate = predicate;
   }
 }
 
@@ -25,7 +27,7 @@ export class WrongBody extends Error {
 export function bodyProblem(error: unknown, host: string): { readonly fault: BodyFault; readonly clause: string } {
   if (error instanceof TimeLimitReached)
     return { fault: 'stall', clause: `${host} sent nothing for ${formatDuration(error.afterMs)}` };
-  if (error instanceof WrongBody) return { fault: error.fault, clause: `${host} ${error.message}` };
+  if (error instanceof WrongBody) return { fault: error.fault, clause: `${host} ${error.predicate}` };
   return { fault: 'reset', clause: networkProblem(error, host).clause };
 }
 

@@ -114,7 +114,7 @@ function networkAnswer(error: unknown, host: string): DeletionAnswer {
   }
   if (error instanceof WrongBody) {
     const isCut = error.fault === 'length' || error.fault === 'gzip';
-    const message = `${host} ${error.message}: ${MAYBE_DELETED}`;
+    const message = `${host} ${error.predicate}: ${MAYBE_DELETED}`;
     return answerWithoutStatus(isCut ? 'retry' : 'undecided', error.fault, message);
   }
   const { isConfig, code, clause } = networkProblem(error, host, 'base_url');

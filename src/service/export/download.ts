@@ -96,7 +96,7 @@ class Download<Output extends CheckedOutput> {
         return forNextRun(answer, `${label}: ${answer.clause}, for the ${MAX_QUOTA_REFUSALS}th time`);
       case 'retry':
       case 'retry_or_split': {
-        const finalAnswer = this.#finalAnswer(answer);
+        const finalAnswer = this.#answerIfFinal(answer);
         this.#failedAttempts.push(answer);
         if (finalAnswer === undefined && pause !== undefined) this.#logRetry(answer, number, pause);
         return finalAnswer;
@@ -107,11 +107,11 @@ class Download<Output extends CheckedOutput> {
   }
 
   /** The answer if another attempt would fail as well; undefined if it may succeed. */
-  #finalAnswer(answer: NoData): NoData | undefined {
+  #answerIfFinal(answer: NoData): NoData | undefined {
     const { kind, code, clause, where } = answer;
     const isSame = (before: NoData) => before.code === code && before.where?.row === where?.row;
     if (where !== undefined && this.#failedAttempts.some(isSame)) {
-      const broken = `the export of ${this.#options.label} is broken, and would be again`;
+      const broken = `the export of ${this.#options.label} is broken twice in the same way`;
       return forNextRun(answer, `${broken}: ${clause}. Nothing of it was stored`);
     }
     const splitsBefore = this.#failedAttempts.filter((attempt) => attempt.kind === 'retry_or_split').length;
