@@ -86,20 +86,18 @@ export async function withRunRecord(
   const { clock, logger } = context;
   const began = clock.now();
   const workOutcome = await work(began).catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
-  let outcome = outcomeOf(workOutcome, context);
+  const outcome = outcomeOf(workOutcome, context);
   const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
   const span = { began: isoTime(began), ended: isoTime(clock.now()) };
-  try {
-    await sink.recordRun({ ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes });
-  } catch (recordError) {
-    if (outcome.error === undefined) outcome = outcomeOf({ ...workOutcome, error: recordError }, context);
-    else logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
-  }
+  const record = { ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes };
+  const recordError: unknown = await sink.recordRun(record).catch((error: unknown) => error);
+  if (recordError !== undefined && outcome.error !== undefined)
+    logger.warn('run.record', `This run could not be recorded: ${messageOf(recordError)}`);
   // What is committed and recorded stays, whatever becomes of the lock.
   await sink.close().catch((closeError: unknown) => {
     logger.warn('run.close', `The place could not be closed: ${messageOf(closeError)}`);
   });
-  return outcome;
+  return outcome.error === undefined ? outcomeOf({ ...outcome, error: recordError }, context) : outcome;
 }
 
 const isoTime = (instant: number): string => new Date(instant).toISOString();
