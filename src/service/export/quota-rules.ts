@@ -7,8 +7,8 @@ import type { QuotaReport } from '../../http/quota-report.ts';
 export const EXPORTS_PER_HOUR = 100;
 /** The pause after a refusal without `Retry-After`. It doubles with each refusal before it in a row. */
 const PAUSE_MS = 60_000;
-/** Added to a reset, which may be given in seconds and rounded down. */
-const RESET_MARGIN_MS = 1_000;
+/** Added to an instant of the service, which may be given in seconds and rounded down. */
+const MARGIN_MS = 1_000;
 
 /** What a process knows about the quota. Instants in ms since 1970. */
 export interface QuotaState {
@@ -62,16 +62,16 @@ export function afterAnswer(state: QuotaState, answer: QuotaAnswer, now: number)
     const reportedState = withReport(withoutPastReport(state, now), quotaReport, now);
     return status === 200 ? { ...reportedState, refusals: 0 } : reportedState;
   }
-  const { retryAt, resetAt = Number.POSITIVE_INFINITY } = quotaReport;
+  const { retryAt = Number.POSITIVE_INFINITY, resetAt = Number.POSITIVE_INFINITY } = quotaReport;
+  const reportedEnd = Math.min(retryAt, resetAt, now + HOUR_MS) + MARGIN_MS;
   // Exports that ran at once and are refused together count as one refusal.
   const isFirst = state.refusedUntil <= now;
   const pauseEnd = isFirst ? now + PAUSE_MS * 2 ** state.refusals : state.refusedUntil;
-  const until = Math.min(retryAt ?? pauseEnd, resetAt, now + HOUR_MS);
-  const margin = until === pauseEnd ? 0 : RESET_MARGIN_MS;
+  const refusalEnd = quotaReport.retryAt === undefined ? Math.min(pauseEnd, reportedEnd) : reportedEnd;
   return {
     ...withoutPastReport(state, now),
     refusals: state.refusals + (isFirst ? 1 : 0),
-    refusedUntil: Math.max(state.refusedUntil, until + margin),
+    refusedUntil: Math.max(state.refusedUntil, refusalEnd),
   };
 }
 
@@ -80,7 +80,7 @@ function withReport(state: QuotaState, { remaining, resetAt }: QuotaReport, now:
   if (remaining === undefined) return state;
   // A report without a reset blocks nothing: it only says that an older one no longer holds.
   if (resetAt === undefined) return { ...state, remaining, resetAt };
-  const end = Math.min(resetAt, now + HOUR_MS) + RESET_MARGIN_MS;
+  const end = Math.min(resetAt, now + HOUR_MS) + MARGIN_MS;
   const lowestRemaining = end === state.resetAt ? Math.min(remaining, state.remaining ?? remaining) : remaining;
   return { ...state, remaining: lowestRemaining, resetAt: end };
 }

@@ -90,6 +90,7 @@ describe('after a 429', () => {
       await exportWith(opened.quota, answer(429, 0, at(reset), at(retry)));
       return waitOf(opened);
     };
+    expect(await wait(MINUTE)).toBe(MINUTE + 1_000);
     expect(await wait(30 * MINUTE)).toBe(30 * MINUTE + 1_000);
     expect(await wait(30 * MINUTE, 20 * MINUTE)).toBe(20 * MINUTE + 1_000);
     expect(await wait(20 * MINUTE, 30 * MINUTE)).toBe(20 * MINUTE + 1_000);
