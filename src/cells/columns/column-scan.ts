@@ -112,7 +112,10 @@ export class ColumnScanner {
     this.#zone = zone;
   }
 
-  /** Collects what a row tells. False for the header of another export: a required column has the name of one. */
+  /**
+   * Collects what a row tells. False for the header of another export: a required column has the name of one. The scan
+   * is of no use then.
+   */
   scanUnlessHeader(row: CsvRow): boolean {
     const tallies = this.#tallies;
     const { filledCells, columnNumbers } = row;

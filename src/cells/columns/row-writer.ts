@@ -68,14 +68,15 @@ export class RowWriter {
     if (bytes[contentEnd] === LF) this.#rangeEnd++;
     else {
       this.#flush();
+      this.#reserve(1);
       this.#out[this.#written++] = LF;
     }
     return contentEnd - start + 1;
   }
 
-  /** Copies the range of unchanged rows; afterwards there is room for one byte more. */
+  /** Copies the range of unchanged rows. */
   #flush(): void {
-    this.#reserve(this.#rangeEnd - this.#rangeStart + 1);
+    this.#reserve(this.#rangeEnd - this.#rangeStart);
     this.#copy(this.#rangeStart, this.#rangeEnd);
     this.#rangeStart = this.#rangeEnd;
   }

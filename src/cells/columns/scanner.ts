@@ -58,6 +58,7 @@ export interface ScanResult {
 interface ScanStages {
   /** True for a row of a person on the suppression list. */
   readonly isSuppressed: (row: CsvRow) => boolean;
+  /** Of the header; rows do not change them. */
   readonly editedNames: readonly string[];
   readonly invalidCells: InvalidCells;
   /** Collects what the cells of the kept columns tell. */
