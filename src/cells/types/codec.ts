@@ -32,12 +32,12 @@ export interface ColumnCodec {
    */
   writeJson(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number;
   /** Only for a type where `CAST`, and so `read_csv` itself, does not read all cells that fit. */
-  readonly partialCast?: PartialCast;
+  readonly castFallback?: CastFallback;
 }
 
-interface PartialCast {
-  /** The forms of the cells of which `CAST` makes the value. */
-  readonly forms: CellForms;
+interface CastFallback {
+  /** The forms of the cells of which `CAST` makes the value; 0 for none. */
+  readonly castForms: CellForms;
   /** SQL of the values of texts that all fit, of which some have other forms; cheaper than `valueSql`. */
   uncheckedSql(expr: string, forms: CellForms): string;
 }

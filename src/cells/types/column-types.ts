@@ -86,14 +86,14 @@ export const fitsSql = (codec: ColumnCodec, expr: string): string =>
 
 /** True if `CAST` makes the values of cells of these forms: then `read_csv` itself reads them. */
 export const canCast = (codec: ColumnCodec, forms: CellForms): boolean =>
-  (forms & ~(codec.partialCast ?? codec).forms) === 0;
+  (forms & ~(codec.castFallback?.castForms ?? codec.forms)) === 0;
 
 /** Cheaper SQL of the value of a text, NULL if that is NULL. Wrong unless all texts have these forms, which fit. */
 export function uncheckedValueSql(codec: ColumnCodec, expr: string, forms: CellForms): string {
   const text = (forms & NULL_TEXT & ~codec.forms) === 0 ? expr : `nullif(${expr}, 'null')`;
-  const { partialCast, duckdbType } = codec;
-  if (partialCast === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, duckdbType);
-  return partialCast.uncheckedSql(text, forms);
+  const { castFallback, duckdbType } = codec;
+  if (castFallback === undefined || canCast(codec, forms & ~NULL_TEXT)) return castSql(text, duckdbType);
+  return castFallback.uncheckedSql(text, forms);
 }
 
 /** The type of a column: the first of `COLUMN_TYPES` that all cells fit; undefined while all are absent. */

@@ -93,7 +93,7 @@ export const WALL_TIME_CODEC: ScalarCodec = {
     cellTime.read(bytes, start, end);
     return writeTime(cellTime, out, at, false);
   },
-  partialCast: { forms: CAST_FORMS, uncheckedSql: uncheckedWallTimeSql },
+  castFallback: { castForms: CAST_FORMS, uncheckedSql: uncheckedWallTimeSql },
 };
 
 /**
@@ -118,8 +118,8 @@ export const instantCodec = (zone: Zone): ScalarCodec => ({
     cellTime.setSeconds((form & DATETIME_OFFSET) === 0 ? zone.toUtc(wall) : wall - cellTime.offset);
     return writeTime(cellTime, out, at, true);
   },
-  partialCast: {
-    forms: DATETIME_OFFSET,
+  castFallback: {
+    castForms: DATETIME_OFFSET,
     uncheckedSql(expr, forms) {
       const instant = instantSql(uncheckedWallTimeSql(expr, forms), zone);
       if ((forms & DATETIME_OFFSET) === 0) return instant;

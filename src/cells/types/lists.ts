@@ -146,7 +146,7 @@ const listCodec = (
   valueSql: (expr) => valueSql(expr, item),
   textSql,
   writeJson: writeList,
-  partialCast: { forms: 0, uncheckedSql: (expr) => fromJsonSql(expr, item) },
+  castFallback: { castForms: 0, uncheckedSql: (expr) => fromJsonSql(expr, item) },
 });
 
 /** A JSON list of integers of 64 bits and nulls. One that is empty or has nulls alone may become one of texts. */
