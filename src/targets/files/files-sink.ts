@@ -18,7 +18,8 @@ import { writeBatch } from './write-batch.ts';
 /** Opens a place for loading. Throws as `withUserErrors`. */
 export function openFilesSink(format: FilesFormat, options: OpenOptions): Promise<Sink> {
   return withUserErrors(options, async () => {
-    const place = await openPlace(format, options, 'load');
+    const { loadsProfiles, retentionMs } = options;
+    const place = await openPlace(format, options, { kind: 'load', loadsProfiles, retentionMs });
     return closedOnFailure(place, async () => {
       const version = await format.read(place);
       checkTimezone(version.state, options);

@@ -20,7 +20,7 @@ import type { PlaceVersion, PreparedChange } from './place-version.ts';
 /** One kind of place with Parquet files. Its methods throw UserError, or what `withUserErrors` turns into one. */
 export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends Storage = Storage> {
   readonly layout: FileLayout;
-  openStorage(options: FilesOptions): Promise<S>;
+  openStorage(options: PlaceOptions): Promise<S>;
   /** False if the place was surely never loaded. */
   mayBeLoaded(storage: S): Promise<boolean>;
   /** Throws a configuration failure if others' files lie where those of the table would. */
@@ -57,16 +57,20 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   ): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;
 }
 
-export type FilesOptions = PlaceOptions & Partial<Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>>;
-
-/** `read` changes nothing; `rewrite` needs a place that was loaded; `load` makes one that is missing. */
-export type OpenMode = 'read' | 'rewrite' | 'load';
+/** What a place is opened for. */
+export type Purpose =
+  /** Changes nothing. */
+  | { readonly kind: 'read' }
+  /** Needs a place that was loaded. */
+  | { readonly kind: 'rewrite' }
+  /** Makes a place that is missing. */
+  | ({ readonly kind: 'load' } & Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>);
 
 /** An open place. */
 export interface OpenPlace<S extends Storage = Storage> {
   readonly format: FilesFormat;
-  readonly options: FilesOptions;
-  readonly mode: OpenMode;
+  readonly options: PlaceOptions;
+  readonly purpose: Purpose;
   readonly storage: S;
   readonly engine: Engine;
   /** The folder of this run on this machine. */

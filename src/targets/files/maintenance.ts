@@ -15,7 +15,7 @@ import { hashFile } from './read-parquet.ts';
 
 export const maintenanceOfFiles = (format: FilesFormat, options: PlaceOptions): Maintenance => ({
   readState: () =>
-    withPlace(format, options, 'read', async (place) => {
+    withPlace(format, options, { kind: 'read' }, async (place) => {
       const { isLoaded, state } = await format.read(place);
       return isLoaded ? state : undefined;
     }),

@@ -5,31 +5,32 @@ import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
+import type { PlaceOptions } from '../contract.ts';
 import { noTableError } from '../failures.ts';
-import type { FilesFormat, FilesOptions, OpenMode, OpenPlace } from './format.ts';
+import type { FilesFormat, OpenPlace, Purpose } from './format.ts';
 import { damageWarnings, type PlaceVersion } from './place-version.ts';
 
 /** Number of attempts at reading one version of a place that is written. */
 const READ_ATTEMPTS = 5;
 
 /** Opens a place. Throws UserError. */
-export async function openPlace(format: FilesFormat, options: FilesOptions, mode: OpenMode): Promise<OpenPlace> {
+export async function openPlace(format: FilesFormat, options: PlaceOptions, purpose: Purpose): Promise<OpenPlace> {
   const storage = await format.openStorage(options);
   const { workFolder } = storage;
   let runFolder: RunFolder | undefined;
   let engine: Engine | undefined;
   try {
     // On a disk the folder of the run lies in the place. Nothing is made in one of somebody else.
-    if (mode === 'rewrite' && !(await format.mayBeLoaded(storage))) throw noTableError(options.address);
-    if (mode === 'load') await format.refuseForeignFiles(storage);
+    if (purpose.kind === 'rewrite' && !(await format.mayBeLoaded(storage))) throw noTableError(options.address);
+    if (purpose.kind === 'load') await format.refuseForeignFiles(storage);
     runFolder =
-      mode === 'read' || workFolder === undefined
+      purpose.kind === 'read' || workFolder === undefined
         ? await RunFolder.open(options.spoolDir, options.clock)
         : await RunFolder.open(workFolder, options.clock, { path: workFolder, consequence: COMMITTED_IS_KEPT });
     engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
     // Files are replaced under their names.
     await engine.run('SET enable_external_file_cache = false');
-    return { format, options, mode, storage, engine, runFolder, copies: new Map() };
+    return { format, options, purpose, storage, engine, runFolder, copies: new Map() };
   } catch (error) {
     await engine?.close();
     storage.close();
@@ -55,7 +56,7 @@ export async function closePlace({ engine, storage, runFolder }: OpenPlace): Pro
 }
 
 /** Runs work on a place. Throws UserError, or the reason of the signal. */
-export async function withUserErrors<T>({ signal, address }: FilesOptions, work: () => Promise<T>): Promise<T> {
+export async function withUserErrors<T>({ signal, address }: PlaceOptions, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -67,12 +68,12 @@ export async function withUserErrors<T>({ signal, address }: FilesOptions, work:
 /** Opens a place, runs work and closes it. Throws as `withUserErrors`. */
 export function withPlace<T>(
   format: FilesFormat,
-  options: FilesOptions,
-  mode: OpenMode,
+  options: PlaceOptions,
+  purpose: Purpose,
   work: (place: OpenPlace) => Promise<T>,
 ): Promise<T> {
   return withUserErrors(options, async () => {
-    const place = await openPlace(format, options, mode);
+    const place = await openPlace(format, options, purpose);
     const result = await closedOnFailure(place, () => work(place));
     await closePlace(place);
     return result;
@@ -87,10 +88,10 @@ export function requireLoaded({ options }: OpenPlace, { isLoaded }: PlaceVersion
 /** Opens a place that was loaded, for work that may change it. Throws as `withUserErrors`. */
 export function withLoadedPlace<T>(
   format: FilesFormat,
-  options: FilesOptions,
+  options: PlaceOptions,
   work: (place: OpenPlace, version: PlaceVersion) => Promise<T>,
 ): Promise<T> {
-  return withPlace(format, options, 'rewrite', async (place) => {
+  return withPlace(format, options, { kind: 'rewrite' }, async (place) => {
     const version = await format.read(place);
     requireLoaded(place, version);
     return work(place, version);
@@ -103,11 +104,11 @@ export function withLoadedPlace<T>(
  */
 export function readPlace<T>(
   format: FilesFormat,
-  options: FilesOptions,
+  options: PlaceOptions,
   work: (place: OpenPlace, version: PlaceVersion) => Promise<T>,
   isConsistent: (result: T) => boolean = () => true,
 ): Promise<T> {
-  return withPlace(format, options, 'read', async (place) => {
+  return withPlace(format, options, { kind: 'read' }, async (place) => {
     let version = await format.read(place);
     for (let attempt = 0; attempt < READ_ATTEMPTS; attempt++) {
       requireLoaded(place, version);
@@ -124,6 +125,6 @@ export function readPlace<T>(
 }
 
 /** Names the damaged files of a version. */
-export function warnOfDamage({ logger, address }: FilesOptions, version: PlaceVersion): void {
+export function warnOfDamage({ logger, address }: PlaceOptions, version: PlaceVersion): void {
   for (const message of damageWarnings(version)) logger.warn('files.damaged', `${address}: ${message}`);
 }

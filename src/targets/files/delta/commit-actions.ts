@@ -7,7 +7,7 @@ import { VERSION } from '../../../base/version.ts';
 import type { TableState } from '../../../table/place-state.ts';
 import { typedColumns } from '../../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from '../file-layout.ts';
-import type { FilesOptions } from '../format.ts';
+import type { OpenPlace, Purpose } from '../format.ts';
 import type { FileChange, LiveFile, NewFile, PlaceChange } from '../place-version.ts';
 import { damagedError, parseJson, requireValid } from '../stored-state.ts';
 import { type LogState, stateActions } from './delta-state.ts';
@@ -37,7 +37,7 @@ export function commitActions(
   snapshot: Snapshot,
   missingPaths: ReadonlySet<string>,
   { kind, files, state }: TableChange,
-  options: FilesOptions,
+  { options, purpose }: OpenPlace,
 ): Action[] {
   const timestamp = Math.floor(options.clock.now());
   const commitInfo = {
@@ -53,7 +53,7 @@ export function commitActions(
   const leavingFiles = [...snapshot.adds].filter(([path]) => isLeaving(path));
   return [
     { commitInfo },
-    ...tableActions(snapshot, state, options, timestamp),
+    ...tableActions(snapshot, state, purpose, timestamp),
     ...stateActions(snapshot.domains, state),
     ...leavingFiles.map(([, add]) => removeOf(add, timestamp)),
     ...newFilesIn(files).map((file) => addOf(file, state, timestamp)),
@@ -68,7 +68,7 @@ function isReplaced(path: string, files: readonly FileChange[]): boolean {
 }
 
 /** The actions that make the table, or change its columns or its retention; none if nothing changes. */
-function tableActions(snapshot: Snapshot, state: TableState, options: FilesOptions, timestamp: number): Action[] {
+function tableActions(snapshot: Snapshot, state: TableState, purpose: Purpose, timestamp: number): Action[] {
   const { table, metaData: before } = snapshot;
   const metaData: MetaData = {
     ...before,
@@ -78,7 +78,7 @@ function tableActions(snapshot: Snapshot, state: TableState, options: FilesOptio
     schemaString: schemaString(state, table),
     partitionColumns: partitionColumnsOf(table),
     createdTime: before?.createdTime ?? timestamp,
-    configuration: { ...before?.configuration, ...retentionConfiguration(retentionMsOf(options, snapshot)) },
+    configuration: { ...before?.configuration, ...retentionConfiguration(retentionMsOf(purpose, snapshot)) },
   };
   if (before === undefined) return [{ protocol: protocolOf(state.timezone !== null) }, { metaData }];
   const isUnchanged =

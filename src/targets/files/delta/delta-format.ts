@@ -47,14 +47,14 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   refuseForeignFiles: (storage) => refuseForeignFiles(storage, EVENTS.name),
 
   async read(place, before = emptyVersion(place)) {
-    const { storage, mode } = place;
+    const { storage, purpose } = place;
     const tablesBefore = before.tables;
     const events = await readTable(place, tablesBefore.events);
     if (events.state === undefined) await refuseLostLog(storage);
-    if (events.state === undefined && mode === 'load') await checkConditionalWrites(storage);
+    if (events.state === undefined && purpose.kind === 'load') await checkConditionalWrites(storage);
     const profiles = tablesBefore.user_profiles && (await readProfiles(place, tablesBefore.user_profiles));
     if (events === tablesBefore.events && profiles === tablesBefore.user_profiles) return before;
-    const lastRun = mode === 'read' ? await readLastRun(storage) : undefined;
+    const lastRun = purpose.kind === 'read' ? await readLastRun(storage) : undefined;
     return versionOf({ events, user_profiles: profiles }, lastRun);
   },
 
@@ -94,8 +94,8 @@ export const DELTA: FilesFormat<DeltaVersion> = {
 };
 
 /** A place before its first commit. */
-function emptyVersion({ mode, options }: OpenPlace): DeltaVersion {
-  const readsProfiles = mode !== 'load' || options.loadsProfiles === true;
+function emptyVersion({ purpose }: OpenPlace): DeltaVersion {
+  const readsProfiles = purpose.kind !== 'load' || purpose.loadsProfiles;
   const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
   return versionOf({ events: emptyTable(EVENTS.name), user_profiles: profiles });
 }
@@ -128,13 +128,13 @@ function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
  * log that is damaged beside files of this program is our own: an erasure must not pass it over.
  */
 async function readProfiles(place: OpenPlace, before: DeltaTable): Promise<DeltaTable | undefined> {
-  const { storage, mode } = place;
+  const { storage, purpose } = place;
   try {
     const profiles = await readTable(place, before);
-    if (mode === 'load' && profiles.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
+    if (purpose.kind === 'load' && profiles.state === undefined) await refuseForeignFiles(storage, USER_PROFILES.name);
     return profiles;
   } catch (error) {
-    if (mode === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
+    if (purpose.kind === 'load' || !(error instanceof UserError) || error.kind !== 'config') throw error;
     if ((await pathsIn(storage, USER_PROFILES.name)).some(isDataFile)) throw error;
     return undefined;
   }

@@ -88,7 +88,7 @@ export async function commitToTable(
   { snapshot, missingPaths }: DeltaTable,
   change: TableChange,
 ): Promise<DeltaTable | undefined> {
-  const actions = commitActions(snapshot, missingPaths, change, place.options);
+  const actions = commitActions(snapshot, missingPaths, change, place);
   const text = `${actions.map((action) => JSON.stringify(action)).join('\n')}\n`;
   const logVersion = snapshot.version + 1;
   if (!(await place.storage.create(entryPath(snapshot.table, logVersion), text))) return undefined;

@@ -47,9 +47,13 @@ async function renewCheckpoint(place: OpenPlace, snapshot: Snapshot): Promise<vo
 }
 
 /** Those of the data files that no version within the retention names. */
-export function expiredPaths(files: readonly StoredObject[], { options }: OpenPlace, snapshot: Snapshot): string[] {
+export function expiredPaths(
+  files: readonly StoredObject[],
+  { options, purpose }: OpenPlace,
+  snapshot: Snapshot,
+): string[] {
   const now = options.clock.now();
-  const retentionMs = retentionMsOf(options, snapshot);
+  const retentionMs = retentionMsOf(purpose, snapshot);
   const isExpired = ({ path, modified }: StoredObject) => {
     if (snapshot.adds.has(path)) return false;
     const leftAt = snapshot.tombstones.get(path)?.deletionTimestamp;

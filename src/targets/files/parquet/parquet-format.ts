@@ -31,11 +31,11 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   },
 
   async read(place, before) {
-    const { storage, mode, options } = place;
+    const { storage, purpose } = place;
     // A folder is read again because a writer may have changed it meanwhile. Who may only read cannot see its lock.
     if (before !== undefined) await awaitUnlocked(lockPathOf(place), lockOptionsOf(place));
     const version = await readFolder(place);
-    const makesProfiles = mode === 'load' && options.loadsProfiles === true && !hasProfiles(version);
+    const makesProfiles = purpose.kind === 'load' && purpose.loadsProfiles && !hasProfiles(version);
     if (makesProfiles && (await hasObjects(storage, USER_PROFILES.name))) {
       throw foreignFilesError(storage.address, USER_PROFILES.name);
     }
