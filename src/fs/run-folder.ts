@@ -76,7 +76,7 @@ interface LeftFolders {
   readonly liveFolders: readonly string[];
   /** Those of dead runs that could not be removed. */
   readonly stuckFolders: readonly string[];
-  /** Those of other users, or open to them. Whoever may write there could have the removal led elsewhere by links. */
+  /** Those of other users, or open to them: their links could lead a removal elsewhere. */
   readonly foreignFolders: readonly string[];
 }
 
@@ -98,7 +98,7 @@ export async function sweepRunFolders(root: string): Promise<LeftFolders> {
   return { liveFolders, stuckFolders, foreignFolders };
 }
 
-/** True for the folder of this user alone. A root that keeps no modes has it for everybody. */
+/** True for a folder of this user that is closed to all others, as far as the file system keeps modes. */
 function isOwn(stat: Stats, root: string): boolean {
   const user = process.getuid?.() ?? stat.uid;
   return stat.uid === user && isProtected(stat, GROUP_AND_OTHERS_BITS, root);
