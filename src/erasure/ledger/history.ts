@@ -76,8 +76,8 @@ export class LedgerHistory {
   readonly #key: LedgerKey;
   readonly #idHashes: ReadonlySet<string>;
   readonly #histories = new Map<string, IdHistory>();
-  /** The counted rows that a run is to remove from a place, until that purge is done; by run and place. */
-  readonly #countsByPurge = new Map<string, CountedRows[]>();
+  /** The ids whose rows a run counted in a place, until that purge is done; by run and place. */
+  readonly #historiesByPurge = new Map<string, Set<IdHistory>>();
 
   constructor(service: ServiceAddress, key: LedgerKey, ids: readonly string[]) {
     this.#service = service;
@@ -137,24 +137,23 @@ export class LedgerHistory {
   }
 
   #noteCounted(history: IdHistory, { run, at, place, rows }: CountLine, number: number): void {
+    const purgeKey = `${run} ${place}`;
+    this.#historiesByPurge.set(purgeKey, (this.#historiesByPurge.get(purgeKey) ?? new Set()).add(history));
     const unfinished = history.countedRows.find((earlier) => earlier.place === place && earlier.removed_at === null);
     // Another run failed or was killed. What it counted includes these rows, and perhaps more that it removed.
-    const includesThese = unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows;
-    const counted = includesThese ? unfinished : { run, at, place, rows, removed_at: null, line: number };
+    if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
     // Else the same run counts anew, after it lost a race. Or another run counts all of those rows, and more.
-    if (!includesThese)
-      history.countedRows = [...history.countedRows.filter((earlier) => earlier !== unfinished), counted];
-    const purgeKey = `${run} ${place}`;
-    const countsOfPurge = this.#countsByPurge.get(purgeKey);
-    if (countsOfPurge === undefined) this.#countsByPurge.set(purgeKey, [counted]);
-    else countsOfPurge.push(counted);
+    const counted = { run, at, place, rows, removed_at: null, line: number };
+    history.countedRows = [...history.countedRows.filter((earlier) => earlier !== unfinished), counted];
   }
 
-  /** What an earlier run counted there is gone, too: that run may have been killed before it could say so. */
+  /** What another run counted there is gone, too: it may have been killed, or have lost the race for a bucket. */
   #noteRemoved(line: RemovalLine): void {
-    this.purges.set(line.place, line);
-    const purgeKey = `${line.run} ${line.place}`;
-    for (const counted of this.#countsByPurge.get(purgeKey) ?? []) counted.removed_at ??= line.at;
-    this.#countsByPurge.delete(purgeKey);
+    const { run, at, place } = line;
+    this.purges.set(place, line);
+    const purgeKey = `${run} ${place}`;
+    for (const { countedRows } of this.#historiesByPurge.get(purgeKey) ?? [])
+      for (const counted of countedRows) if (counted.place === place) counted.removed_at ??= at;
+    this.#historiesByPurge.delete(purgeKey);
   }
 }

@@ -281,6 +281,22 @@ describe('a proof', () => {
     expect([ids[0].removals.length, summary.places[0].rows]).toEqual([1, 6]);
   });
 
+  it('says that rows are gone that two runs counted, of which one removed them', async () => {
+    const [first, second] = [await open(), await open()];
+    for (const ledger of [first, second]) {
+      await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: false });
+      await ledger.write(purgeOf(ledger, 'a', 5));
+    }
+    await first.write({ kind: 'purged', place: 'duckdb /x', rows: 5, listed: 1 });
+    const { ids, summary } = await prove(['a']);
+    expect(ids[0].removals).toMatchObject([{ rows: 5, removed_at: expect.any(String) }]);
+    expect(summary.places).toMatchObject([{ rows: 5, unfinished: false }]);
+    // A bucket has no lock: the second run lost the race, and looked again.
+    await second.write(purgeOf(second, 'a', 0));
+    await second.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
+    expect((await prove(['a'])).summary.places).toMatchObject([{ rows: 5, unfinished: false }]);
+  });
+
   it('says of a person without rows that none was found, in which ways and where', async () => {
     const ledger = await open({ requestedBy: 'clerk' });
     await ledger.begin({ ids: 0, places: ['duckdb /x'], requests: false });
