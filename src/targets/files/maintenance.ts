@@ -77,8 +77,7 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
   };
   if (!execute) return readPlace(format, options, async (_place, version) => prunableIn(version));
   return withLoadedPlace(format, options, async (place, versionBefore) => {
-    warnOfDamage(options, versionBefore);
-    const { result } = await format.commit(place, versionBefore, async (version) => {
+    const { version, result } = await format.commit(place, versionBefore, async (version) => {
       requireLoaded(place, version);
       const { days, rows } = prunableIn(version);
       const { events } = version.state;
@@ -88,6 +87,7 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
       const files = days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
       return { change: { kind: 'prune', state, files }, result: { days, rows } };
     });
+    warnOfDamage(options, version);
     return result;
   });
 }

@@ -181,7 +181,13 @@ describe('a Parquet folder', () => {
     ])('removes a damaged file once its day %s', async (_, remove) => {
       await harm('no Parquet');
       await remove();
-      expect([await place.keys(), (await place.verify()).differences]).toEqual([[`${D2} b`], []]);
+      expect([await place.keys(), (await place.verify()).differences, warnings()]).toEqual([[`${D2} b`], [], []]);
+    });
+
+    it('warns of a damaged file that a prune has left', async () => {
+      await harm('no Parquet');
+      await place.prune(D1, true);
+      expect(warnings()).toEqual([expect.stringContaining(`--from ${D1} --to ${D1}`)]);
     });
 
     it('prunes a pruned day anew whose old file came back', async () => {
