@@ -360,6 +360,14 @@ describe('a limit that stays', () => {
   });
 });
 
+it('a service that is away for twenty seconds costs no day', async () => {
+  await start();
+  const backAt = fixture.clock.time + 20_000;
+  fixture.serve({ fault: onDay('2026-01-17', () => (fixture.clock.time < backAt ? refusal(503) : undefined)) });
+  const { target } = await fixture.run(SETTINGS);
+  expect(target.days.get('2026-01-17')).toHaveLength(4);
+});
+
 describe('a broken body', () => {
   it('that another download mends costs one more export', async () => {
     const fault = onDay('2026-01-17', (nth) => (nth === 1 ? body((csv) => csv.replace(',u-', '')) : undefined));
