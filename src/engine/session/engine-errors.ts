@@ -5,7 +5,7 @@ import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
 
 /** How errors begin that are about files or memory. Others may quote cells, which hold any words. */
 const FILE_ERROR =
-  /^(?!.*Duplicate key)((IO|Permission|FATAL|INTERNAL|Out of Memory|Serialization|TransactionContext) Error|Invalid Input Error: Error opening)/s;
+  /^(?!.*[Dd]uplicate key)((IO|Permission|FATAL|INTERNAL|Out of Memory|Serialization|TransactionContext) Error|Invalid Input Error: Error opening)/s;
 
 const inFileError = (words: RegExp): RegExp => new RegExp(`${FILE_ERROR.source}.*(${words.source})`, `s${words.flags}`);
 

@@ -171,6 +171,7 @@ describe('a DuckDB file', () => {
     'Conversion Error: Could not convert string "Input/output error 010-9" to INT64',
     'Invalid Input Error: Malformed JSON "x too small to be a Parquet file"',
     'TransactionContext Error: Failed to commit: Duplicate key "phone: fsync failed! 010-9"',
+    'TransactionContext Error: Failed to commit: PRIMARY KEY or UNIQUE constraint violation: duplicate key "fsync failed!"',
   ])('fails with a sentence that no cell chooses, and that quotes none: %s', (text) => {
     const { kind, message, detail } = engineError(new Error(text), 'x.duckdb');
     const errorClass = text.split(':', 1)[0];
