@@ -105,7 +105,7 @@ function columnSection({ columns, rows }: TargetReport): Html {
   return html`<section><h2>Columns</h2>${columnTable}</section>`;
 }
 
-/** What changed since the first load, which brought columns and changed none. */
+/** What changed after the first commit, which brought the first columns. */
 function changeSection({ state }: TargetReport): Html {
   const changes = state.events.changes.filter(({ changedAt }) => changedAt !== state.events.changes[0].changedAt);
   if (changes.length === 0) return html``;

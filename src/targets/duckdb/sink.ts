@@ -13,7 +13,7 @@ import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
 import type { CommitInfo } from '../../extract/export-state.ts';
-import { diskError } from '../../fs/disk-failure.ts';
+import { type DiskErrorContext, diskError } from '../../fs/disk-failure.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
 import { type PlannedBatch, planBatch } from '../../table/batch-plan.ts';
 import { logWidened } from '../../table/column-plan.ts';
@@ -43,10 +43,17 @@ export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
 function checkCanWrite(file: string): void {
   // DuckDB makes its write-ahead log beside the file. Behind a file, `/.` is an error for root, too.
   const folder = `${dirname(realOrGivenPath(file))}/.`;
+  if (existsSync(file)) {
+    checkWritable(file, { path: file });
+    checkWritable(folder, { path: file, what: `the folder of ${file}` });
+  } else checkWritable(folder, { path: file });
+}
+
+function checkWritable(path: string, context: DiskErrorContext): void {
   try {
-    for (const path of existsSync(file) ? [folder, file] : [folder]) accessSync(path, constants.W_OK);
+    accessSync(path, constants.W_OK);
   } catch (error) {
-    throw diskError(error, { path: file });
+    throw diskError(error, context);
   }
 }
 
