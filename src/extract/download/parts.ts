@@ -41,12 +41,17 @@ export async function exportParts(
   const bodies: SpooledBody[] = [];
   const acceptedNames: string[] = [];
   let lastWithoutRows: NoData | undefined;
+  // One answer without data proves nothing, least of all from a service that could not export the day.
+  const exportPart: SendExport = async (changes) => {
+    const answer = await sendExport(changes);
+    return answer.kind === 'empty' ? sendExport(changes) : answer;
+  };
   const fail = async (which: string, answer: NoData) => {
     for (const { output } of bodies) await output.discard();
     return tooLargeError(day, which, answer);
   };
   for (const name of new Set(userCondition === 'include' ? events : knownNames)) {
-    const part = await sendExport({ events: [name], eventsCondition: 'include' });
+    const part = await exportPart({ events: [name], eventsCondition: 'include' });
     if (part.kind === 'checked') bodies.push(part);
     // A service that checks the names of a filter refuses one that has no event.
     else if (part.kind === 'empty' || part.kind === 'invalid') lastWithoutRows = part;
@@ -56,7 +61,7 @@ export async function exportParts(
   if (userCondition !== 'include') {
     const excludedNames = [...new Set([...excludedByUser, ...acceptedNames])];
     const condition = excludedNames.length > 0 ? 'exclude' : 'all';
-    const others = await sendExport({ events: excludedNames, eventsCondition: condition });
+    const others = await exportPart({ events: excludedNames, eventsCondition: condition });
     if (others.kind === 'checked') bodies.push(others);
     else if (others.kind === 'empty') lastWithoutRows = others;
     else return fail(`other than the ${excludedNames.length} known`, others);

@@ -469,6 +469,21 @@ describe('a day that is too large', () => {
     expect(fixture.target.days.get('2026-01-19')).toHaveLength(4);
   });
 
+  it.each([
+    ['404', refusal(404)],
+    ['zero bytes', body(() => '')],
+  ])('has the rows of a part that was answered once with %s', async (_, fault) => {
+    let emptyAnswers = 0;
+    await start({
+      rows: many,
+      isTooBig,
+      fault: ({ from, events }) =>
+        from === '2026-01-17' && events.condition === 'exclude' && emptyAnswers++ === 0 ? fault : undefined,
+    });
+    await fixture.run(SETTINGS);
+    expect([emptyAnswers, fixture.target.days.get('2026-01-17')?.length]).toEqual([2, 34]);
+  });
+
   it('fails if its first part fails in the same way', async () => {
     const error = await failure({ fault: onDay('2026-01-17', refusal(500)) });
     expect(error.exitCode).toBe(3);
