@@ -52,8 +52,8 @@ export function requireFilledColumn(name: StreamName, { properties, primaryKey }
   const { filledProperties } = STREAMS[name];
   if (filledProperties.some((property) => properties.has(property) || primaryKey.includes(property))) return;
   throw configError(
-    `The configured stream ${name} has no column that every row fills, so that records may be empty: refresh the ` +
-      `source's schema, and select ${filledProperties[0]}.`,
+    `The configured stream ${name} has no column that every row fills: its records may be empty. Refresh the source's ` +
+      `schema, and select ${filledProperties[0]}.`,
   );
 }
 
