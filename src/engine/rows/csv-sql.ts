@@ -34,8 +34,8 @@ export interface CellSql {
  *     type     cells     value                                        goes to `_rescued`
  *     null     5                                                      every filled cell
  *     long     5         c0, which the reader gives as BIGINT
- *     long     5, x      TRY_CAST(c0 AS BIGINT)                       what is no long
- *     string   5         CAST(c0 AS VARCHAR), of a BIGINT too
+ *     long     5, x      CASE WHEN … THEN TRY_CAST(c0 AS BIGINT) END  what is no long
+ *     string   5         CAST(c0 AS VARCHAR) of such a BIGINT
  *     string   5, null   CASE WHEN c0 = 'null' THEN 'null' ELSE … END
  */
 export function typedCellSql(
