@@ -429,6 +429,33 @@ describe('a Parquet folder', () => {
     expect(state().events.days[0]).not.toHaveProperty('pruned');
   });
 
+  it('loses a day that a killed run was to remove, also if that run widened a column with cells that do not fit', async () => {
+    await place.load([[place.of(D1, [{ id: 'a', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
+    const columnTypes = new Map([['n', 'double' as const]]);
+    const loadAgain = () =>
+      place.load(
+        [
+          [
+            place.of(D1, []),
+            place.of(D3, [
+              { id: 'c', n: '1.5' },
+              { id: 'd', n: 'x' },
+            ]),
+          ],
+        ],
+        { columnTypes },
+      );
+    const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
+      await real(from, to);
+      if (to === stateFile()) writeFileSync(lockFile(), ownerText());
+    };
+    await expect(withCall(fs.promises, 'rename', rename, loadAgain)).rejects.toMatchObject({ exitCode: 3 });
+    rmSync(lockFile());
+    await loadAgain();
+    expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`, `${D3} d`]);
+    expect((await place.verify()).differences).toEqual([]);
+  });
+
   it('takes no more statements and reads of files for a day after 40 days than after 3', async () => {
     const rows = vi.spyOn(Engine.prototype, 'rows');
     const callsOf = async (...days: string[]) => {

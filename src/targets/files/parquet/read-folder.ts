@@ -118,9 +118,9 @@ type Comparison =
  *   the hash      and                                     the file
  *   is the same   its receipt does not say "no row"       `unchanged`: it was copied at most
  *   is the same   its receipt says so                     `leftover`: a killed run was to remove it
+ *   is another    it is later, and the columns are new    `damaged`: somebody put an older state back
  *   is another    its metadata are later                  `leftover`: a killed run wrote it
  *   is another    the state has no table of its rows      `foreign`: profiles of another program
- *   is another    they are later, the columns are new     `damaged`: somebody put an older state back
  *   is another    they are older, or unusable             `damaged`
  *
  * The receipt of an unchanged file is in the state, that of a leftover in its own metadata. A run stores new columns
@@ -145,8 +145,9 @@ async function compareFile(
     return { kind: 'unchanged', file: { ...storedFile, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
-  const mayBeLeftover = metadata !== undefined && (hasSameHash || isLater(metadata, storedFile, storedReceipt));
-  if (mayBeLeftover && fitsTable(FOLDER_LAYOUT, metadata.columns, metadata.profilesState ?? state.events)) {
+  const tableState = metadata?.profilesState ?? state.events;
+  const isNewer = metadata !== undefined && isLater(metadata, storedFile, storedReceipt);
+  if (metadata !== undefined && (hasSameHash || (isNewer && fitsTable(FOLDER_LAYOUT, metadata.columns, tableState)))) {
     const { writtenAt, columns, receipt } = metadata;
     const file = { ...fileOnDisk, day: receipt.day, rows: receipt.rows_stored, sha256, writtenAt, columns };
     return { kind: 'leftover', file, metadata };
