@@ -1,4 +1,5 @@
 import { open, rm } from 'node:fs/promises';
+import { abortable } from '../../base/abort.ts';
 import { configError, EXIT } from '../../base/errors.ts';
 import { plainCount } from '../../base/quantities.ts';
 import { showPeople } from '../../erasure/show-people.ts';
@@ -30,7 +31,7 @@ export const command = defineCommand({
       if (output !== '-') return withNewFile(output, show);
       return show(async (line) => {
         context.terminal.print(line);
-        await context.terminal.waitForReader();
+        await abortable(context.terminal.waitForReader(), context.signal);
       });
     });
     context.logger.info('person.done', `${plainCount(rows, 'row')} about ${plainCount(ids, 'ID')}.`);

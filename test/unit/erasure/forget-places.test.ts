@@ -1,5 +1,5 @@
-import fs, { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { setImmediate } from 'node:timers/promises';
+import fs, { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { type Answer, code, json, SUCCESS } from '../../support/erasure/deletions.ts';
 import { DUCKDB, event, LAKE, PLACES, setUpErasure } from '../../support/erasure/fixture.ts';
@@ -351,6 +351,21 @@ describe('person', () => {
       takes.pop()?.();
     }
     expect((await done).stdout.trim().split('\n')).toHaveLength(2);
+  });
+
+  it('does not wait for the reader once it is stopped, and leaves no rows on the disk', async () => {
+    await load(ROWS, LAKE);
+    const stop = new AbortController();
+    let hasTaken = false;
+    const waitForReader = async () => {
+      stop.abort(new Error('stopped'));
+      await setTimeout(1_000);
+      hasTaken = true;
+    };
+    const words = ['person', '--id', 'm1', ...only(LAKE), '--config', at('dfinery.json')];
+    const { code, stderr } = await runHere(words, { env: erasure.env, waitForReader, signal: stop.signal });
+    expect([code, hasTaken], stderr).toEqual([3, false]);
+    expect(readdirSync(at('spool'))).toEqual([]);
   });
 
   it('writes a new file alone, and leaves none after a failure', async () => {
