@@ -16,7 +16,7 @@ import type { OnSent, Sink, StreamSink } from './contract.ts';
 
 /** What a load has brought into a place. */
 interface LoadResult {
-  /** The sum of all commits; a column widened twice counts once, with its first type before and its last after. */
+  /** The sum of all commits. A column counts as widened if the place had it before, and once, with both types. */
   readonly total: Commit;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
   readonly suppressed: number;
@@ -159,8 +159,10 @@ function logRescued(logger: Logger, rescuedCells: ReadonlyMap<string, number>): 
 /** Adds a commit. `downloads`: those whose rows are in the place after it. */
 function addCommit(loaded: LoadResult, downloads: readonly CheckedDay[], commit: Commit): LoadResult {
   const { total, suppressed } = loaded;
+  const columnsAdded = [...total.columnsAdded, ...commit.columnsAdded];
   const widenedColumns = new Map(total.columnsWidened.map((column) => [column.name, column]));
   for (const column of commit.columnsWidened) {
+    if (columnsAdded.includes(column.name)) continue;
     widenedColumns.set(column.name, { ...column, from: widenedColumns.get(column.name)?.from ?? column.from });
   }
   const rescuedCells = new Map(total.rescuedCells);
@@ -173,7 +175,7 @@ function addCommit(loaded: LoadResult, downloads: readonly CheckedDay[], commit:
       rowsNew: total.rowsNew + commit.rowsNew,
       daysUnchanged: [...total.daysUnchanged, ...commit.daysUnchanged],
       daysChanged: [...new Set([...total.daysChanged, ...commit.daysChanged])].sort(),
-      columnsAdded: [...total.columnsAdded, ...commit.columnsAdded],
+      columnsAdded,
       columnsWidened: [...widenedColumns.values()],
       rescuedCells,
     },
