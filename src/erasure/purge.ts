@@ -125,7 +125,7 @@ export async function purgePlaces(plan: Purge): Promise<Purge> {
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(io.spoolDir);
   const inUse = [...purge.places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
   const inUseSentence = `Other runs are under way. Until they end, they hold downloads in ${shortened(inUse)}.`;
-  const foreignSentence = `Downloads of other users' runs may name the people, and stay: ${shortened(foreignFolders)}.`;
+  const foreignSentence = `Downloads in folders that are not of this user alone may name the people, and stay: ${shortened(foreignFolders)}.`;
   const warnings = [
     ...plan.warnings,
     ...(inUse.length > 0 ? [inUseSentence] : []),
