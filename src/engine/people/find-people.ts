@@ -103,6 +103,8 @@ async function lookUpIds({ engine, name: place, state, relations }: SearchedPlac
     const externalColumn = new IdColumn(rows, 'external', ids.length > 0 ? externalColumns[name] : undefined, hashKey);
     const unifiedColumn = new IdColumn(rows, 'unified', UNIFIED_ID, hashKey);
     if (unifiedColumn.cellSqls.length === 0) throw systemError(`${place} has no column ${UNIFIED_ID}.`);
+    // The ids are unified ids themselves, and plain: profiles without their key would be missed.
+    if (ids.length > 0 && byColumn === UNIFIED_ID) unifiedColumn.keys.requireMatchingKey(place);
     const idsAsTexts = ids.map((id) => ({ id, text: id }));
     const externalLookUp = await externalColumn.lookUp(idsAsTexts);
     const table = { ...rows, externalColumn, externalLookUp, unifiedColumn };

@@ -4,6 +4,7 @@ import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import type { ColumnType } from '../../../src/cells/types/column-types.ts';
 import type { PeopleInPlace, PeopleQuery } from '../../../src/engine/people/people.ts';
+import { USER_PROFILES } from '../../../src/table/tables.ts';
 import type { Cells } from '../../support/targets/csv.ts';
 import { Place, TARGET_NAMES } from '../../support/targets/place.ts';
 
@@ -209,6 +210,18 @@ describe('people in a place', () => {
     await loadHashed(D2, [{ id: 'e2', df_unified_id: hashKey.hashOf('u1'), member: '' }], ['df_unified_id'], hashKey);
     await expect(look({ byColumn: 'member', ids: ['a'] })).rejects.toThrow('hash_key is missing');
     expect(await look({ byColumn: 'member', ids: ['a'], hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
+  });
+
+  it('are refused without the key if their unified ids are given, and profiles have those hashed', async () => {
+    await load([{ id: 'e1', df_unified_id: 'u1' }]);
+    const sink = await place.open({ loadsProfiles: true });
+    const snapshot = place.snapshot(`df_unified_id,df_external_id\n${hashKey.hashOf('u2')},a\n`);
+    const hashed = { columns: ['df_unified_id'], key_check: hashKey.checkValue };
+    await sink.commit([snapshot], place.facts(D1, hashed), USER_PROFILES);
+    await sink.close();
+    const query = { byColumn: 'df_unified_id', ids: ['u2'] };
+    await expect(look(query)).rejects.toThrow('hash_key is missing');
+    expect((await look({ ...query, hashKey })).warnings).toEqual([]);
   });
 
   it('are found by a hashed column whose name the export has in another Unicode form', async () => {
