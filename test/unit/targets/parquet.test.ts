@@ -60,15 +60,6 @@ describe('a Parquet folder', () => {
     expect(filesBelow(place.place).every((path) => (statSync(path).mode & 0o777) === 0o600)).toBe(true);
   });
 
-  it('is read and mended with a state file of an earlier program that tells no time of a file', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', n: '1' }])]]);
-    writeFileSync(stateFile(), readFileSync(stateFile(), 'utf8').replace(/"modified":[\d.]+/, '"modified":null'));
-    expect(await place.verify()).toEqual({ differences: [], warnings: [] });
-    await place.load([[place.of(D2, [{ id: 'b', more: 'x' }])]]);
-    expect(state().files.map(({ modified }: { modified: unknown }) => typeof modified)).toEqual(['number', 'number']);
-    expect(await query(':memory:', `SELECT n, more FROM '${fileOf(D1)}'`)).toMatchObject([{ more: null }]);
-  });
-
   it('loses what a killed run left of its state', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }])]]);
     writeFileSync(join(place.place, '._dfinery.json.0123456789ab.tmp'), '{');

@@ -59,9 +59,7 @@ export interface StateFile {
   readonly fileByPath: ReadonlyMap<string, StoredFile>;
 }
 
-interface FileJson extends Omit<FolderFile, 'path' | 'columns' | 'modified' | 'writtenAt'> {
-  /** Null of an earlier program, if the file has other columns. */
-  readonly modified: number | null;
+interface FileJson extends Omit<FolderFile, 'path' | 'columns' | 'writtenAt'> {
   readonly written_at: string;
   readonly other_columns?: true | undefined;
 }
@@ -117,9 +115,9 @@ export function parseStateFile(text: string, where: string): StateFile {
     suppressionLength: json.suppression_length,
   };
   const tableColumns = columnsOfTables(state);
-  const files = json.files.map(({ modified, written_at: writtenAt, other_columns: hasOthers, ...file }): StoredFile => {
-    const columns = hasOthers || modified === null ? undefined : tableColumns[file.table];
-    return { ...file, path: filePath(file.day, file.table), modified: modified ?? 0, columns, writtenAt };
+  const files = json.files.map(({ written_at: writtenAt, other_columns: hasOthers, ...file }): StoredFile => {
+    const columns = hasOthers ? undefined : tableColumns[file.table];
+    return { ...file, path: filePath(file.day, file.table), columns, writtenAt };
   });
   return { text, state, fileByPath: byPath(files) };
 }
