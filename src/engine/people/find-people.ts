@@ -40,11 +40,13 @@ interface SearchedTable extends TableRows {
  * for a column whose hashes need another key.
  */
 export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<FoundPeople> {
-  const { ids, knownUnifiedIds, hashKey, suppressedPeople } = query;
+  const { ids, byColumn, knownUnifiedIds, hashKey, suppressedPeople } = query;
 
-  // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found.
+  // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found. The ids of that
+  // column are unified ids themselves, also of people without events.
   const { tables, unifiedIdsInRows } = await lookUpIds(place, query);
-  const unifiedIdsById = joinUnifiedIds(knownUnifiedIds, unifiedIdsInRows);
+  const idsThemselves = byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]] as const) : [];
+  const unifiedIdsById = joinUnifiedIds(knownUnifiedIds, unifiedIdsInRows, idsThemselves);
   const textsOfIds = ids
     .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })))
     .filter(({ text }) => !isPlaceholder(text));
@@ -103,8 +105,6 @@ async function lookUpIds({ engine, name: place, state, relations }: SearchedPlac
     const externalColumn = new IdColumn(rows, 'external', ids.length > 0 ? externalColumns[name] : undefined, hashKey);
     const unifiedColumn = new IdColumn(rows, 'unified', UNIFIED_ID, hashKey);
     if (unifiedColumn.cellSqls.length === 0) throw systemError(`${place} has no column ${UNIFIED_ID}.`);
-    // The ids are unified ids themselves, and plain: profiles without their key would be missed.
-    if (ids.length > 0 && byColumn === UNIFIED_ID) unifiedColumn.keys.requireMatchingKey(place);
     const idsAsTexts = ids.map((id) => ({ id, text: id }));
     const externalLookUp = await externalColumn.lookUp(idsAsTexts);
     const table = { ...rows, externalColumn, externalLookUp, unifiedColumn };
