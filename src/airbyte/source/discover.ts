@@ -48,10 +48,11 @@ const isIdColumn = ({ source }: TypedColumn): boolean => source === UNIFIED_ID |
  * minutes, the ids alone.
  */
 async function discoverProfileColumns(
-  { columnTypes }: SourceConfig,
+  { columnTypes, columnsDrop }: SourceConfig,
   deps: ExtractDeps,
 ): Promise<readonly TypedColumn[]> {
   const { clock, logger, signal } = deps;
+  const idColumns = ID_COLUMNS.filter(({ source }) => !columnsDrop.includes(source));
   try {
     const download = await withinTime(MAX_PROFILES_MS, { clock, signal }, (timeLimit) =>
       downloadProfiles(ALL_PROPERTIES, {
@@ -66,13 +67,13 @@ async function discoverProfileColumns(
       source,
       type: columnTypes.get(nfc(source)) ?? type,
     }));
-    return [...ID_COLUMNS, ...columns.filter((column) => !isIdColumn(column))];
+    return [...idColumns, ...columns.filter((column) => !isIdColumn(column))];
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof TimeLimitReached) && !(error instanceof UserError)) throw error;
     const message = `The columns of ${PROFILE_STREAM} but for the ids are not known: ${error.message}`;
     logger.warn('discover.profiles', message);
-    return ID_COLUMNS;
+    return idColumns;
   }
 }
 

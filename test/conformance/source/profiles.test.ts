@@ -57,6 +57,10 @@ describe('the stream user_profiles', () => {
         },
       },
     });
+    const dropped = await run('discover', { ...config, columns_drop: ['df_external_id'] });
+    const profiles = dropped.catalog().streams.find(({ name }) => name === 'user_profiles');
+    expect(profiles).toMatchObject({ json_schema: { properties: { df_unified_id: {} } } });
+    expect(profiles).not.toMatchObject({ json_schema: { properties: { df_external_id: {} } } });
   });
 
   it('sends every profile once, beside the days, with a state behind it, and names what the catalog lacks', async () => {
