@@ -84,7 +84,10 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   }
   const people: PeopleInPlace = {
     ...counts,
-    unifiedIdsById: unifiedIdsInRows,
+    unifiedIdsById: joinUnifiedIds(
+      unifiedIdsInRows,
+      idsThemselves.filter(([id]) => counts.rowCountById.has(id)),
+    ),
     similarIdById,
     state: place.state,
     warnings: [...warnings],

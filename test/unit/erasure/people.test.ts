@@ -221,7 +221,9 @@ describe('people in a place', () => {
     await sink.close();
     const query = { byColumn: 'df_unified_id', ids: ['u2'] };
     await expect(look(query)).rejects.toThrow('hash_key is missing');
-    expect(await look({ ...query, hashKey })).toMatchObject({ personCount: 1, rowCount: 1, warnings: [] });
+    const people = await look({ ...query, hashKey });
+    expect(people).toMatchObject({ personCount: 1, rowCount: 1, warnings: [] });
+    expect(people.unifiedIdsById).toEqual(new Map([['u2', ['u2']]]));
   });
 
   it('are found by a hashed column whose name the export has in another Unicode form', async () => {
