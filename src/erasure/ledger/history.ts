@@ -39,12 +39,12 @@ export class IdHistory {
   newestRequestedAt = Number.NEGATIVE_INFINITY;
   /** When the last request was begun, if no clear answer followed. */
   unansweredSince: string | undefined;
-  /** True if a run was to ask the service for it. */
+  /** True if a run was to ask the service for it, and no clear answer followed. */
   isToBeAsked = false;
 
   get state(): (typeof ID_STATES)[number] {
-    if (this.unansweredSince !== undefined || (this.isToBeAsked && this.answers.length === 0)) return 'open';
     const { standingAnswer: answer } = this;
+    if (this.unansweredSince !== undefined || (this.isToBeAsked && answer?.outcome !== 'done')) return 'open';
     if (answer !== undefined) return answer.outcome === 'done' ? 'confirmed' : 'rejected';
     if (this.countedRows.length > 0) return 'not_asked';
     return this.accesses.length > 0 ? 'shown' : 'unknown';
@@ -130,6 +130,7 @@ export class LedgerHistory {
       case 'after':
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
         history.unansweredSince = undefined;
+        history.isToBeAsked = false;
         history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
         if (line.requested_at === undefined) return;
         history.newestRequestedAt = Math.max(history.newestRequestedAt, Date.parse(line.requested_at));

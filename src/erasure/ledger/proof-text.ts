@@ -21,13 +21,14 @@ const ALWAYS_COUNTED: readonly ProvedId['state'][] = ['confirmed', 'rejected', '
 
 /** What the service said of an id, without an end. `timeOf` shows an instant. */
 export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: string) => string): string {
-  if (state === 'open')
-    return asked_at === null ? 'open: never asked' : `open: asked at ${timeOf(asked_at)}, no clear answer`;
+  if (state === 'open' && asked_at !== null) return `open: asked at ${timeOf(asked_at)}, no clear answer`;
   if (state === 'not_asked') return 'the service was not asked';
   const answer = standingAnswer(answers);
-  if (answer === undefined) return 'no request in the ledger';
+  if (answer === undefined) return state === 'open' ? 'open: never asked' : 'no request in the ledger';
   const time = timeOf(answer.at);
-  return answer.outcome === 'done' ? `confirmed ${time}` : `rejected (${answer.code}) ${time}`;
+  if (answer.outcome === 'done') return `confirmed ${time}`;
+  const rejected = `rejected (${answer.code}) ${time}`;
+  return state === 'open' ? `open: ${rejected}, then purged and not asked again` : rejected;
 }
 
 /** What left one place, as a sentence; and that something there may still hold the people. */

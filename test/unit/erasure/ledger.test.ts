@@ -20,7 +20,7 @@ import { IdList } from '../../../src/erasure/id-list.ts';
 import { locateLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
 import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
-import { proofLines } from '../../../src/erasure/ledger/proof-text.ts';
+import { answerText, proofLines } from '../../../src/erasure/ledger/proof-text.ts';
 import { LeapingClock } from '../../support/clock.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 
@@ -48,12 +48,17 @@ const verify = (head?: string) => verifyLedger(locateLedger(folder, undefined), 
 async function request(answers: Readonly<Record<string, 'done' | 'rejected'>>, more: Partial<LedgerSettings> = {}) {
   const ledger = await open(more);
   await ledger.begin({ ids: 1, places: [], requests: true });
+  await answer(ledger, answers);
+  return ledger;
+}
+
+/** Writes that the service was asked for these ids, and answered. */
+async function answer(ledger: Ledger, answers: Readonly<Record<string, 'done' | 'rejected'>>): Promise<void> {
   for (const [name, outcome] of Object.entries(answers)) {
     const id = ledger.key.idHash(name);
     await ledger.write({ kind: 'before', id });
     await ledger.write({ kind: 'after', id, outcome, code: outcome === 'done' ? '20000' : '40000', status: 200 });
   }
-  return ledger;
 }
 
 describe('a ledger', () => {
@@ -206,10 +211,26 @@ describe('a proof', () => {
     if (removed) await ledger.write({ kind: 'purged', place: 'duckdb /x', rows, listed: 1, ...removed });
   }
 
+  it('calls an ID open that was rejected, if a later run purged it and was killed before its request', async () => {
+    await request({ a: 'rejected', b: 'done' });
+    const ledger = await open();
+    await ledger.begin({ ids: 2, places: ['duckdb /x'], requests: true });
+    await ledger.writeAll([purgeOf(ledger, 'a', 0), purgeOf(ledger, 'b', 0)]);
+    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
+    const proof = await prove(['a', 'b']);
+    expect(proof.ids).toMatchObject([{ state: 'open' }, { state: 'confirmed' }]);
+    expect(exitOfProof(proof)).toBe(3);
+    expect(answerText(proof.ids[0], (at) => at.slice(0, 4))).toMatch(
+      /^open: rejected \(40000\) \d{4}, then purged and/,
+    );
+  });
+
   it('says of each id what its lines say: answers, and rows that left places', async () => {
-    const ledger = await request({ a: 'done', b: 'rejected' }, { requestedBy: 'officer', reason: 'ticket 7' });
+    const ledger = await open({ requestedBy: 'officer', reason: 'ticket 7' });
+    await ledger.begin({ ids: 1, places: [], requests: true });
     await ledger.writeAll([purgeOf(ledger, 'a', 3), purgeOf(ledger, 'b', 0)]);
     await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 3, listed: 1 });
+    await answer(ledger, { a: 'done', b: 'rejected' });
     await ledger.write({ kind: 'purge', id: ledger.key.idHash('a'), place: 'delta /y', rows: 2 });
     const proof = await prove(['a', 'b', 'c'], ledger.head);
     expect(proof.ids).toMatchObject([
