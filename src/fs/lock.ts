@@ -43,7 +43,7 @@ export interface Lock {
    * right before each step that others see.
    */
   checkHeld(): void;
-  /** If the file cannot be removed, this process can take the lock at once, others once they count it as dead. */
+  /** A file that cannot be removed counts as in use until this process ends, and as a dead owner's then. */
   release(): void;
 }
 
@@ -72,15 +72,10 @@ export async function acquireLock(path: string, options: LockOptions): Promise<L
       stopTouching();
       try {
         removeOwnerFile(path, token);
-      } catch {
-        releasedTokens.add(token);
-      }
+      } catch {}
     },
   };
 }
-
-/** The tokens of released locks whose file stayed. */
-const releasedTokens = new Set<string>();
 
 /** Touches an owner's file every ten seconds while the owner has it. Returns what ends that. */
 function keepTouched(path: string, clock: Clock, isHeld: () => boolean): () => void {
@@ -177,9 +172,8 @@ function removeOwnerFile(path: string, token: string): void {
   if (readOwner(path)?.token === token) onLockFile(path, () => rmSync(path, { force: true }));
 }
 
-/** True if an owner released its lock or is dead: provably, or, if it cannot be seen from here, by its silence. */
-function isDead({ token, identity, touchedAt }: Owner): boolean {
-  if (releasedTokens.has(token)) return true;
+/** True if an owner is dead: provably, or, if it cannot be seen from here, by its silence. */
+function isDead({ identity, touchedAt }: Owner): boolean {
   const liveness = livenessOf(identity);
   return liveness === 'unknown' ? systemClock.now() - touchedAt > DEAD_AFTER_MS : liveness === 'dead';
 }

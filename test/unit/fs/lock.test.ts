@@ -92,17 +92,6 @@ describe('a lock', () => {
     expect(names()).toEqual(left);
   });
 
-  it('is taken again by the process that released it and could not remove its file', async () => {
-    const lock = await take();
-    const refuse = () => {
-      throw systemError('EBUSY');
-    };
-    await withCall(fs, 'rmSync', refuse, () => lock.release());
-    expect(names()).toEqual(['the.lock']);
-    (await take()).release();
-    expect(names()).toEqual([]);
-  });
-
   it('names a file that cannot be a lock', async () => {
     path = dir;
     await expect(take()).rejects.toMatchObject({
