@@ -134,7 +134,7 @@ function columnForms(forms: CellForms, type: ColumnType | null, isFixed: boolean
   };
 }
 
-/** What a day changes of a column, which had the type `fromType` before; null if it was no column of the table. */
+/** What a day changes of a column. `fromType`: its type before; null if it was no column of the table. */
 function changeOf(
   fromType: ColumnType | null,
   column: PlannedColumn,

@@ -67,9 +67,9 @@ interface ScanStages {
 }
 
 /**
- * Scans an export as it arrives: checks every row, collects what its cells tell of their columns, and returns the bytes
- * to keep. These are normalised: LF, valid UTF-8, no BOM, no blank lines at the end. The result does not depend on how the body is cut
- * into chunks.
+ * Scans an export as it arrives. Checks every row, collects what its cells tell of their columns, and returns the bytes
+ * to keep. These are normalised: LF, valid UTF-8, no BOM, no blank lines at the end. The result does not depend on how
+ * the body is cut into chunks.
  */
 export class Scanner {
   readonly #options: ScannerOptions;

@@ -9,7 +9,6 @@ import { type PlanInput, planRun } from '../../extract/which-days.ts';
 import { openExportClient } from '../../service/export/client.ts';
 import type { Place, Sink, StreamSink } from '../../targets/contract.ts';
 import { Load } from '../../targets/load.ts';
-import { isStateful } from '../../targets/targets.ts';
 import { type CommandConfig, EXPORT_KEYS, type ExportConfig, requireKeys } from '../configuration.ts';
 import type { Context } from '../context.ts';
 import { failureOf } from '../failure.ts';
@@ -48,7 +47,7 @@ export async function runSync(run: SyncRun, context: Context): Promise<RunOutcom
 
 async function exportInto(
   sink: Sink | StreamSink,
-  { place, config, daySelection, maxWaitMs }: SyncRun & { readonly config: ExportConfig },
+  { config, daySelection, maxWaitMs }: SyncRun & { readonly config: ExportConfig },
   began: number,
   context: Context,
 ): Promise<RunOutcome> {
@@ -64,7 +63,7 @@ async function exportInto(
   const service = openExportClient(config, context, { maxWaitMs, onWait });
   const load = new Load(extractDeps(config, service, context, suppression));
   const progress = () => progressOf(load.counts, { plannedDays: plan.days.length, began, waitingUntil }, clock.now());
-  const keepsCursor = isStateful(place);
+  const keepsCursor = sink.kind === 'stateful';
   const summaryNow = () => summaryOf(plan, load.counts, { seconds: (clock.now() - began) / 1_000, keepsCursor });
   try {
     await withProgress(progress, load.loadAll(plan, sink), context).finally(() => service.close());

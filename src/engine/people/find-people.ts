@@ -42,8 +42,8 @@ interface SearchedTable extends TableRows {
 export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<FoundPeople> {
   const { ids, byColumn, knownUnifiedIds, hashKey, suppressedPeople } = query;
 
-  // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found. The ids of that
-  // column are unified ids themselves, also of people without events.
+  // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found. Ids that are looked
+  // up in `df_unified_id` are unified ids themselves, also those of people without events.
   const { tables, unifiedIdsInRows } = await lookUpIds(place, query);
   const idsThemselves = byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]] as const) : [];
   const unifiedIdsById = joinUnifiedIds(knownUnifiedIds, unifiedIdsInRows, idsThemselves);

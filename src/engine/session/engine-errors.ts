@@ -125,7 +125,7 @@ export function engineError(thrown: unknown, file: string): UserError {
 /** True if another process has the file open. */
 export const isFileInUse = (thrown: unknown): boolean => FILE_IN_USE.test(messageOf(thrown));
 
-/** Why DuckDB refused a statement for what others made of the tables, such as a foreign key; undefined if not for that. */
+/** Why DuckDB refused a statement, if for what others made of the tables, such as a foreign key; else undefined. */
 export function tableRefusalOf(thrown: unknown): string | undefined {
   const text = messageOf(thrown);
   return TABLE_REFUSED.test(text) ? withoutCells(text) : undefined;

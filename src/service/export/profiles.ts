@@ -16,10 +16,10 @@ export interface ProfileDeps<Output extends CheckedOutput>
 }
 
 /**
- * Downloads all profiles, and repeats a request that may succeed later. Without data the answer is `retry` if that may pass. It is
- * `gone` if the service does not have this export, `invalid` if it refuses the form of the request. For `config` and
- * `unsupported` the user must act. Throws what `openOutput` and its output throw, UserErrors of the quota, and the
- * signal's reason.
+ * Downloads all profiles, and repeats a request that may succeed later. An answer without data is `retry` if the next
+ * run may succeed. It is `gone` if the service does not have this export, `invalid` if it refuses the form of the
+ * request. For `config` and `unsupported` the user must act. Throws what `openOutput` and its output throw, UserErrors
+ * of the quota, and the signal's reason.
  */
 export async function downloadProfiles<Output extends CheckedOutput>(
   request: ProfileRequest,

@@ -191,8 +191,8 @@ async function sendDays(
 }
 
 /**
- * Requests the next item while the last one is in use: to write a day while one is sent saves a seventh of the time. At
- * its end `stop` aborts what the next item waits for.
+ * Requests the next item while the last one is in use. To write a day while one is sent saves a seventh of the time. At
+ * the end `stop` aborts what the next item waits for.
  */
 async function* prefetch<T>(items: AsyncGenerator<T>, stop: AbortController): AsyncGenerator<T> {
   let next = items.next();

@@ -56,15 +56,18 @@ export interface PlaceVersion {
 /** A sentence about each table with damaged files. */
 export function damageWarnings({ damagedFiles }: PlaceVersion): string[] {
   const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
-  const daysWarning =
-    `the files of ${formatDays(days)} are damaged, or do not match _dfinery.json, and stay as they are. ` +
-    `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`;
-  const warnings = days.length === 0 ? [] : [daysWarning];
-  if (damagedFiles.length === days.length) return warnings;
-  const profilesWarning =
-    'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
-    'user_profiles set to true.';
-  return [...warnings, profilesWarning];
+  const warnings: string[] = [];
+  if (days.length > 0)
+    warnings.push(
+      `the files of ${formatDays(days)} are damaged, or do not match _dfinery.json, and stay as they are. ` +
+        `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`,
+    );
+  if (damagedFiles.length > days.length)
+    warnings.push(
+      'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
+        'user_profiles set to true.',
+    );
+  return warnings;
 }
 
 /** The size of all live files. */

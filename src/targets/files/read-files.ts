@@ -47,7 +47,7 @@ export async function relationOf(
   return `(SELECT ${[...(table === 'events' ? [day] : []), ...values].join(', ')} FROM ${from})`;
 }
 
-/** The rows of days by the footers of their files; a day without a file, or with a damaged one, is left out. */
+/** The rows of days by the footers of their files. A day without a file, or with a damaged one, is left out. */
 export async function countRows(
   place: OpenPlace,
   { files }: PlaceVersion,

@@ -420,7 +420,7 @@ describe('a Parquet folder', () => {
     expect(state().events.days[0]).not.toHaveProperty('pruned');
   });
 
-  it('loses a day that a killed run was to remove, also if that run widened a column with cells that do not fit', async () => {
+  it('loses a day that a killed run was to remove, also if that run widened a column', async () => {
     await place.load([[place.of(D1, [{ id: 'a', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
     const columnTypes = new Map([['n', 'double' as const]]);
     const loadAgain = () =>

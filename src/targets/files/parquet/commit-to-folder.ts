@@ -83,8 +83,8 @@ async function removeFile(storage: DiskStorage, path: string): Promise<void> {
 }
 
 /**
- * The state after a change, but for what is true only once its new files are there: their receipts, and the cursor. A
- * receipt of a day without a new file is there before the old file is removed: else the day would count as pruned.
+ * The state after a change, without the cursor and the receipts of its new files: they are true once these are there. A
+ * day without a new file has its receipt before the old file is removed. Else the day would count as pruned.
  */
 function interimState(
   { events, user_profiles: profiles }: PlaceState,

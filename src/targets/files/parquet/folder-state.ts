@@ -96,8 +96,8 @@ export function makeStateFile(state: PlaceState, folderFiles: readonly StoredFil
     files: files
       .sort((a, b) => (a.path < b.path ? -1 : 1))
       .map(({ table, day, rows, bytes, modified, sha256, writtenAt, columns }) => {
-        const otherColumns = columns === undefined || undefined;
-        return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, other_columns: otherColumns };
+        const other_columns = columns === undefined ? true : undefined;
+        return { table, day, rows, bytes, modified, sha256, written_at: writtenAt, other_columns };
       }),
   };
   return { text: `${JSON.stringify(json)}\n`, state, fileByPath: byPath(files) };
