@@ -18,6 +18,8 @@ import { type IsKept, listAll, PROBE_FOLDER, type Storage, type StoredObject } f
 
 /** Attempts at requests that the SDK does not attempt again. */
 const S3_ATTEMPTS = 3;
+/** Time (ms) for a write that begins after the run was stopped: its process has seconds left. */
+const STOPPED_WRITE_MS = 2_000;
 
 export async function openS3Storage(folder: BucketFolder, env: Env, signal: AbortSignal): Promise<Storage> {
   const client = await s3ClientOf(env);
@@ -82,7 +84,7 @@ class S3Storage implements Storage {
   }
 
   create(path: string, text: string): Promise<boolean> {
-    const create = () => this.#put(path, text, { IfNoneMatch: '*' });
+    const create = () => this.#put(path, text, this.#access.sendOptions, { IfNoneMatch: '*' });
     return this.#withStoreErrors(async () => {
       try {
         await retryAtOnce((error) => s3StatusOf(error) === S3_STATUS.undecided, create);
@@ -101,7 +103,9 @@ class S3Storage implements Storage {
   }
 
   write(path: string, text: string): Promise<void> {
-    return this.#withStoreErrors(() => this.#put(path, text));
+    // A run that was stopped still records how it ended.
+    const abortSignal = this.#signal.aborted ? AbortSignal.timeout(STOPPED_WRITE_MS) : this.#signal;
+    return this.#withStoreErrors(() => this.#put(path, text, { abortSignal }));
   }
 
   putFile(file: string, path: string): Promise<void> {
@@ -154,8 +158,13 @@ class S3Storage implements Storage {
     return `${this.#access.prefix}${path}`;
   }
 
-  async #put(path: string, text: string, fields: { readonly IfNoneMatch?: string } = {}): Promise<void> {
-    const { client, bucket, sendOptions } = this.#access;
+  async #put(
+    path: string,
+    text: string,
+    sendOptions: BucketAccess['sendOptions'],
+    fields: { readonly IfNoneMatch?: string } = {},
+  ): Promise<void> {
+    const { client, bucket } = this.#access;
     await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...fields }, sendOptions);
   }
 

@@ -34,7 +34,7 @@ export interface Storage {
    * writers: each text is its writer's own. So a bucket can tell its own object from another if an answer was lost.
    */
   create(path: string, text: string): Promise<boolean>;
-  /** Creates or replaces an object: readers see the old or the new one. */
+  /** Creates or replaces an object, also once the run was stopped: readers see the old or the new one. */
   write(path: string, text: string): Promise<void>;
   /** Moves a local file, on a disk one of `workFolder`, to a path. Readers see the old object or the new one. */
   putFile(file: string, path: string): Promise<void>;

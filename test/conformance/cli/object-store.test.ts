@@ -1,6 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { CliFixture } from '../../support/processes/cli-child.ts';
+import { CliFixture, daysBack, summaryIn } from '../../support/processes/cli-child.ts';
+import { onDay, STALL } from '../../support/service/faults.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
+import { until } from '../../support/wait.ts';
 
 let fixture: CliFixture;
 let s3: FakeS3;
@@ -31,5 +33,17 @@ describe('a target in a bucket', () => {
     expect([wrong.code, wrong.stderr.trim().split('\n').length]).toEqual([2, 1]);
     expect(wrong.stderr).toContain('refused a request (403 InvalidAccessKeyId');
     expect([...s3.objects.keys()]).toEqual(keys);
+  }, 60_000);
+
+  it('remembers how a stopped run ended', async () => {
+    const run = (argv: readonly string[]) => fixture.start(argv, s3.env);
+    expect((await run(fixture.syncInto('delta', URL, { end_date: daysBack(3) })).ended).code).toBe(0);
+    fixture.sim.setScenario({ fault: onDay(daysBack(2), STALL) });
+    const child = run(fixture.syncInto('delta', URL, {}));
+    await until(() => fixture.sim.isStalled);
+    child.process.kill('SIGTERM');
+    expect((await child.ended).stderr).not.toContain('could not be recorded');
+    const { last_run } = summaryIn(await run(['status', 'delta', URL, '--json']).ended);
+    expect(last_run).toMatchObject({ exit: 143, cause: expect.stringContaining('stopped by SIGTERM') });
   }, 60_000);
 });
