@@ -19,7 +19,7 @@ import { type LogState, stateActions } from './delta-state.ts';
 import { commitToTable, type DeltaTable, emptyTable, followLog, readTable, removeExpiredFiles } from './delta-table.ts';
 import { isDataFile, isOwnFile, logFileOf, logFolder } from './protocol/paths.ts';
 import { DELTA_LAYOUT } from './schema.ts';
-import { eraseHistory } from './vacuum.ts';
+import { committedAt, eraseHistory } from './vacuum.ts';
 
 /** Number of files that are stored at the same time. */
 const STORE_CONCURRENCY = 4;
@@ -78,7 +78,9 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 
   async erase(place, version) {
-    for (const { snapshot } of tablesOf(version)) await eraseHistory(place, snapshot);
+    // Each purge commits to events. Whoever stored a file before that can no longer commit it to either table.
+    const purgedAt = await committedAt(place, version.tables.events.snapshot);
+    for (const { snapshot } of tablesOf(version)) await eraseHistory(place, snapshot, purgedAt);
   },
 
   async tidy(place, version) {

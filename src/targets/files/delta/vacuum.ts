@@ -64,16 +64,14 @@ export function expiredPaths(
 }
 
 /**
- * Removes every data file but those of the latest version, and all of the log before it. A table without a log loses
- * all data files: its first load was killed, or the log was removed.
+ * Removes every data file but those of the latest version, and all of the log before it. A file that no version names
+ * stays if it is younger than the commit of the purge (`purgedAt`): its writer may still commit it.
  */
-export async function eraseHistory(place: OpenPlace, snapshot: Snapshot): Promise<void> {
+export async function eraseHistory(place: OpenPlace, snapshot: Snapshot, purgedAt: number): Promise<void> {
   const { storage } = place;
   const { table } = snapshot;
-  const purgedAt = snapshot.version < 0 ? Infinity : await committedAt(place, snapshot);
   const isKeptFile: IsKept = ({ path, modified }) => {
     if (snapshot.adds.has(path) || !isOwnFile(path)) return true;
-    // An uncommitted file that is older than the purge belongs to no writer that can still commit.
     return modified >= purgedAt && !snapshot.tombstones.has(path);
   };
   await storage.eraseAllBut(table, isKeptFile);
@@ -86,9 +84,11 @@ export async function eraseHistory(place: OpenPlace, snapshot: Snapshot): Promis
 }
 
 /** Time at which a version was stored, by the clock of the store (ms since 1970). */
-async function committedAt({ storage }: OpenPlace, { table, version: logVersion }: Snapshot): Promise<number> {
-  for await (const { path, modified } of storage.list(logFolder(table), versionStem(table, logVersion))) {
-    if (path === entryPath(table, logVersion)) return modified;
-  }
+export async function committedAt({ storage }: OpenPlace, { table, version: logVersion }: Snapshot): Promise<number> {
+  const path = entryPath(table, logVersion);
+  const entry = (await listAll(storage, logFolder(table), versionStem(table, logVersion))).find(
+    (file) => file.path === path,
+  );
+  if (entry !== undefined) return entry.modified;
   throw transientError(`${storage.address}/${logFolder(table)} does not list version ${logVersion}: run again.`);
 }
