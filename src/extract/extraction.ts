@@ -43,11 +43,11 @@ export class Extraction {
    * committed: its files are removed then. A day that cannot be loaded does not stop the others; at the end its
    * UserError is thrown. A failure that ends the run is thrown after the days before it were delivered.
    */
-  async *batches(limits = BATCH_LIMITS, signal = this.#deps.signal): AsyncGenerator<DayBatch, void, undefined> {
-    const { clock, logger } = this.#deps;
+  async *batches(limits = BATCH_LIMITS): AsyncGenerator<DayBatch, void, undefined> {
+    const { clock, logger, signal } = this.#deps;
     const { outcome } = this;
     logNotes(this.#plan, logger);
-    const downloads = await DownloadQueue.open([this.#plan], { ...this.#deps, signal });
+    const downloads = await DownloadQueue.open([this.#plan], this.#deps);
     const batch = new Batch(limits, clock);
     async function* deliver(): AsyncGenerator<DayBatch, void, undefined> {
       const days = batch.drain();
@@ -81,10 +81,9 @@ export class Extraction {
     outcome.finish();
   }
 
-  /** As `batches`, one day at a time. `stop` ends the downloads, even while the next day is waited for. */
-  async *days(stop: AbortSignal): AsyncIterable<CheckedDay> {
-    const signal = AbortSignal.any([this.#deps.signal, stop]);
-    for await (const { days } of this.batches(ONE_DAY, signal)) yield* days;
+  /** As `batches`, one day at a time. */
+  async *days(): AsyncIterable<CheckedDay> {
+    for await (const { days } of this.batches(ONE_DAY)) yield* days;
   }
 }
 

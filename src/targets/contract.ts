@@ -96,12 +96,9 @@ export interface StreamSink extends Omit<Sink, 'kind' | 'commit'> {
   readonly kind: 'stream';
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
-  /** Sends all days; it may move their files away. A reader that closes the stream before the end is no failure. */
-  write(startDays: StartDays, onSent: OnSent): Promise<void>;
+  /** Sends all days, in their order; it may move their files away. A reader that closes the stream before the end is no failure. */
+  write(days: AsyncIterable<CheckedDay>, onSent: OnSent): Promise<void>;
 }
-
-/** Gives the days of a run in their order. `stop` ends the downloads, even while the next day is waited for. */
-export type StartDays = (stop: AbortSignal) => AsyncIterable<CheckedDay>;
 
 /** Called for each day, in order, once its reader has taken all of its rows. `sent` of the first has the columns. */
 export type OnSent = (download: CheckedDay, sent: Commit) => void;

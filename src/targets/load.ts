@@ -138,7 +138,7 @@ export class Load {
       const onSent: OnSent = (download, sent) => {
         this.#result = addCommit(this.#result, [download], sent);
       };
-      await sink.write((stop) => extraction.days(stop), onSent);
+      await sink.write(extraction.days(), onSent);
     } catch (error) {
       if (sink.isAllOrNothing) this.#result = NOTHING_LOADED;
       throw error;

@@ -23,7 +23,7 @@ import { logWidened, pinnedColumns, planColumns } from '../../table/column-plan.
 import type { ColumnSettings } from '../../table/column-type.ts';
 import { NOTHING_STORED } from '../../table/commit.ts';
 import { EVENTS, type TypedColumn, typedColumns } from '../../table/tables.ts';
-import type { OnSent, OpenOptions, StartDays, StreamSink } from '../contract.ts';
+import type { OnSent, OpenOptions, StreamSink } from '../contract.ts';
 import { type DayFile, writeDayFiles } from './day-files.ts';
 import { IpcStream, recordBatches, streamSchema } from './ipc-stream.ts';
 
@@ -38,7 +38,7 @@ export function openArrowSink(out: string | Writable, options: OpenOptions): Str
     // A file gets its name once it is complete. Without a pinned schema nothing is sent before the last day. A pipe
     // that is given by its path counts as a file: after a failure nothing of it is reported as loaded.
     isAllOrNothing: typeof out === 'string' || options.columnSettings.pinnedTypes === undefined,
-    write: (startDays, onSent) => writeArrow(startDays, out, options, onSent),
+    write: (days, onSent) => writeArrow(days, out, options, onSent),
     async recordRun() {},
     async close() {},
   };
@@ -49,21 +49,20 @@ export function openArrowSink(out: string | Writable, options: OpenOptions): Str
  * and the schema has the columns of all. Throws UserError; an unfinished file is removed.
  */
 async function writeArrow(
-  startDays: StartDays,
+  days: AsyncIterable<CheckedDay>,
   out: string | Writable,
   options: OpenOptions,
   onSent: OnSent,
 ): Promise<void> {
   const folder = await RunFolder.open(options.spoolDir, options.clock);
-  const stop = new AbortController();
   try {
     await withOutput(out, options, async (output) => {
       // The database file holds no rows: DuckDB spills beside it.
       const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
       try {
-        const plan = await planStream(startDays(stop.signal), folder.path, options);
+        const plan = await planStream(days, folder.path, options);
         const dayFiles = writeDayFiles(plan.days, { ...plan, engine, folder: folder.path });
-        await sendDays(prefetch(dayFiles, stop), typedColumns(plan.columns), output, options, onSent);
+        await sendDays(dayFiles, typedColumns(plan.columns), output, options, onSent);
       } finally {
         await engine.close();
       }
@@ -187,27 +186,5 @@ async function sendDays(
     logger.warn('arrow.reader_left', message, { days: daysTaken });
   } finally {
     stream.release();
-  }
-}
-
-/**
- * Requests the next item while the last one is in use. To write a day while one is sent saves a seventh of the time. At
- * the end `stop` aborts what the next item waits for.
- */
-async function* prefetch<T>(items: AsyncGenerator<T>, stop: AbortController): AsyncGenerator<T> {
-  let next = items.next();
-  try {
-    for (;;) {
-      const { done, value } = await next;
-      if (done === true) return;
-      next = items.next();
-      // A failure is thrown when the item is requested.
-      next.catch(() => undefined);
-      yield value;
-    }
-  } finally {
-    stop.abort();
-    await next.catch(() => undefined);
-    await items.return(undefined);
   }
 }

@@ -70,7 +70,7 @@ export class AgreementFixture extends DuckDbFixture {
     async function* each() {
       yield* days;
     }
-    await openArrowSink(out, this.options({ timezone: timezone ?? null })).write(each, () => {});
+    await openArrowSink(out, this.options({ timezone: timezone ?? null })).write(each(), () => {});
     const streamed = streamedColumns(out);
     const textsOf = (name: string) => streamed.find((column) => column.name === name)?.values ?? [];
     const own = days[0].files[0].columns.map(({ source, occurrence }) => {

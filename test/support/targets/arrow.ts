@@ -21,7 +21,7 @@ export class ArrowFixture extends Days {
       sum = { ...sum, rowsWritten: sum.rowsWritten + rowsWritten, daysWritten: days, rescuedCells: merged };
     };
     const sink = await arrow.open(this.options({ ...settings, address: this.out }));
-    await sink.write(() => each(days), onSent);
+    await sink.write(each(days), onSent);
     return sum;
   }
 
