@@ -4,7 +4,7 @@ import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
 import { locateLedger, verifyLedger } from '../../erasure/ledger/chain.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
-import { proofLines, refusedText, summarySentences } from '../../erasure/ledger/proof-text.ts';
+import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import type { SearchSettings } from '../../erasure/listed-people.ts';
 import type { PurgeSettings } from '../../erasure/purge.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
@@ -201,8 +201,6 @@ async function prove(values: ForgetValues, context: Context): Promise<CommandRes
   const config = requireKeys(readConfiguration(values.config, context), 'base_url', 'service_id');
   const list = await readIdList({ id, file: proofFile, column }, context.signal);
   const proof = await proveErasure(list, config, head);
-  const refusal = refusedText(proof);
-  if (refusal !== undefined) context.logger.warn('forget.proof', refusal);
   const exit = exitOfProof(proof);
   const isList = id === undefined;
   if (output === undefined) return { result: proof, lines: proofLines(proof, isList), exit };
