@@ -5,11 +5,12 @@ import { nfc } from '../../base/text.ts';
 import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { missingColumns, settingOf } from '../../cells/csv/header.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
-import { type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
+import { codecOf, fits } from '../../cells/types/column-types.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
 import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
+import type { ColumnSettings } from '../../table/column-type.ts';
 import { argument, defineCommand, required, textOption } from '../command.ts';
 import { readConfiguration, requireKeys } from '../configuration.ts';
 import { percent, tableLines } from '../text-layout.ts';
@@ -37,9 +38,7 @@ export const command = defineCommand({
     if (missing.length > 0) {
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
-    const typeOf = (source: string) =>
-      settingOf(columnTypes, nfc(source), scan.columns) ?? settingOf(pinnedTypes, source, scan.columns);
-    const columns = inspectedColumns(scan, typeOf, zoneOf(timezone));
+    const columns = inspectedColumns(scan, { columnTypes, pinnedTypes, zone: zoneOf(timezone) });
     const result = {
       v: 1,
       file,
@@ -81,12 +80,13 @@ type InspectedColumn = ReturnType<typeof inspectedColumns>[number];
  * none. Cells that do not fit it would be rescued.
  */
 function inspectedColumns(
-  { columns }: Pick<ScanResult, 'columns'>,
-  typeOf: (source: string) => ColumnType | undefined,
-  zone: Zone | undefined,
+  { columns }: ScanResult,
+  { columnTypes, pinnedTypes, zone }: Pick<ColumnSettings, 'columnTypes' | 'pinnedTypes'> & { zone: Zone | undefined },
 ) {
   return columns.map((column) => {
-    const type = typeOf(column.source) ?? column.type ?? null;
+    const { source, occurrence } = column;
+    const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, columns) : undefined;
+    const type = settingOf(columnTypes, nfc(source), columns) ?? pinnedType ?? column.type ?? null;
     const isFitting = type === null || fits(codecOf(type, zone), column.forms);
     return { source: column.name, group: column.group, type, filled: column.filledCells, fits: isFitting };
   });

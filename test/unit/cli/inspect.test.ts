@@ -60,6 +60,11 @@ describe('inspect', () => {
     expect(out.find((line) => line.includes(' memo '))).toContain('some cells');
   });
 
+  it('gives a pinned type to the first column of a name alone, as sync does', async () => {
+    const { result } = await json(fileOf('n,n\n1,x\n'), '--schema', pinned('n'));
+    expect(result.columns).toMatchObject([{ type: 'long' }, { type: 'string', fits: true }]);
+  });
+
   it('takes the types of column_types before the pinned ones, as sync does', async () => {
     const config = fileOf(JSON.stringify({ column_types: { n: 'string', memo: 'double' } }));
     const { column } = await json(fileOf(EXPORT), '--config', config, '--schema', pinned('n'));
