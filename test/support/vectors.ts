@@ -18,11 +18,8 @@ export interface ColumnVector {
   readonly type: ColumnType | null;
 }
 
-/** What every engine makes of cells and columns: see spec/vectors/README.md. */
-export interface TypeVectors {
-  readonly cells: readonly CellVector[];
-  readonly columns: readonly ColumnVector[];
-}
-
 export const VECTORS_PATH = new URL('../../spec/vectors/types.json', import.meta.url);
-export const VECTORS: TypeVectors = JSON.parse(readFileSync(VECTORS_PATH, 'utf8'));
+/** What every engine makes of cells and columns: see spec/vectors/README.md. */
+export const VECTORS: { readonly cells: readonly CellVector[]; readonly columns: readonly ColumnVector[] } = JSON.parse(
+  readFileSync(VECTORS_PATH, 'utf8'),
+);

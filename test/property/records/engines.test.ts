@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, it } from 'vitest';
 import fc from '../../support/property.ts';
-import { DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { Place } from '../../support/targets/place.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
 
 const fixture = new RecordFixture();
-const ducks: DuckDbFixture[] = [];
+const ducks: Place[] = [];
 afterAll(() => {
   fixture.close();
   for (const duck of ducks) duck.close();
@@ -50,19 +50,19 @@ describe('records and tables', () => {
       fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 12 }), async (rows) => {
         const csv = csvOf(rows);
         const written = await fixture.write(csv, STREAMS);
-        const duck = new DuckDbFixture();
+        const duck = new Place('duckdb');
         ducks.push(duck);
         await duck.load([[duck.ofCsv('2026-01-02', [csv])]]);
-        const table = async (sql: string) => (await duck.query(sql)).map((one) => Object.values(one).map(value));
+        const table = async (sql: string) => (await duck.read(sql)).map((one) => Object.values(one).map(value));
         const fields = (stream: 'events' | 'event_items', ...names: string[]) =>
           written.data(stream).map((data) => names.map((name) => value(data[name])));
         const price = 'df_items_df_price';
-        const columns = (await duck.query('DESCRIBE events')).map((one) => String(one.column_name));
+        const columns = (await duck.read('DESCRIBE events')).map((one) => String(one.column_name));
         const or = (name: string) => (columns.includes(name) ? `"${name}"` : 'NULL');
         expect(sorted(fields('events', '_key', 'n', 'note', price))).toEqual(
           sorted(await table(`SELECT _key, ${or('n')}, ${or('note')}, ${or(price)} FROM events`)),
         );
-        const items = (await duck.query('DESCRIBE event_items')).map((one) => String(one.column_name));
+        const items = (await duck.read('DESCRIBE event_items')).map((one) => String(one.column_name));
         const item = (name: string) => (items.includes(name) ? `"${name}"` : 'NULL');
         expect(sorted(fields('event_items', '_key', 'df_price', 'tag', 'item_position'))).toEqual(
           sorted(await table(`SELECT _key, ${item('df_price')}, ${item('tag')}, item_position FROM event_items`)),

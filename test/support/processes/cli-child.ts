@@ -22,7 +22,6 @@ export interface Ended {
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
-  readonly ms: number;
 }
 
 type Json = Record<string, unknown>;
@@ -35,7 +34,6 @@ export class CliChild {
   stderr = '';
 
   constructor(program: string, argv: readonly string[], env: Record<string, string>) {
-    const began = performance.now();
     this.process = spawn(program, argv, { stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH, ...env } });
     this.process.stdout?.setEncoding('utf8').on('data', (text: string) => {
       this.stdout += text;
@@ -45,9 +43,9 @@ export class CliChild {
     });
     this.ended = new Promise((resolve, reject) => {
       this.process.once('error', reject);
-      this.process.once('close', (code, signal) =>
-        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr, ms: performance.now() - began }),
-      );
+      this.process.once('close', (code, signal) => {
+        resolve({ code, signal, stdout: this.stdout, stderr: this.stderr });
+      });
     });
   }
 
@@ -161,11 +159,6 @@ export class CliFixture {
     return readdirSync(folder, { recursive: true, withFileTypes: true })
       .filter((entry) => entry.isFile())
       .map((entry) => entry.name);
-  }
-
-  /** 429s that the scenario did not order. */
-  refused(): number {
-    return this.sim.requests().filter(({ status, fault }) => status === 429 && fault === undefined).length;
   }
 
   async close(): Promise<void> {

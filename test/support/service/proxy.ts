@@ -1,16 +1,9 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
-export interface TestProxy {
-  /** With a user name and a password. */
-  readonly url: string;
-  /** The heads of the requests. */
-  readonly requests: readonly string[];
-  close(): void;
-}
-
 /** A proxy that answers CONNECT with a status, and where that is 200 connects to `port`, whichever host is requested. */
-export async function startProxy(status: number, port: number): Promise<TestProxy> {
+export async function startProxy(status: number, port: number) {
+  /** The heads of the requests. */
   const requests: string[] = [];
   const sockets = new Set<Socket>();
   const proxy = createServer((socket) => {

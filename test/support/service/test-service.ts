@@ -54,7 +54,6 @@ const DEFAULTS = {
     framing: 'chunked' as 'chunked' | 'length',
     final_newline: true,
     gzip: false,
-    content_type: 'text/csv;charset=UTF-8',
   },
   limits: {
     exports_per_hour: 100,
@@ -110,6 +109,7 @@ const SYSTEM = [
   'df_unified_id',
 ];
 const EVERYTHING: NameFilter = { condition: 'all', names: new Set() };
+const CSV_TYPE = 'text/csv;charset=UTF-8';
 const EXPORT_PATH = '/api/v1/export/event';
 const HOUR_MS = 3_600_000;
 
@@ -288,7 +288,7 @@ export class TestService {
 
   #answerEmpty(seen: SeenRequest): Step[] {
     const { empty } = this.#scenario.days;
-    const type = empty === 'zero_bytes' ? this.#scenario.format.content_type : 'application/json';
+    const type = empty === 'zero_bytes' ? CSV_TYPE : 'application/json';
     const body = empty === 'list' ? '[]' : '';
     const status = empty === '204' ? 204 : empty === '404' ? 404 : 200;
     return this.#whole(seen, status, body, { 'Content-Type': type });
@@ -301,7 +301,7 @@ export class TestService {
     const isGzip = format.gzip || fault?.kind === 'gzip';
     const hasLength = !isGzip && (format.framing === 'length' || fault?.kind === 'wrong_length');
     const start = this.#head(seen, 200, {
-      'Content-Type': format.content_type,
+      'Content-Type': CSV_TYPE,
       ...(isGzip && { 'Content-Encoding': 'gzip' }),
       ...(hasLength
         ? { 'Content-Length': String(body.length + (fault?.kind === 'wrong_length' ? MISSING_BYTES : 0)) }

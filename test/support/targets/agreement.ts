@@ -12,7 +12,6 @@ import { openArrowSink } from '../../../src/targets/arrow/arrow-sink.ts';
 import { canonical, exactJson, sqlText } from '../column-types.ts';
 import { scanIn } from '../scan.ts';
 import { streamedColumns } from './arrow.ts';
-import { DuckDbFixture } from './duckdb.ts';
 import { Place } from './place.ts';
 import { inDatabase } from './query.ts';
 import { propertyOf } from './records.ts';
@@ -32,8 +31,12 @@ interface Column {
 }
 
 /** One export, given to every sink. */
-export class AgreementFixture extends DuckDbFixture {
+export class AgreementFixture extends Place {
   #exports = 0;
+
+  constructor() {
+    super('duckdb');
+  }
 
   /** A day of one file with these bytes, cut into chunks at these offsets while it was scanned. */
   exported(body: Uint8Array, cuts: readonly number[], timezone: string | undefined): CheckedDay {
@@ -49,7 +52,7 @@ export class AgreementFixture extends DuckDbFixture {
   async inDuckDb(days: readonly CheckedDay[], timezone: string | undefined): Promise<Held> {
     this.timezone = timezone;
     await this.load(days.map((day) => [day]));
-    return this.#held(this.file, 'events', days[0], timezone !== undefined);
+    return this.#held(this.place, 'events', days[0], timezone !== undefined);
   }
 
   async inParquet(day: CheckedDay, timezone: string | undefined): Promise<Held> {
@@ -58,7 +61,7 @@ export class AgreementFixture extends DuckDbFixture {
       parquet.timezone = timezone;
       await parquet.load([[day]]);
       const files = `read_parquet(${literal(`${parquet.place}/events/*/*.parquet`)}, hive_partitioning = false)`;
-      return await this.#held(this.file, files, day, timezone !== undefined);
+      return await this.#held(this.place, files, day, timezone !== undefined);
     } finally {
       parquet.close();
     }

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process';
 import { basename, extname } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { identifier, literal } from '../../../src/base/sql.ts';
@@ -30,12 +29,3 @@ export function inDatabase<T>(file: string, work: (connection: DuckDBConnection)
 /** Rows of a query on a file that nobody has open, values as JSON has them. */
 export const query = (file: string, sql: string): Promise<Record<string, unknown>[]> =>
   inDatabase(file, async (connection) => (await connection.runAndReadAll(sql)).getRowObjectsJson());
-
-const ATTACH = `
-  import { DuckDBInstance } from '@duckdb/node-api';
-  const connection = await (await DuckDBInstance.create(':memory:')).connect();
-  await connection.run("ATTACH '" + process.argv[1] + "' (" + process.argv[2] + ")");`;
-
-/** Opens a file in a process of its own, and closes it; returns what that process says: nothing, or why it failed. */
-export const attachElsewhere = (file: string, how: 'READ_WRITE' | 'READ_ONLY' = 'READ_WRITE'): string =>
-  spawnSync(process.execPath, ['--input-type=module', '-e', ATTACH, file, how], { encoding: 'utf8' }).stderr;

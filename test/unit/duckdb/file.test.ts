@@ -7,7 +7,6 @@ import { engineError, isDamagedBlock } from '../../../src/engine/session/engine-
 import { expectMode } from '../../support/modes.ts';
 import { pastedRows } from '../../support/targets/csv.ts';
 import { Place } from '../../support/targets/place.ts';
-import { attachElsewhere } from '../../support/targets/query.ts';
 
 const [D1, D2] = ['2026-01-01', '2026-01-02'] as const;
 const MANY = Array.from({ length: 20_000 }, (_, i) => ({ id: `${i}`, a: `${Math.sin(i)}`, b: `${Math.cos(i)}` }));
@@ -45,7 +44,6 @@ describe('a DuckDB file', () => {
   it('can be opened by others between two commits, and a commit waits for it', async () => {
     const sink = await place.open({ lockWaitMs: 60_000 });
     await sink.commit([place.of(D1, [{ id: 'a' }])], place.facts(D1));
-    expect(attachElsewhere(place.place)).toBe('');
     const holder = await openElsewhere(place.place);
     const committing = sink.commit([place.of(D2, [{ id: 'b' }])], place.facts(D1));
     holder.stdin.end();
@@ -255,6 +253,7 @@ async function openElsewhere(file: string) {
     console.log('open');
     process.stdin.resume().on('end', () => { instance.closeSync(); process.exit(); });`;
   const holder = spawn(process.execPath, ['--input-type=module', '-e', script, file]);
-  await once(holder.stdout, 'data');
+  const [said] = await Promise.race([once(holder.stdout, 'data'), once(holder, 'exit')]);
+  expect(String(said)).toBe('open\n');
   return holder;
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { writeModels } from '../../../src/targets/duckdb/models/analytics.ts';
 import { MODELS } from '../../../src/targets/duckdb/models/models.ts';
 import { csvOf } from '../../support/targets/csv.ts';
-import { DuckDbFixture } from '../../support/targets/duckdb.ts';
+import { Place } from '../../support/targets/place.ts';
 
 /** An event as a test of sessions tells it; `at`: `HH:mm` on one day. */
 interface Told {
@@ -65,13 +65,13 @@ function readSessions(events: readonly Told[]) {
 
 const minutesOf = ({ at = '' }: Told) => Number(at.slice(0, 2)) * 60 + Number(at.slice(3));
 
-let fixture: DuckDbFixture;
+let place: Place;
 beforeEach(() => {
-  fixture = new DuckDbFixture();
+  place = new Place('duckdb');
 });
-afterEach(() => fixture.close());
+afterEach(() => place.close());
 
-const models = () => writeModels(fixture.options());
+const models = () => writeModels(place.options());
 
 /** An event as a row of an export; `at`: `HH:mm` on the day. */
 const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') => ({
@@ -85,11 +85,11 @@ const row = ({ id, person = '', name, at, ...more }: Told, day = '2026-01-05') =
 const of = (id: string, at: string, name = 'x', person = 'p'): Told => ({ id, at, name, person });
 
 async function loadDay(events: readonly Told[], day = '2026-01-05') {
-  await fixture.load([[fixture.ofCsv(day, [csvOf(events.map((event) => row(event, day)))])]]);
+  await place.load([[place.ofCsv(day, [csvOf(events.map((event) => row(event, day)))])]]);
 }
 
 const sessionsOf = () =>
-  fixture.query(
+  place.read(
     `SELECT df_unified_id AS person, session_number AS n, strftime(started_at, '%H:%M') AS began, seconds, length, began_by,
     ended_by, events FROM analytics.sessions ORDER BY person NULLS LAST, started_at NULLS LAST, session_id`,
   );
@@ -130,7 +130,7 @@ describe('sessions', () => {
       { id: '5', name: 'x', person: 'p', df_server_datetime: '' },
     ]);
     await models();
-    const [{ n, events }] = await fixture.query('SELECT count(*) AS n, sum(events) AS events FROM analytics.sessions');
+    const [{ n, events }] = await place.read('SELECT count(*) AS n, sum(events) AS events FROM analytics.sessions');
     expect([n, events]).toEqual(['5', '5']);
   });
 
@@ -138,7 +138,7 @@ describe('sessions', () => {
     const events = randomEvents(40, 60);
     await loadDay(events);
     await models();
-    const sessions = await fixture.query(
+    const sessions = await place.read(
       'SELECT df_unified_id AS person, session_id, events, length FROM analytics.sessions ORDER BY person, session_number',
     );
     expect(sessions).toEqual(readSessions(events));
@@ -155,17 +155,17 @@ describe('purchases', () => {
       { ...of('c:0', '11:00', 'df_add_to_cart'), ...item('99', '1') },
     ]);
     await models();
-    const purchases = await fixture.query('SELECT df_event_log_id AS id, amount FROM analytics.purchases ORDER BY id');
+    const purchases = await place.read('SELECT df_event_log_id AS id, amount FROM analytics.purchases ORDER BY id');
     expect(purchases).toEqual([
       { id: 'a', amount: 30 },
       { id: 'b', amount: 7 },
     ]);
-    const items = await fixture.query('SELECT item_position AS n, amount FROM analytics.purchase_items ORDER BY n');
+    const items = await place.read('SELECT item_position AS n, amount FROM analytics.purchase_items ORDER BY n');
     expect(items).toEqual([
       { n: '0', amount: 20 },
       { n: '1', amount: 10 },
     ]);
-    const [user] = await fixture.query('SELECT events, purchases, purchase_amount FROM analytics.users');
+    const [user] = await place.read('SELECT events, purchases, purchase_amount FROM analytics.users');
     expect(user).toEqual({ events: '3', purchases: '2', purchase_amount: 37 });
   });
 });
@@ -182,7 +182,7 @@ describe('users over time', () => {
   });
 
   it('are counted by day, week and month', async () => {
-    const days = await fixture.query(
+    const days = await place.read(
       'SELECT day, people, new_people, events, sessions FROM analytics.daily_active ORDER BY day',
     );
     expect(days.map(Object.values)).toEqual([
@@ -190,12 +190,12 @@ describe('users over time', () => {
       ['2026-01-06', '1', '0', '2', '0'],
       ['2026-02-02', '2', '1', '2', '1'],
     ]);
-    const weeks = await fixture.query('SELECT week, people FROM analytics.weekly_active ORDER BY week');
+    const weeks = await place.read('SELECT week, people FROM analytics.weekly_active ORDER BY week');
     expect(weeks).toEqual([
       { week: '2026-01-05', people: '2' },
       { week: '2026-02-02', people: '2' },
     ]);
-    const months = await fixture.query('SELECT month, people, new_people FROM analytics.monthly_active ORDER BY month');
+    const months = await place.read('SELECT month, people, new_people FROM analytics.monthly_active ORDER BY month');
     expect(months.map(Object.values)).toEqual([
       ['2026-01-01', '2', '2'],
       ['2026-02-01', '2', '1'],
@@ -203,7 +203,7 @@ describe('users over time', () => {
   });
 
   it('are counted as retained by the week of their first event', async () => {
-    const weeks = await fixture.query('SELECT * FROM analytics.retention ORDER BY cohort_week, weeks_later');
+    const weeks = await place.read('SELECT * FROM analytics.retention ORDER BY cohort_week, weeks_later');
     expect(weeks).toEqual([
       { cohort_week: '2026-01-05', weeks_later: '0', people: '2', cohort_people: '2', share: 1 },
       { cohort_week: '2026-01-05', weeks_later: '4', people: '1', cohort_people: '2', share: 0.5 },
@@ -212,7 +212,7 @@ describe('users over time', () => {
   });
 
   it('pass a funnel in order and in time, from any first step', async () => {
-    const steps = await fixture.query(
+    const steps = await place.read(
       `SELECT step, people, share_of_first FROM analytics.funnel(['x', 'x', '${START}'], 28)`,
     );
     expect(steps).toEqual([
@@ -221,17 +221,17 @@ describe('users over time', () => {
       { step: '3', people: '0', share_of_first: 0 },
     ]);
     // From the second event of 6 January on, not from the first, 27 days pass.
-    expect(await fixture.query(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 27)`)).toEqual(
+    expect(await place.read(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 27)`)).toEqual(
       ['2', '1', '1', '0'].map((people) => ({ people })),
     );
-    expect(await fixture.query(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 28)`)).toEqual(
+    expect(await place.read(`SELECT people FROM analytics.funnel(['${START}', 'x', 'x', 'x'], 28)`)).toEqual(
       ['2', '1', '1', '1'].map((people) => ({ people })),
     );
   });
 
   it('are described by a dictionary of events with their properties', async () => {
     await loadDay([{ ...of('8', '10:00', 'y', 'a'), color: 'red', 'q1, "q2"': '1' }], '2026-02-03');
-    const names = await fixture.query(
+    const names = await place.read(
       'SELECT df_event_name AS name, events, people, properties FROM analytics.event_dictionary ORDER BY name',
     );
     expect(names).toEqual([
@@ -244,23 +244,23 @@ describe('users over time', () => {
 
 describe('the models of a file', () => {
   it('use the days of the configured zone', async () => {
-    fixture.timezone = 'Asia/Seoul';
+    place.timezone = 'Asia/Seoul';
     await loadDay([of('1', '00:30'), of('2', '23:30')]);
     await models();
-    expect(await fixture.query('SELECT DISTINCT day FROM analytics.sessions')).toEqual([{ day: '2026-01-05' }]);
-    expect(await fixture.query('SELECT day FROM analytics.daily_active')).toEqual([{ day: '2026-01-05' }]);
+    expect(await place.read('SELECT DISTINCT day FROM analytics.sessions')).toEqual([{ day: '2026-01-05' }]);
+    expect(await place.read('SELECT day FROM analytics.daily_active')).toEqual([{ day: '2026-01-05' }]);
   });
 
   it('use the first of two columns of one name, even without values', async () => {
     const names = 'df_event_detail_log_id,df_event_log_id,df_event_name,df_discount,df_discount';
     const csv = (id: string, ...cells: string[]) =>
       `${names},df_items_df_price,df_items_df_price\n${[`${id}:0`, id, 'df_purchase', ...cells].join(',')}\n`;
-    await fixture.load([[fixture.ofCsv('2026-01-05', [csv('a', '', '7', '', '9')])]]);
+    await place.load([[place.ofCsv('2026-01-05', [csv('a', '', '7', '', '9')])]]);
     await models();
-    expect(await fixture.query('SELECT discount FROM analytics.purchases')).toEqual([{ discount: null }]);
-    expect(await fixture.query('SELECT price FROM analytics.purchase_items')).toEqual([{ price: null }]);
-    await fixture.load([[fixture.ofCsv('2026-01-06', [csv('b', '3', '8', '', '9')])]]);
-    expect(await fixture.query('SELECT discount FROM analytics.purchases ORDER BY 1 NULLS LAST')).toEqual([
+    expect(await place.read('SELECT discount FROM analytics.purchases')).toEqual([{ discount: null }]);
+    expect(await place.read('SELECT price FROM analytics.purchase_items')).toEqual([{ price: null }]);
+    await place.load([[place.ofCsv('2026-01-06', [csv('b', '3', '8', '', '9')])]]);
+    expect(await place.read('SELECT discount FROM analytics.purchases ORDER BY 1 NULLS LAST')).toEqual([
       { discount: 3 },
       { discount: null },
     ]);
@@ -271,7 +271,7 @@ describe('the models of a file', () => {
     const names = (await models()).keys();
     expect([...names]).toEqual(MODELS.map(({ name }) => `analytics.${name}`));
     for (const { name, columns } of MODELS.filter((model) => model.parameters === undefined)) {
-      const comments = await fixture.query(
+      const comments = await place.read(
         `SELECT column_name AS name, comment FROM duckdb_columns() WHERE schema_name = 'analytics' AND table_name = '${name}'
         ORDER BY column_index`,
       );
@@ -287,35 +287,35 @@ describe('the models of a file', () => {
       '2026-01-06',
     );
     const amounts = 'SELECT amount FROM analytics.purchases';
-    expect(await fixture.query(amounts)).toEqual([{ amount: 3 }]);
-    await fixture.compact();
-    expect(await fixture.query(amounts)).toEqual([{ amount: 3 }]);
-    await fixture.purge(['b'], 'df_unified_id');
-    expect(await fixture.query(amounts)).toEqual([]);
-    expect(await fixture.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '1' }]);
+    expect(await place.read(amounts)).toEqual([{ amount: 3 }]);
+    await place.compact();
+    expect(await place.read(amounts)).toEqual([{ amount: 3 }]);
+    await place.purge(['b'], 'df_unified_id');
+    expect(await place.read(amounts)).toEqual([]);
+    expect(await place.read('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '1' }]);
     await loadDay([of('3', '10:00', 'x', 'c')], '2026-01-07');
-    expect(await fixture.query('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '2' }]);
+    expect(await place.read('SELECT sum(events) AS n FROM analytics.sessions')).toEqual([{ n: '2' }]);
   });
 
   it('leave a name to a view of somebody else that has taken it since, and days are still loaded', async () => {
     await loadDay([of('1', '10:00')]);
     await models();
-    await fixture.query('DROP VIEW analytics.users');
-    await fixture.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');
+    await place.read('DROP VIEW analytics.users');
+    await place.read('CREATE VIEW analytics.users AS SELECT 1 AS mine');
     await loadDay([{ ...of('2', '10:00', 'df_purchase'), df_total_purchase_amount: '3' }], '2026-01-06');
-    expect(await fixture.query('FROM analytics.users')).toEqual([{ mine: 1 }]);
-    expect(await fixture.query('SELECT amount FROM analytics.purchases')).toEqual([{ amount: 3 }]);
+    expect(await place.read('FROM analytics.users')).toEqual([{ mine: 1 }]);
+    expect(await place.read('SELECT amount FROM analytics.purchases')).toEqual([{ amount: 3 }]);
   });
 
   it('replace no foreign view or table, and change nothing then', async () => {
     await loadDay([of('1', '10:00')]);
-    await fixture.query('CREATE SCHEMA analytics');
-    await fixture.query('CREATE VIEW analytics.users AS SELECT 1 AS mine');
-    await fixture.query('CREATE MACRO analytics.funnel(steps, days) AS TABLE SELECT 2 AS mine');
+    await place.read('CREATE SCHEMA analytics');
+    await place.read('CREATE VIEW analytics.users AS SELECT 1 AS mine');
+    await place.read('CREATE MACRO analytics.funnel(steps, days) AS TABLE SELECT 2 AS mine');
     await expect(models()).rejects.toThrow(/analytics\.users, analytics\.funnel, made by somebody else/);
-    expect(await fixture.query('FROM analytics.users')).toEqual([{ mine: 1 }]);
-    expect(await fixture.query("FROM analytics.funnel(['x'], 1)")).toEqual([{ mine: 2 }]);
-    expect(await fixture.query("SELECT count(*) AS n FROM duckdb_views() WHERE schema_name = 'analytics'")).toEqual([
+    expect(await place.read('FROM analytics.users')).toEqual([{ mine: 1 }]);
+    expect(await place.read("FROM analytics.funnel(['x'], 1)")).toEqual([{ mine: 2 }]);
+    expect(await place.read("SELECT count(*) AS n FROM duckdb_views() WHERE schema_name = 'analytics'")).toEqual([
       { n: '1' },
     ]);
   });
