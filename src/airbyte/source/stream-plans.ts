@@ -85,10 +85,11 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
   } catch (error) {
     if (error instanceof OtherSettingsError) return planFromStart(name, error, input);
     if (!(error instanceof FutureCursorError)) throw error;
-    // A wrong clock leaves such a cursor: the state stays as it is.
+    // A wrong clock leaves such a cursor, and by a wrong clock `start_date` may not have begun: the state stays as it is.
+    const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
     const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
     const notes = [{ level: 'warn', event: 'state.future', message }] as const;
-    return { ...planRun(input), state: parseState(state), days: [], notes };
+    return { ...plan, state: parseState(state), days: [], notes };
   }
 }
 

@@ -82,9 +82,9 @@ describe('a saved state', () => {
     expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });
   });
 
-  it('gives no record and stays unchanged when it lies in the future', async () => {
+  it.each([{}, { start_date: '2098-01-01' }])('gives no record and stays in the future: %j', async (config) => {
     const future = { ...last, from_date: '2099-01-01' };
-    const output = await fixture.read(events, savedStates(future, 'events'));
+    const output = await fixture.read(events, savedStates(future, 'events'), config);
     expect(readProblems(output, events)).toEqual([]);
     expect(output.of('RECORD')).toEqual([]);
     expect(output.states('events')).toEqual([future]);

@@ -118,6 +118,12 @@ describe('the days of a later run', () => {
     expect(plan(loaded({}, { gaps: ['2026-01-18'] })).days).toEqual(['2026-01-19', '2026-01-20']);
   });
 
+  it('include a pruned day from the cursor on only if it was not over', () => {
+    const open = { is_over: false, pruned: true };
+    const pruned = loaded({ '2026-01-16': { pruned: true }, '2026-01-17': open }, { from_date: '2026-01-15' });
+    expect(plan(pruned).days).toEqual(['2026-01-17', '2026-01-19', '2026-01-20']);
+  });
+
   it('keep the start when start_date changes, with a warning that names the command for the days before', () => {
     const { days, notes } = plan(loaded(), { startDate: '2026-01-01' });
     expect(days[0]).toBe('2026-01-18');
