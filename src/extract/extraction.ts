@@ -6,7 +6,6 @@
 // profiles. `calendar.ts` says which days are over and still exported, `plausibility.ts` which have too few rows.
 // `day-from-file.ts` checks a day that comes from a file. `discover-columns.ts` finds the types of columns.
 
-import type { Clock } from '../base/clock.ts';
 import { type CheckedDay, mayShareRows } from './checked-day.ts';
 import { DaysOutcome } from './days-outcome.ts';
 import { DownloadQueue } from './download/download-queue.ts';
@@ -44,41 +43,29 @@ export class Extraction {
    * UserError is thrown. A failure that ends the run is thrown after the days before it were delivered.
    */
   async *batches(limits = BATCH_LIMITS): AsyncGenerator<DayBatch, void, undefined> {
-    const { clock, logger, signal } = this.#deps;
-    const { outcome } = this;
-    logNotes(this.#plan, logger);
+    logNotes(this.#plan, this.#deps.logger);
     const downloads = await DownloadQueue.open([this.#plan], this.#deps);
-    const batch = new Batch(limits, clock);
-    async function* deliver(): AsyncGenerator<DayBatch, void, undefined> {
-      const days = batch.drain();
-      if (days.length > 0) yield { days, commitInfo: outcome.commitInfo() };
-      for (const { files } of days) await removeFiles(files);
-    }
     try {
-      const results = downloads.results();
-      let nextResult = results.next();
-      for (;;) {
-        const iteration = await batch.beforeExpiry(nextResult);
-        if (iteration?.done === true) break;
-        if (iteration !== undefined) {
-          nextResult = results.next();
-          // Its failure is thrown when its turn comes.
-          nextResult.catch(() => {});
-          const checkedDay = outcome.add(iteration.value);
-          if (checkedDay !== undefined) batch.add(checkedDay);
-        }
-        if (iteration === undefined || batch.isFull) yield* deliver();
+      for await (const days of inBatches(this.#daysToStore(downloads), limits, this.#deps)) {
+        yield { days, commitInfo: this.outcome.commitInfo() };
+        for (const { files } of days) await removeFiles(files);
       }
-      yield* deliver();
-    } catch (error) {
-      outcome.logFailures(error);
-      signal.throwIfAborted();
-      yield* deliver();
-      throw error;
     } finally {
       await downloads.close();
     }
-    outcome.finish();
+    this.outcome.finish();
+  }
+
+  async *#daysToStore(downloads: DownloadQueue): AsyncGenerator<CheckedDay, void, undefined> {
+    try {
+      for await (const dayResult of downloads.results()) {
+        const checkedDay = this.outcome.add(dayResult);
+        if (checkedDay !== undefined) yield checkedDay;
+      }
+    } catch (error) {
+      this.outcome.logFailures(error);
+      throw error;
+    }
   }
 
   /** As `batches`, one day at a time. */
@@ -87,44 +74,44 @@ export class Extraction {
   }
 }
 
-/** Collects days, in order, until they are delivered together. A day that may share rows is a batch of its own. */
-class Batch {
-  readonly #limits: BatchLimits;
-  readonly #clock: Clock;
-  #days: CheckedDay[] = [];
-  #expiry: Promise<undefined> | undefined;
-  #cancelExpiry = () => {};
-
-  constructor(limits: BatchLimits, clock: Clock) {
-    this.#limits = limits;
-    this.#clock = clock;
+/** Collects days, in order, into batches. Delivers the days before a failure, and then throws it. */
+async function* inBatches(
+  days: AsyncGenerator<CheckedDay, void, undefined>,
+  limits: BatchLimits,
+  { clock, signal }: Pick<ExtractDeps, 'clock' | 'signal'>,
+): AsyncGenerator<readonly CheckedDay[], void, undefined> {
+  let batch: CheckedDay[] = [];
+  /** Resolves once the first day of the batch has waited long enough. */
+  let expiry: Promise<undefined> | undefined;
+  let nextDay = days.next();
+  try {
+    for (;;) {
+      const arrival = await (expiry === undefined ? nextDay : Promise.race([nextDay, expiry]));
+      if (arrival?.done === true) break;
+      if (arrival !== undefined) {
+        batch.push(arrival.value);
+        nextDay = days.next();
+        // Its failure is thrown when its turn comes.
+        nextDay.catch(() => {});
+        expiry ??= new Promise((resolve) => void clock.after(limits.waitMs, () => resolve(undefined)));
+        if (!isFull(batch, limits)) continue;
+      }
+      yield batch;
+      batch = [];
+      expiry = undefined;
+    }
+  } catch (error) {
+    // A run that was stopped commits nothing more.
+    signal.throwIfAborted();
+    if (batch.length > 0) yield batch;
+    throw error;
   }
+  if (batch.length > 0) yield batch;
+}
 
-  add(day: CheckedDay): void {
-    this.#days.push(day);
-    if (this.#days.length > 1 || this.isFull) return;
-    this.#expiry = new Promise((resolve) => {
-      this.#cancelExpiry = this.#clock.after(this.#limits.waitMs, () => resolve(undefined));
-    });
-  }
-
-  get isFull(): boolean {
-    const total = (of: 'rows' | 'bytes') => this.#days.reduce((sum, { receipt }) => sum + receipt[of], 0);
-    // All days of a run may share rows, or none: the end day is proved before they are exported.
-    const isAlone = this.#days.some(({ receipt }) => mayShareRows(receipt));
-    return isAlone || total('rows') >= this.#limits.rows || total('bytes') >= this.#limits.bytes;
-  }
-
-  /** Settles as `work` does; gives undefined once the collected days have waited long enough. */
-  beforeExpiry<T>(work: Promise<T>): Promise<T | undefined> {
-    return this.#expiry === undefined ? work : Promise.race([work, this.#expiry]);
-  }
-
-  drain(): readonly CheckedDay[] {
-    const days = this.#days;
-    this.#days = [];
-    this.#expiry = undefined;
-    this.#cancelExpiry();
-    return days;
-  }
+/** A day that may share rows is a batch of its own. All days of a run may, or none: the end day is proved before. */
+function isFull(batch: readonly CheckedDay[], limits: BatchLimits): boolean {
+  const total = (of: 'rows' | 'bytes') => batch.reduce((sum, { receipt }) => sum + receipt[of], 0);
+  const isAlone = batch.some(({ receipt }) => mayShareRows(receipt));
+  return isAlone || total('rows') >= limits.rows || total('bytes') >= limits.bytes;
 }
