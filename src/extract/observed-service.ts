@@ -1,5 +1,4 @@
 import { type Clock, HOUR_MS } from '../base/clock.ts';
-import { type Day, laterOf } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import type { Logger } from '../base/log.ts';
 import { formatDuration } from '../base/quantities.ts';
@@ -25,8 +24,6 @@ export class ObservedService implements ExportService {
   hasFinalNewline: boolean | undefined;
   /** True once it has exported a day as CSV, in this run or an earlier one. */
   hasExportedDay = false;
-  /** The newest day that it no longer exports: it exports none before it. */
-  newestGoneDay: Day | undefined;
   /** Event names of all exports. */
   readonly eventNames = new Set<string>();
   /** Columns to drop or hash that no export has had so far. At the end the run warns of them. */
@@ -92,10 +89,6 @@ export class ObservedService implements ExportService {
 
   learnIncludesEnd(includesEnd: boolean): void {
     this.includesEnd = includesEnd;
-  }
-
-  learnGone(day: Day): void {
-    this.newestGoneDay = laterOf(day, this.newestGoneDay ?? day);
   }
 
   /** Profiles that are not asked for now may have the columns that no day had. */

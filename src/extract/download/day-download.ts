@@ -54,8 +54,6 @@ export class DayDownload {
   /** Instant before the first request (ms since 1970). */
   readonly #requestedAt: number;
   readonly #isOver: boolean;
-  /** The `to_date` of the answer in hand, and of the requests after it. */
-  #toDate: Day;
   /** Requests that were sent. */
   #exports = 0;
 
@@ -64,15 +62,16 @@ export class DayDownload {
     this.#deps = deps;
     this.#requestedAt = deps.clock.now();
     this.#isOver = day <= lastDayOver(this.#requestedAt);
-    this.#toDate = toDateOf(day, deps.service.includesEnd);
+  }
+
+  /** The `to_date` of its requests and of its receipt. Only the day that proves the end has had others before. */
+  get #toDate(): Day {
+    return toDateOf(this.#day, this.#deps.service.includesEnd);
   }
 
   /** Throws a failure that ends the run. */
   async run(): Promise<DayResult> {
-    const day = this.#day;
-    const { newestGoneDay } = this.#deps.service;
-    if (newestGoneDay !== undefined && day <= newestGoneDay) return { kind: 'gone', day };
-    const provesEnd = day === this.#deps.endProofDay;
+    const provesEnd = this.#day === this.#deps.endProofDay;
     const dayResult = await this.#resultOf(await (provesEnd ? this.#proveEndDay() : this.#export()));
     return dayResult.kind === 'downloaded' ? this.#confirmFewerRows(dayResult) : dayResult;
   }
@@ -99,7 +98,6 @@ export class DayDownload {
     const { service, logger, settings } = this.#deps;
     const day = this.#day;
     const { answer, includesEnd } = await proveEndDay(day, this.#export, settings);
-    this.#toDate = toDateOf(day, includesEnd);
     if (includesEnd === undefined) return answer;
     service.learnIncludesEnd(includesEnd);
     const message = `The export of ${day} proves that to_date is ${includesEnd ? 'included' : 'not included'}.`;
@@ -130,7 +128,6 @@ export class DayDownload {
       case 'retry_or_split':
         return this.#inParts();
       case 'gone':
-        this.#deps.service.learnGone(day);
         return { kind: 'gone', day };
       case 'unsupported':
         return this.#failed(unsupportedError(day, answer));

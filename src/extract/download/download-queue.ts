@@ -18,6 +18,8 @@ export class DownloadQueue {
   readonly #stop: AbortController;
   /** Each until its result is delivered. */
   readonly #startedDownloads = new Map<Day, Promise<DayResult>>();
+  /** The newest day that the service no longer exports: it exports none before it. */
+  #newestGoneDay: Day | undefined;
 
   private constructor(plans: readonly Plan[], deps: ExtractDeps, spool: RunFolder) {
     const [{ settings, fingerprints }] = plans;
@@ -84,6 +86,8 @@ export class DownloadQueue {
   async #resultAlone(day: Day): Promise<DayResult> {
     const dayResult = await this.#download(day);
     if (dayResult.kind === 'failed' && this.#deps.service.answeredExports === 0) throw dayResult.error;
+    // Of the days on which others depend the newer ones come first.
+    if (dayResult.kind === 'gone') this.#newestGoneDay ??= day;
     return dayResult;
   }
 
@@ -95,7 +99,8 @@ export class DownloadQueue {
   #download(day: Day): Promise<DayResult> {
     const startedDownload = this.#startedDownloads.get(day);
     if (startedDownload !== undefined) return startedDownload;
-    const download = new DayDownload(day, this.#deps).run();
+    const isGone = this.#newestGoneDay !== undefined && day <= this.#newestGoneDay;
+    const download = isGone ? Promise.resolve({ kind: 'gone', day } as const) : new DayDownload(day, this.#deps).run();
     this.#startedDownloads.set(day, download);
     // A failure is thrown when it is the turn of its day.
     download.catch(() => {});
