@@ -1,7 +1,7 @@
 import { addDays, type Day } from '../base/days.ts';
-import { configError } from '../base/errors.ts';
+import { configError, UserError } from '../base/errors.ts';
 import { isObject } from '../base/json.ts';
-import { compareUtf8, nfc, sentenceOf } from '../base/text.ts';
+import { compareUtf8, nfc } from '../base/text.ts';
 import { editHeader } from '../cells/columns/column-edits.ts';
 import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import {
@@ -46,13 +46,14 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
     'discover.cost',
     `Discovery sends two exports, more if the service refuses one: the header of ${from} to ${to}, and ${sampledDays} for the types.`,
   );
-  const { header, reason } = await exportHeader({ ...filtersOf(config), from, to }, deps);
-  if (reason !== undefined) {
+  const header = await exportHeader({ ...filtersOf(config), from, to }, deps).catch((error: unknown) => {
+    if (!(error instanceof UserError && error.kind === 'transient')) throw error;
     const message =
       `The header of ${from} to ${to} (history_days) was not exported: columns that are missing from ` +
-      `${sampledDays} are not known. ${sentenceOf(reason)}`;
+      `${sampledDays} are not known. ${error.message}`;
     deps.logger.warn('discover.partial', message);
-  }
+    return [];
+  });
   return joinColumns(header, await scanSample(lastDay, config, deps), config);
 }
 

@@ -136,7 +136,7 @@ function verdictOn(noData: NoData | undefined, { host, serviceId, quotaReport, n
     case 'gone':
       return verdict('usable', `${sentenceOf(clause)} Yesterday was asked for: is this machine's clock right?`);
     case 'wait': {
-      const { refusedUntil } = afterAnswer(UNKNOWN_QUOTA, { status: 429, isLimited: true, quotaReport }, now);
+      const { refusedUntil } = afterAnswer(UNKNOWN_QUOTA, { kind, quotaReport }, now);
       const until = `${new Date(refusedUntil).toISOString()}, in ${formatDuration(refusedUntil - now)}`;
       const message = `The service answers, but its limit of exports is reached. A run waits by itself, and asks again at ${until}.`;
       return verdict('usable', message);

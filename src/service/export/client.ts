@@ -69,18 +69,19 @@ export class ExportClient implements ExportService {
     const { clock, quota = UNLIMITED } = this.#options;
     return quota.run(signal, async () => {
       const waitLimit = new WaitLimit(clock, STALL_MS, signal);
-      let answer: HttpAnswer | undefined;
+      let httpAnswer: HttpAnswer | undefined;
       try {
-        answer = await this.#send(request, waitLimit);
-        const outcome = await this.#classify(answer, waitLimit);
-        const { status, headers } = answer;
-        const quotaReport = readQuotaReport(headers, clock.now());
-        quota.record({ status, isLimited: outcome.kind === 'wait', quotaReport });
-        signal.throwIfAborted();
+        httpAnswer = await this.#send(request, waitLimit);
+        const bodyOrReason = await this.#classify(httpAnswer, waitLimit);
+        const { headers } = httpAnswer;
         const date = Date.parse(headers.date ?? '');
-        return await use({ ...outcome, quotaReport, serverTime: Number.isNaN(date) ? undefined : date });
+        const serverTime = Number.isNaN(date) ? undefined : date;
+        const answer = { ...bodyOrReason, quotaReport: readQuotaReport(headers, clock.now()), serverTime };
+        quota.record(answer);
+        signal.throwIfAborted();
+        return await use(answer);
       } finally {
-        answer?.close();
+        httpAnswer?.close();
         waitLimit.release();
       }
     });

@@ -1,6 +1,7 @@
-import { transientError, UserError } from '../../base/errors.ts';
+import { transientError } from '../../base/errors.ts';
 import { formatDuration } from '../../base/quantities.ts';
 import type { Runtime } from '../../base/runtime.ts';
+import { sentenceOf } from '../../base/text.ts';
 import { RowReader } from '../../cells/csv/row-reader.ts';
 import { TimeLimitReached, withinTime } from '../../http/time-limit.ts';
 import type { EventRequest, ExportService } from './export-service.ts';
@@ -8,35 +9,24 @@ import type { EventRequest, ExportService } from './export-service.ts';
 /** Who configures a connection waits for its schema (ms). */
 const HEADER_TIMEOUT_MS = 60_000;
 
-/** The column names; empty if they did not come, for the reason that a clause says. */
-interface ExportHeader {
-  readonly header: readonly string[];
-  readonly reason?: string;
-}
-
 /**
- * Sends one export and reads its column names alone. Every answer counts, as does none within a minute: it is not sent
- * again. Throws a configuration failure, and the signal's reason.
+ * Sends one export, once, and reads its column names alone. Throws a transient failure if they do not come within a
+ * minute, whatever the answer; a configuration failure if nothing can be sent; and the signal's reason.
  */
-export async function exportHeader(
+export function exportHeader(
   request: EventRequest,
   { service, clock, signal }: Pick<Runtime, 'clock' | 'signal'> & { readonly service: ExportService },
-): Promise<ExportHeader> {
-  try {
-    return await withinTime(HEADER_TIMEOUT_MS, { clock, signal }, (timedSignal) =>
-      service.export(request, timedSignal, async (answer) =>
-        answer.kind === 'data'
-          ? { header: await readHeader(answer.bytes, { needsLineEnd: true }) }
-          : { header: [], reason: answer.clause },
-      ),
-    );
-  } catch (error) {
-    signal.throwIfAborted();
-    const isTimeOver = error instanceof TimeLimitReached;
-    if (!isTimeOver && !(error instanceof UserError && error.kind === 'transient')) throw error;
-    const reason = isTimeOver ? `no header came within ${formatDuration(HEADER_TIMEOUT_MS)}` : error.message;
-    return { header: [], reason };
-  }
+): Promise<readonly string[]> {
+  const exporting = withinTime(HEADER_TIMEOUT_MS, { clock, signal }, (timeLimit) =>
+    service.export(request, timeLimit, async (answer) => {
+      if (answer.kind === 'data') return readHeader(answer.bytes, { needsLineEnd: true });
+      throw transientError(sentenceOf(answer.clause));
+    }),
+  );
+  return exporting.catch((error: unknown) => {
+    if (!(error instanceof TimeLimitReached)) throw error;
+    throw transientError(`No header came within ${formatDuration(HEADER_TIMEOUT_MS)}.`);
+  });
 }
 
 /**

@@ -2,6 +2,7 @@
 
 import { HOUR_MS } from '../../base/clock.ts';
 import type { QuotaReport } from '../../http/quota-report.ts';
+import type { ExportAnswer } from './export-service.ts';
 
 /** The documented limit of exports in an hour; the rules go by what the answers say. */
 export const EXPORTS_PER_HOUR = 100;
@@ -24,13 +25,8 @@ export interface QuotaState {
 /** Before the first answer. */
 export const UNKNOWN_QUOTA: QuotaState = { remaining: undefined, resetAt: undefined, refusedUntil: 0, refusals: 0 };
 
-/** What an answer says about the quota. */
-export interface QuotaAnswer {
-  readonly status: number;
-  /** True if the answer says that the limit is reached, under whatever status. */
-  readonly isLimited: boolean;
-  readonly quotaReport: QuotaReport;
-}
+/** What an answer says about the quota. `wait`: the limit is reached. */
+export type QuotaAnswer = Pick<ExportAnswer, 'kind' | 'quotaReport'>;
 
 /** Undefined if an export may be sent at `now`; else the instant from which one may be. */
 export function nextAllowedAt(state: QuotaState, now: number): number | undefined {
@@ -56,12 +52,8 @@ export function afterSending(state: QuotaState, now: number): QuotaState {
  * further one. They wait no longer than to the reset that it names. Its Remaining does not count: the limit of exports
  * at once may have been reached, with many exports left.
  */
-export function afterAnswer(state: QuotaState, answer: QuotaAnswer, now: number): QuotaState {
-  const { status, isLimited, quotaReport } = answer;
-  if (!isLimited) {
-    const reportedState = withReport(withoutPastReport(state, now), quotaReport, now);
-    return status === 200 ? { ...reportedState, refusals: 0 } : reportedState;
-  }
+export function afterAnswer(state: QuotaState, { kind, quotaReport }: QuotaAnswer, now: number): QuotaState {
+  if (kind !== 'wait') return { ...withReport(withoutPastReport(state, now), quotaReport, now), refusals: 0 };
   const { retryAt = Number.POSITIVE_INFINITY, resetAt = Number.POSITIVE_INFINITY } = quotaReport;
   const reportedEnd = Math.min(retryAt, resetAt, now + HOUR_MS) + MARGIN_MS;
   // Exports that ran at once and are refused together count as one refusal.

@@ -9,8 +9,7 @@ const HOUR = 60 * MINUTE;
 const NEVER = new AbortController().signal;
 
 const answer = (status: number, remaining?: number, resetAt?: number, retryAt?: number): QuotaAnswer => ({
-  status,
-  isLimited: status === 429,
+  kind: status === 429 ? 'wait' : 'data',
   quotaReport: { remaining, resetAt, retryAt },
 });
 
