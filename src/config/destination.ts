@@ -1,12 +1,9 @@
 import schema from '../../schemas/destination-config.json' with { type: 'json' };
 import validate from '../../schemas/destination-config.validator';
 import type { Env } from '../base/env.ts';
-import { parseForConnector, type ValuesOf } from './parse.ts';
+import { parseForConnector } from './parse.ts';
 
-const configOf = (values: ValuesOf<typeof schema>) => values;
-
-export const parseDestinationConfig = (value: unknown, env: Env) =>
-  parseForConnector({ schema, validate, configOf }, value, env);
+export const parseDestinationConfig = (value: unknown, env: Env) => parseForConnector({ schema, validate }, value, env);
 
 /** The destination's configuration: frozen, with every default filled in. */
 export type DestinationConfig = ReturnType<typeof parseDestinationConfig>['config'];

@@ -4,7 +4,7 @@ import { isObject, parseJsonOfKind } from '../base/json.ts';
 import { nearest } from './nearest.ts';
 import type { Problem } from './problems.ts';
 
-interface KeySchema {
+export interface KeySchema {
   readonly type?: string;
   /** `uri` is an address to which something is sent. */
   readonly format?: string;
@@ -42,15 +42,16 @@ export function refuseUnknownVariables(env: Env, configKeys: readonly ConfigKey[
   const names = configKeys.flatMap(({ variableName, schema }) =>
     schema.airbyte_secret ? [variableName, `${variableName}_FILE`] : [variableName],
   );
-  const suffixes = names.map((name) => name.slice(PREFIX.length));
-  const unknownNames: string[] = [];
-  for (const name of Object.keys(env).sort()) {
-    if (!name.toUpperCase().startsWith(PREFIX) || names.includes(name)) continue;
-    const nearName = nearest(name.slice(PREFIX.length), suffixes, Number.POSITIVE_INFINITY);
-    unknownNames.push(`${name} (did you mean ${PREFIX}${nearName}?)`);
-  }
+  const unknownNames = Object.keys(env).filter(
+    (name) => name.toUpperCase().startsWith(PREFIX) && !names.includes(name),
+  );
   if (unknownNames.length === 0) return;
-  throw configError(`the environment has unknown variables: ${unknownNames.join(', ')}. Correct or unset them.`);
+  const suffixes = names.map((name) => name.slice(PREFIX.length));
+  const texts = unknownNames.sort().map((name) => {
+    const nearSuffix = nearest(name.slice(PREFIX.length), suffixes, Number.POSITIVE_INFINITY);
+    return `${name} (did you mean ${PREFIX}${nearSuffix}?)`;
+  });
+  throw configError(`the environment has unknown variables: ${texts.join(', ')}. Correct or unset them.`);
 }
 
 /**
@@ -74,7 +75,7 @@ export function readVariables(configKeys: readonly ConfigKey[], env: Env) {
       variableNames.set(key, variable.name);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      problems.push({ key, text: error.message.replace(/\.$/, '') });
+      problems.push({ kind: 'wrong', key, text: error.message.replace(/\.$/, '') });
     }
   }
   return { values, variableNames, problems };
@@ -88,18 +89,14 @@ const VARIABLE_FORMS: Readonly<Record<string, { readonly form: string; parse(tex
   boolean: { form: 'true or false', parse: (text) => (text === 'true' ? true : text === 'false' ? false : undefined) },
   integer: { form: 'a whole number', parse: (text) => (/^-?\d{1,15}$/.test(text) ? Number(text) : undefined) },
   array: { form: 'names with commas, without quotes, or a JSON array', parse: namesIn },
-  objects: { form: 'a JSON array', parse: arrayIn },
+  objects: { form: 'a JSON array', parse: (text) => parseJsonOfKind(Array.isArray, text) },
   object: { form: 'a JSON object', parse: (text) => parseJsonOfKind(isObject, text) },
   string: { form: 'a text', parse: (text) => text },
 };
 
 function namesIn(text: string): unknown {
-  if (text.trimStart().startsWith('[')) return arrayIn(text);
+  if (text.trimStart().startsWith('[')) return parseJsonOfKind(Array.isArray, text);
   const names = text.split(',').map((name) => name.trim());
   // The quotes would belong to the name.
   return names.some((name) => /^["']|["']$/.test(name)) ? undefined : names;
-}
-
-function arrayIn(text: string): unknown {
-  return parseJsonOfKind(Array.isArray, text);
 }

@@ -7,8 +7,8 @@ import localSchema from '../../schemas/local-config.json' with { type: 'json' };
 import validateLocal from '../../schemas/local-config.validator';
 import { systemError } from '../base/errors.ts';
 import { parseDuration } from '../base/quantities.ts';
-import type { ValuesOf } from './parse.ts';
-import { problemOf } from './problems.ts';
+import { wrongValue } from './problems.ts';
+import type { ValuesOf } from './values.ts';
 
 export const LOCAL_PART = {
   schema: localSchema,
@@ -20,8 +20,8 @@ export const LOCAL_PART = {
     spoolDir: spoolDir ?? tmpdir(),
   }),
   ruleProblems: ({ target, place }: Pick<ValuesOf<typeof localSchema>, 'target' | 'place'>) => [
-    target === undefined && place !== undefined && problemOf('target', MISSING_HALF),
-    place === undefined && target !== undefined && problemOf('place', MISSING_HALF),
+    target === undefined && place !== undefined && wrongValue('target', MISSING_HALF),
+    place === undefined && target !== undefined && wrongValue('place', MISSING_HALF),
   ],
 };
 

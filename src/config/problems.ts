@@ -6,34 +6,30 @@ import type { SchemaError, Validator } from '../base/validator.ts';
  * wanted. It never has the value, which may be a secret in the wrong place.
  */
 export interface Problem {
+  /** Some commands do without a key that is missing, none with a value that is wrong. */
+  readonly kind: 'wrong' | 'missing';
   readonly key: string;
   readonly text: string;
-  /** True if the key is not there. Some commands do without. */
-  readonly isMissing?: boolean;
 }
 
-/** True for a problem that no command does without. */
-export const isWrong = ({ isMissing }: Problem): boolean => isMissing !== true;
+export const isWrong = ({ kind }: Problem): boolean => kind === 'wrong';
 
-/** A problem from the key and a clause: `is missing`. */
-export const problemOf = (key: string, clause: string): Problem => ({ key, text: `${key} ${clause}` });
+/** A problem with a value, from its key and a clause: `is after end_date`. */
+export const wrongValue = (key: string, clause: string): Problem => ({ kind: 'wrong', key, text: `${key} ${clause}` });
 
 /** The problem of a key that is needed beside another one. */
 export const missingBeside = (key: string, otherKey: string): Problem => ({
-  ...problemOf(key, `is missing beside ${otherKey}`),
-  isMissing: true,
+  kind: 'missing',
+  key,
+  text: `${key} is missing beside ${otherKey}`,
 });
-
-const FORMATS: Readonly<Record<string, string>> = {
-  date: 'a day of the calendar as yyyy-MM-dd',
-  uri: 'an address such as https://host',
-};
 
 function expectationOf({ keyword, params, parentSchema, message }: SchemaError): string {
   if (keyword === 'enum') return `one of ${(params.allowedValues as unknown[]).join(', ')}`;
   if (keyword === 'type') return `${/^[aeiou]/.test(String(params.type)) ? 'an' : 'a'} ${params.type}`;
   if (keyword === 'pattern') return `a text like ${parentSchema?.pattern_descriptor ?? params.pattern}`;
-  if (keyword === 'format') return FORMATS[String(params.format)] ?? String(params.format);
+  if (keyword === 'format')
+    return params.format === 'date' ? 'a day of the calendar as yyyy-MM-dd' : 'an address such as https://host';
   if (keyword === 'minLength')
     return Number(params.limit) > 1 ? `at least ${params.limit} characters` : 'a text that is not empty';
   if (keyword === 'maxLength') return `at most ${params.limit} characters`;
@@ -51,8 +47,9 @@ export function schemaProblems(validate: Validator, value: unknown): Problem[] {
   const byPath = new Map((validate.errors ?? []).map((error) => [pathOf(error), error]));
   return [...byPath].map(([path, error]) => {
     const [key] = path.split('.');
-    if (error.keyword === 'required') return { key, text: `${path} is missing`, isMissing: key === path };
-    return { key, text: `${path} is not usable, wanted ${expectationOf(error)}` };
+    if (error.keyword !== 'required')
+      return { kind: 'wrong', key, text: `${path} is not usable, wanted ${expectationOf(error)}` };
+    return { kind: key === path ? 'missing' : 'wrong', key, text: `${path} is missing` };
   });
 }
 

@@ -6,8 +6,9 @@ import { nfc } from '../base/text.ts';
 import { EVENT_NAME_ALTERNATIVE, KNOWN_COLUMNS, REQUIRED_COLUMNS } from '../cells/csv/header.ts';
 import { COLUMN_TYPES, type ColumnType, isColumnType } from '../cells/types/column-types.ts';
 import { isZoneName } from '../cells/types/zone.ts';
-import { parseForConnector, type ValuesOf } from './parse.ts';
-import { missingBeside, type Problem, problemOf } from './problems.ts';
+import { parseForConnector } from './parse.ts';
+import { missingBeside, type Problem, wrongValue } from './problems.ts';
+import type { ValuesOf } from './values.ts';
 
 /** What is wrong with a name of a zone that is not known, as a clause. */
 export const UNKNOWN_ZONE = 'is no IANA name such as Asia/Seoul';
@@ -23,12 +24,12 @@ export type NameCondition = SourceConfig['eventsCondition'];
 export type SchemaMode = SourceConfig['schemaMode'];
 
 function configOf({ eventsConditionType, propertiesConditionType, ...values }: ValuesOf<typeof schema>) {
-  const columnTypes = Object.entries<ColumnType>(values.columnTypes).map(([name, type]) => [nfc(name), type] as const);
+  const columnTypes = Object.entries<ColumnType>(values.columnTypes);
   return {
     ...values,
     eventsCondition: eventsConditionType ?? defaultCondition(values.events),
     propertiesCondition: propertiesConditionType ?? defaultCondition(values.properties),
-    columnTypes: new Map(columnTypes) as ReadonlyMap<string, ColumnType>,
+    columnTypes: new Map(columnTypes.map(([name, type]) => [nfc(name), type])) as ReadonlyMap<string, ColumnType>,
     columnsDrop: values.columnsDrop.map(nfc),
     columnsHash: values.columnsHash.map(nfc),
   };
@@ -53,47 +54,47 @@ function ruleProblems(config: ReturnType<typeof configOf>): (Problem | false)[] 
   const hashedWithType = columnsHash.filter((name) => (columnTypes.get(name) ?? 'string') !== 'string');
   const isHashing = columnsHash.length > 0;
   return [
-    timezone !== undefined && !isZoneName(timezone) && problemOf('timezone', UNKNOWN_ZONE),
+    timezone !== undefined && !isZoneName(timezone) && wrongValue('timezone', UNKNOWN_ZONE),
     startDate !== undefined &&
       endDate !== undefined &&
       startDate > endDate &&
-      problemOf('start_date', `${startDate} is after end_date ${endDate}`),
+      wrongValue('start_date', `${startDate} is after end_date ${endDate}`),
     untyped.length > 0 &&
-      problemOf('column_types', `gives ${listed(untyped)} no type, wanted one of ${COLUMN_TYPES.join(', ')}`),
+      wrongValue('column_types', `gives ${listed(untyped)} no type, wanted one of ${COLUMN_TYPES.join(', ')}`),
     config.eventsCondition === 'all' && config.events.length > 0 && uselessList('events'),
     config.propertiesCondition === 'all' && config.properties.length > 0 && uselessList('properties'),
     suppressionFile !== undefined &&
       suppressionKey === undefined &&
       missingBeside('suppression_key', 'suppression_file'),
     neverDropped.length > 0 &&
-      problemOf(
+      wrongValue(
         'columns_drop',
         `has ${listed(neverDropped)}: every export has that, and every target needs it; where it names a person, hash it`,
       ),
     neverHashed.length > 0 &&
-      problemOf(
+      wrongValue(
         'columns_hash',
         `has ${listed(neverHashed)}: days and the cursor come from such times, which cannot be hashed`,
       ),
     droppedAndHashed.length > 0 &&
-      problemOf(
+      wrongValue(
         'columns_hash',
         `and columns_drop both have ${listed(droppedAndHashed)}, wanted one of them for each column`,
       ),
     hashedWithType.length > 0 &&
-      problemOf(
+      wrongValue(
         'column_types',
         `gives ${listed(hashedWithType)} another type than string, and columns_hash makes it a text of hex digits`,
       ),
     isHashing && hashKey === undefined && missingBeside('hash_key', 'columns_hash'),
-    isHashing && hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH && problemOf('hash_key', SHORT_KEY),
+    isHashing && hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH && wrongValue('hash_key', SHORT_KEY),
   ];
 }
 
 const SHORT_KEY = `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`;
 
 const uselessList = (key: 'events' | 'properties'): Problem =>
-  problemOf(
+  wrongValue(
     `${key}_condition_type`,
     `is all, under which the list ${key} would change nothing: wanted include or exclude`,
   );

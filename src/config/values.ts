@@ -1,0 +1,45 @@
+// The types of the values of a schema. They have no code: the validator of the schema checks the values.
+
+import type { Secret } from '../base/secrets.ts';
+import type { ConfigSchema } from './environment.ts';
+
+/** The values that a schema found valid, by key in camel case. Each key without a default may be missing. */
+export type ValuesOf<S extends ConfigSchema> = {
+  readonly [K in keyof S['properties'] & string as CamelCase<K>]: K extends keyof DeclaredTypes
+    ? DeclaredTypes[K]
+    : ValueOf<S['properties'][K]>;
+};
+
+/** The type of a value: a secret, that of the default, or a text. A test holds the schemas to it. */
+type ValueOf<P> = P extends { airbyte_secret: boolean }
+  ? Secret | undefined
+  : P extends { default: infer D }
+    ? D extends never[]
+      ? readonly string[]
+      : D
+    : string | undefined;
+
+type Condition = 'all' | 'include' | 'exclude';
+
+/** The types of choices and of lists of objects, which TypeScript does not read from a schema. */
+interface DeclaredTypes {
+  readonly events_condition_type: Condition | undefined;
+  readonly properties_condition_type: Condition | undefined;
+  readonly to_date_inclusive: 'auto' | 'true' | 'false';
+  readonly on_gap: 'fail' | 'warn';
+  readonly schema_mode: 'evolve' | 'freeze';
+  readonly on_rejected: 'fail' | 'continue';
+  readonly places: readonly { readonly target: string; readonly place: string }[] | undefined;
+}
+
+type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : K;
+
+/** The keys that a connector needs, and of the command line some commands. */
+export type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
+
+/** A configuration in which the fields of these keys are not missing. */
+export type ConfigHaving<C, K extends RequiredKey> = Readonly<C> & {
+  readonly [F in keyof C & CamelCase<K>]: NonNullable<C[F]>;
+};
