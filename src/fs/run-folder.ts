@@ -48,6 +48,11 @@ export class RunFolder {
     return withDiskErrors(this.#context, work);
   }
 
+  /** The name of its root in messages; undefined if that is a path alone. */
+  get rootName(): string | undefined {
+    return this.#context.what;
+  }
+
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */
   checkHeld(): void {
     this.#lock.checkHeld();

@@ -1,89 +1,122 @@
 import { configError, defectText, messageOf, systemError, transientError, UserError } from '../../base/errors.ts';
-import { COMMITTED_IS_KEPT, diskError } from '../../fs/disk-failure.ts';
+import { COMMITTED_IS_KEPT, diskError, isDiskFull } from '../../fs/disk-failure.ts';
 
-// DuckDB's messages, by what each says.
+// What DuckDB's errors mean. They have a class and a text: `IO Error: No space left on device`.
 
-/** How errors begin that are about files or memory. Others may quote cells, which hold any words. */
+/**
+ * The classes whose texts are about files and memory. Those of other classes may quote cells, which hold any words.
+ *
+ *     class                                                        what it means, unless FAILURES knows the text
+ *     Binder, Catalog, Constraint, Dependency, Missing Extension,  others changed a table: `tableRefusalOf`
+ *     Not implemented
+ *     INTERRUPT                                                    an abort, whose reason is thrown instead
+ *     Invalid Configuration                                        `memory_limit` is no size
+ *     any other                                                    a defect of this program
+ */
 const FILE_ERROR =
   /^(?!.*[Dd]uplicate key)((IO|Permission|FATAL|INTERNAL|Out of Memory|Serialization|TransactionContext) Error|Invalid Input Error: Error opening)/s;
 
 const inFileError = (words: RegExp): RegExp => new RegExp(`${FILE_ERROR.source}.*(${words.source})`, `s${words.flags}`);
 
-const FILE_IN_USE = inFileError(/Could not set lock on file|File is already open in|being used by another process/);
-const DISK_FULL = inFileError(
-  /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
-);
-/** After `fsync failed!` every statement of the instance fails, with this message in its text. */
-const DISK_FAILED = inFileError(/Input\/output error|Stale file handle|fsync failed!/);
-const OUT_OF_MEMORY = [/^Out of Memory/, inFileError(/(could not|failed to) (allocate|pin)/)];
-const DATABASE_TOO_NEW = inFileError(/database file with version number|newer version of DuckDB/);
-const DATABASE_UNREADABLE = inFileError(/not a valid DuckDB database file|storage version|checksum/i);
 const BLOCK_UNREADABLE = /checksum|Corrupt|Serialization Error|^IO Error|INTERNAL Error/i;
-const PARQUET_GONE = inFileError(/No files found that match|Cannot open file ".*\.parquet": No such file/);
-const PARQUET_DAMAGED = [
-  /^Invalid Input Error: (Failed to read file ".*\.parquet"|Invalid string encoding found in Parquet file)/,
-  /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
-  inFileError(/Could not read enough bytes from file ".*\.parquet"/),
-  /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
-  /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
-  /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
-];
-const FILE_REFUSED = /^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /;
 const CSV_REFUSED = /CSV Error on Line|Parallel CSV Reader/;
-const TABLE_REFUSED = /^(Binder|Catalog|Constraint|Dependency|Not implemented) Error/;
 /** Such errors quote no cell. */
-const STATEMENT_REFUSED = /^(Binder|Parser|Catalog|Dependency|Not implemented) Error/;
+const STATEMENT_REFUSED = /^(Binder|Parser|Catalog|Dependency|Missing Extension|Not implemented) Error/;
+const TABLE_REFUSED = /^(Binder|Catalog|Constraint|Dependency|Missing Extension|Not implemented) Error/;
+
+/** What a message says beside the failure. */
+interface FailureContext {
+  /** The file or the place at work. */
+  readonly place: string;
+  /** What lies on the disk that DuckDB writes to. */
+  readonly onDisk: string;
+  /** The first line of the text, without its class. */
+  readonly sentence: string;
+}
 
 interface Failure {
+  readonly kind: string;
   readonly patterns: readonly RegExp[];
-  /** `sentence`: the first line of the text, without its class. */
-  readonly of: (file: string, sentence: string) => UserError;
+  readonly toUserError: (context: FailureContext) => UserError;
 }
 
 /** What texts of DuckDB mean. The first failure counts of which a pattern matches. */
-const FAILURES: readonly Failure[] = [
+const FAILURES = [
   {
-    patterns: [FILE_IN_USE],
-    of: (file, sentence) =>
-      transientError(`${file} is in use: ${lockHolderOf(sentence)}. Close it there, or wait, and run again.`),
+    kind: 'file in use',
+    patterns: [inFileError(/Could not set lock on file|File is already open in|being used by another process/)],
+    toUserError: ({ place, sentence }) =>
+      transientError(`${place} is in use: ${lockHolderOf(sentence)}. Close it there, or wait, and run again.`),
   },
   {
-    patterns: [DISK_FULL],
-    of: (file) => transientError(`The disk of ${file} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
+    kind: 'disk full',
+    patterns: [
+      inFileError(
+        /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
+      ),
+    ],
+    toUserError: ({ onDisk }) =>
+      transientError(`The disk of ${onDisk} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
   },
   {
-    patterns: [DISK_FAILED],
-    of: (file, sentence) => transientError(`${file} failed (${sentence}): try again later; ${COMMITTED_IS_KEPT}.`),
+    kind: 'disk failed',
+    // After `fsync failed!` every statement of the instance fails, with this message in its text.
+    patterns: [inFileError(/Input\/output error|Stale file handle|fsync failed!/)],
+    toUserError: ({ place, sentence }) =>
+      transientError(`${place} failed (${sentence}): try again later; ${COMMITTED_IS_KEPT}.`),
   },
   {
-    patterns: OUT_OF_MEMORY,
-    of: (file) => configError(`DuckDB needs more memory for ${file} than memory_limit allows: raise it.`),
+    kind: 'out of memory',
+    patterns: [/^Out of Memory/, inFileError(/(could not|failed to) (allocate|pin)/)],
+    toUserError: ({ place }) =>
+      configError(`DuckDB needs more memory for ${place} than memory_limit allows: raise it.`),
   },
   {
-    patterns: [DATABASE_TOO_NEW],
-    of: (file) =>
+    kind: 'database too new',
+    patterns: [inFileError(/database file with version number|newer version of DuckDB/)],
+    toUserError: ({ place }) =>
       configError(
-        `${file} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
-          `here: ATTACH '${file}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
+        `${place} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
+          `here: ATTACH '${place}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
       ),
   },
   {
-    patterns: [DATABASE_UNREADABLE],
-    of: (file) =>
-      configError(`${file} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
+    kind: 'database unreadable',
+    patterns: [inFileError(/not a valid DuckDB database file|storage version|checksum/i)],
+    toUserError: ({ place }) =>
+      configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
   },
   {
-    patterns: [PARQUET_GONE],
-    of: (file) =>
+    kind: 'download gone',
+    patterns: [inFileError(/(No files found that match the pattern|Cannot open file) ".*\.csv"/)],
+    toUserError: ({ sentence }) =>
       transientError(
-        `A file of ${file} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
+        `The download ${/".*\.csv"/.exec(sentence)?.[0]} is gone: another program removed it, such as a cleaner of ` +
+          'temporary files. Run again; if it stays so, set spool_dir to a folder that nothing cleans.',
+      ),
+  },
+  {
+    kind: 'Parquet gone',
+    patterns: [inFileError(/No files found that match|Cannot open file ".*\.parquet": No such file/)],
+    toUserError: ({ place }) =>
+      transientError(
+        `A file of ${place} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
           'names what is missing, as after a restore without the data of that time.',
       ),
   },
   {
-    patterns: PARQUET_DAMAGED,
-    of: (file, sentence) => {
-      const path = /["']([^"']+\.parquet)["']/.exec(sentence)?.[1] ?? `A Parquet file of ${file}`;
+    kind: 'Parquet damaged',
+    patterns: [
+      /^Invalid Input Error: (Failed to read file "|Invalid string encoding found in Parquet file)/,
+      /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
+      // The copy of a bucket's file is named by a UUID alone.
+      inFileError(/Could not read enough bytes from file ".*(\.parquet|-[0-9a-f]{12})"/),
+      /^(Invalid Error: )?(TProtocolException|Out of buffer|don't know what type|invalid TType|Variable-length int)/,
+      /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
+      /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
+    ],
+    toUserError: ({ place, sentence }) => {
+      const path = /["']([^"']+\.parquet)["']/.exec(sentence)?.[1] ?? `A Parquet file of ${place}`;
       const day = /.*event_date=([\d-]{10})\//.exec(sentence)?.[1];
       const remedy = day === undefined ? 'load it again' : `read its day again with sync … --from ${day} --to ${day}`;
       return configError(
@@ -92,38 +125,44 @@ const FAILURES: readonly Failure[] = [
     },
   },
   {
-    patterns: [FILE_REFUSED],
-    of: (file, sentence) => configError(`${file} cannot be opened or written: ${sentence}.`),
+    kind: 'file refused',
+    patterns: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],
+    toUserError: ({ place, sentence }) => configError(`${place} cannot be opened or written: ${sentence}.`),
   },
-];
+] as const satisfies readonly Failure[];
 
-/** The failure that a text of DuckDB means; undefined for any other. */
-function failureOf(text: string, file: string): UserError | undefined {
-  const sentence = firstLineOf(text)
-    .replace(/^[A-Z]\w+( \w+)? Error: /, '')
-    .replace(/\.$/, '');
-  return findFailure(text)?.of(file, sentence);
-}
+const failureOf = (text: string) => FAILURES.find(({ patterns }) => patterns.some((pattern) => pattern.test(text)));
 
-const findFailure = (text: string) => FAILURES.find(({ patterns }) => matches(patterns, text));
+const isFailure = (thrown: unknown, kind: (typeof FAILURES)[number]['kind']): boolean =>
+  failureOf(messageOf(thrown))?.kind === kind;
 
-/** Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. */
-export function engineError(thrown: unknown, file: string): UserError {
+/**
+ * Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. `place`: the file or
+ * the place at work. `onDisk`: what lies on the disk that DuckDB writes to.
+ */
+export function engineError(thrown: unknown, place: string, onDisk: string = place): UserError {
   if (thrown instanceof UserError) return thrown;
-  const disk = diskError(thrown, { path: file, consequence: COMMITTED_IS_KEPT });
+  const what = isDiskFull(thrown) ? onDisk : place;
+  const disk = diskError(thrown, { path: place, what, consequence: COMMITTED_IS_KEPT });
   if (disk instanceof UserError) return disk;
   // DuckDB and the system throw plain errors.
   if (thrown instanceof Error && Object.getPrototypeOf(thrown) !== Error.prototype) {
-    const details = { cause: thrown, detail: defectText(thrown), where: { file } };
-    return systemError(`A defect of dfinery-elt, at work on ${file}: please report it.`, details);
+    const details = { cause: thrown, detail: defectText(thrown), where: { file: place } };
+    return systemError(`A defect of dfinery-elt, at work on ${place}: please report it.`, details);
   }
   const text = messageOf(thrown);
-  const refusal = `DuckDB refused a statement on ${file} (${errorClassOf(text)}): please report it.`;
-  return failureOf(text, file) ?? systemError(refusal, { detail: withoutCells(text), where: { file } });
+  const sentence = firstLineOf(text)
+    .replace(/^[A-Z]\w+( \w+)? Error: /, '')
+    .replace(/\.$/, '');
+  const refusal = `DuckDB refused a statement on ${place} (${errorClassOf(text)}): please report it.`;
+  return (
+    failureOf(text)?.toUserError({ place, onDisk, sentence }) ??
+    systemError(refusal, { detail: withoutCells(text), where: { file: place } })
+  );
 }
 
 /** True if another process has the file open. */
-export const isFileInUse = (thrown: unknown): boolean => FILE_IN_USE.test(messageOf(thrown));
+export const isFileInUse = (thrown: unknown): boolean => isFailure(thrown, 'file in use');
 
 /** Why DuckDB refused a statement, if for what others made of the tables, such as a foreign key; else undefined. */
 export function tableRefusalOf(thrown: unknown): string | undefined {
@@ -132,14 +171,11 @@ export function tableRefusalOf(thrown: unknown): string | undefined {
 }
 
 /** True if the bytes of a Parquet file are no such file, or a broken one. */
-export const isDamagedParquet = (thrown: unknown): boolean =>
-  findFailure(messageOf(thrown))?.patterns === PARQUET_DAMAGED;
+export const isDamagedParquet = (thrown: unknown): boolean => isFailure(thrown, 'Parquet damaged');
 
 /** True if blocks of a database file cannot be read. */
-export function isDamagedBlock(thrown: unknown): boolean {
-  const text = messageOf(thrown);
-  return BLOCK_UNREADABLE.test(text) && !DISK_FAILED.test(text);
-}
+export const isDamagedBlock = (thrown: unknown): boolean =>
+  BLOCK_UNREADABLE.test(messageOf(thrown)) && !isFailure(thrown, 'disk failed');
 
 /** Thrown if a scanned file gives other rows than the scan saw. */
 export class MisreadFileError extends UserError {
@@ -152,10 +188,7 @@ export class MisreadFileError extends UserError {
 export const isMisread = (thrown: unknown): boolean =>
   thrown instanceof MisreadFileError || CSV_REFUSED.test(messageOf(thrown));
 
-export function isOutOfMemory(thrown: unknown): boolean {
-  const text = messageOf(thrown);
-  return matches(OUT_OF_MEMORY, text) && !DISK_FULL.test(text);
-}
+export const isOutOfMemory = (thrown: unknown): boolean => isFailure(thrown, 'out of memory');
 
 /** What may be shown of an error that is not about a file. */
 const withoutCells = (text: string): string => (STATEMENT_REFUSED.test(text) ? firstLineOf(text) : errorClassOf(text));
@@ -166,8 +199,6 @@ function errorClassOf(text: string): string {
   const line = /CSV Error on Line: (\d+)/.exec(text)?.[1];
   return line === undefined ? errorClass : `${errorClass}, line ${line}`;
 }
-
-const matches = (patterns: readonly RegExp[], text: string): boolean => patterns.some((pattern) => pattern.test(text));
 
 const firstLineOf = (text: string): string => text.split('\n', 1)[0];
 

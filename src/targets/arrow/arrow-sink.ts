@@ -61,7 +61,7 @@ async function writeArrow(
       const engine = await openEngine(join(folder.path, 'engine'), 'write', options);
       try {
         const plan = await planStream(days, folder.path, options);
-        const dayFiles = writeDayFiles(plan.days, { ...plan, engine, folder: folder.path });
+        const dayFiles = writeDayFiles(plan.days, { ...plan, engine, folder });
         await sendDays(dayFiles, typedColumns(plan.columns), output, options, onSent);
       } finally {
         await engine.close();

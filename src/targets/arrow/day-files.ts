@@ -9,6 +9,7 @@ import { selectRowsSql, storeTypedRows, sumRows } from '../../engine/rows/typed-
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../../extract/checked-day.ts';
+import type { RunFolder } from '../../fs/run-folder.ts';
 import { planColumns } from '../../table/column-plan.ts';
 import type { ColumnSettings } from '../../table/column-type.ts';
 import { EVENTS, type StoredColumn, typedColumns } from '../../table/tables.ts';
@@ -39,8 +40,8 @@ const SENT_ROWS = '_dfinery_sent_rows';
 /** What the files of all days of a stream have in common. */
 interface DayFileOptions {
   readonly engine: Engine;
-  /** A private folder, in which the files are made. */
-  readonly folder: string;
+  /** The folder of the run, in which the files are made. */
+  readonly folder: RunFolder;
   /** The columns of the stream, which no longer change. */
   readonly columns: readonly StoredColumn[];
   readonly columnSettings: ColumnSettings;
@@ -61,7 +62,7 @@ export async function* writeDayFiles(
       if (sumRows(download.files) > 0) dayFile = await engine.transaction(() => writeDayFile(download, options));
     } catch (error) {
       engine.throwIfAborted();
-      throw engineError(error, 'the Arrow stream');
+      throw engineError(error, 'the Arrow stream', options.folder.rootName);
     }
     for (const { path } of download.files) await rm(path, { force: true });
     yield dayFile;
@@ -83,7 +84,7 @@ async function writeDayFile(
         `ROW_GROUP_SIZE ${BATCHES_PER_ROW_GROUP * batchRows}, DICTIONARY_SIZE_LIMIT ${MAX_DICTIONARY_VALUES})`,
     );
   await engine.keepOrder();
-  const allRowsPath = join(folder, `${receipt.day}.parquet`);
+  const allRowsPath = join(folder.path, `${receipt.day}.parquet`);
   const zone = zoneOf(columnSettings.timezone);
   await storeTypedRows(engine, { table: EVENTS, columns, downloads: [download] }, zone, (rows) =>
     writeParquet(selectRowsSql(rows, columns, EVENTS.programColumns, zone), allRowsPath),
@@ -91,7 +92,7 @@ async function writeDayFile(
   const rowId = sharedRowIdSql(columns);
   const sentRowsSql = `SELECT row_id FROM ${SENT_ROWS} WHERE event_date = ${dateSql(addDays(receipt.day, -1))}`;
   const hasSentRows = (await engine.count(`(${sentRowsSql})`)) > 0;
-  const path = hasSentRows ? join(folder, `${receipt.day}-rest.parquet`) : allRowsPath;
+  const path = hasSentRows ? join(folder.path, `${receipt.day}-rest.parquet`) : allRowsPath;
   if (hasSentRows) {
     await writeParquet(`FROM ${readFileSql(allRowsPath)} WHERE ${rowId} NOT IN (${sentRowsSql})`, path);
     await rm(allRowsPath);

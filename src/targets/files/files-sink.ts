@@ -16,16 +16,14 @@ import { countRows } from './read-files.ts';
 import { writeBatch } from './write-batch.ts';
 
 /** Opens a place for loading. Throws as `withUserErrors`. */
-export function openFilesSink(format: FilesFormat, options: OpenOptions): Promise<Sink> {
-  return withUserErrors(options, async () => {
-    const { loadsProfiles, retentionMs } = options;
-    const place = await openPlace(format, options, { kind: 'load', loadsProfiles, retentionMs });
-    return closedOnFailure(place, async () => {
-      const version = await format.read(place);
-      checkTimezone(version.state, options);
-      warnOfRemovedDays(options.logger, version.removedDays);
-      return new FilesSink(place, version, options);
-    });
+export async function openFilesSink(format: FilesFormat, options: OpenOptions): Promise<Sink> {
+  const { loadsProfiles, retentionMs } = options;
+  const place = await openPlace(format, options, { kind: 'load', loadsProfiles, retentionMs });
+  return closedOnFailure(place, async () => {
+    const version = await format.read(place);
+    checkTimezone(version.state, options);
+    warnOfRemovedDays(options.logger, version.removedDays);
+    return new FilesSink(place, version, options);
   });
 }
 
@@ -59,7 +57,7 @@ class FilesSink implements Sink {
 
   async commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
     const prepareChange = (version: PlaceVersion) => this.#prepareChange(version, batch, commitInfo, table);
-    const { version, result } = await withUserErrors(this.#options, () =>
+    const { version, result } = await withUserErrors(this.#place, () =>
       this.#place.format.commit(this.#place, this.#version, prepareChange),
     );
     this.#version = version;
@@ -70,7 +68,7 @@ class FilesSink implements Sink {
   recordRun(run: RunRecord): Promise<void> {
     // A run that a signal has ended is recorded, too.
     this.#place.engine.ignoreAborts();
-    return withUserErrors(this.#options, () => this.#place.format.recordRun(this.#place, this.#version, run));
+    return withUserErrors(this.#place, () => this.#place.format.recordRun(this.#place, this.#version, run));
   }
 
   async close(): Promise<void> {

@@ -13,7 +13,7 @@ import { damageWarnings, type PlaceVersion } from './place-version.ts';
 /** Number of attempts at reading one version of a place that is written. */
 const READ_ATTEMPTS = 5;
 
-/** Opens a place. Throws UserError. */
+/** Opens a place. Throws UserError, or the reason of the signal. */
 export async function openPlace(format: FilesFormat, options: PlaceOptions, purpose: Purpose): Promise<OpenPlace> {
   const storage = await format.openStorage(options);
   const { workFolder } = storage;
@@ -35,14 +35,18 @@ export async function openPlace(format: FilesFormat, options: PlaceOptions, purp
     await engine?.close();
     storage.close();
     await runFolder?.remove().catch(() => {});
-    throw error;
+    options.signal.throwIfAborted();
+    throw engineError(error, options.address);
   }
 }
 
-/** Runs work on a place, and closes that if the work fails. A second failure, of the closing, is not told. */
+/**
+ * Runs work on a place, and closes that if the work fails. A second failure, of the closing, is not told. Throws as
+ * `withUserErrors`.
+ */
 export async function closedOnFailure<T>(place: OpenPlace, work: () => Promise<T>): Promise<T> {
   try {
-    return await work();
+    return await withUserErrors(place, work);
   } catch (error) {
     await closePlace(place).catch(() => {});
     throw error;
@@ -56,28 +60,26 @@ export async function closePlace({ engine, storage, runFolder }: OpenPlace): Pro
 }
 
 /** Runs work on a place. Throws UserError, or the reason of the signal. */
-export async function withUserErrors<T>({ signal, address }: PlaceOptions, work: () => Promise<T>): Promise<T> {
+export async function withUserErrors<T>({ options, runFolder }: OpenPlace, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    signal.throwIfAborted();
-    throw engineError(error, address);
+    options.signal.throwIfAborted();
+    throw engineError(error, options.address, runFolder.rootName);
   }
 }
 
 /** Opens a place, runs work and closes it. Throws as `withUserErrors`. */
-export function withPlace<T>(
+export async function withPlace<T>(
   format: FilesFormat,
   options: PlaceOptions,
   purpose: Purpose,
   work: (place: OpenPlace) => Promise<T>,
 ): Promise<T> {
-  return withUserErrors(options, async () => {
-    const place = await openPlace(format, options, purpose);
-    const result = await closedOnFailure(place, () => work(place));
-    await closePlace(place);
-    return result;
-  });
+  const place = await openPlace(format, options, purpose);
+  const result = await closedOnFailure(place, () => work(place));
+  await closePlace(place);
+  return result;
 }
 
 /** Throws UserError if nothing was loaded yet. */

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { engineError, isDamagedBlock } from '../../../src/engine/session/engine-errors.ts';
@@ -160,6 +160,17 @@ describe('a DuckDB file', () => {
     });
   });
 
+  it('takes no day whose download was removed, and the sentence names spool_dir', async () => {
+    const day = place.of(D1, [{ id: 'a' }]);
+    rmSync(day.files[0].path);
+    await expect(place.load([[day]])).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringMatching(
+        /^The download "\S+\.csv" is gone: .* set spool_dir to a folder that nothing cleans/,
+      ),
+    });
+  });
+
   it('whose table has a unique index of a user takes no day, with a sentence without the cell', async () => {
     await place.load([[place.of(D1, [{ id: 'a', phone: '010-9999-0000' }])]]);
     await place.read('CREATE UNIQUE INDEX by_phone ON events (phone)');
@@ -178,6 +189,21 @@ describe('a DuckDB file', () => {
     const errorClass = text.split(':', 1)[0];
     expect([kind, message]).toEqual(['system', expect.stringContaining(`on x.duckdb (${errorClass})`)]);
     expect(detail).toBe(errorClass);
+  });
+
+  it('is called full for the words of each class of errors that quotes no cell, and of no other', () => {
+    const ofFiles = ['FATAL', 'INTERNAL', 'IO', 'Out of Memory', 'Permission', 'Serialization', 'TransactionContext'];
+    const others = [
+      ...['Binder', 'Catalog', 'Connection', 'Constraint', 'Conversion', 'Dependency', 'Divide by Zero', 'Executor'],
+      ...['Expression', 'Extension Autoloading', 'HTTP', 'INTERRUPT', 'Index', 'Invalid', 'Invalid Configuration'],
+      ...['Invalid Input', 'Invalid type', 'Mismatch Type', 'Missing Extension', 'Not implemented', 'NullPointer'],
+      ...['Object Size', 'Optimizer', 'Out of Range', 'Parameter Not Allowed', 'Parameter Not Resolved', 'Parser'],
+      ...['Planner', 'Scheduler', 'Sequence', 'Settings', 'Stat', 'Syntax', 'Unknown Type'],
+    ];
+    const kinds = [...ofFiles, ...others].map((name) => {
+      return engineError(new Error(`${name} Error: No space left on device`), 'x.duckdb').kind;
+    });
+    expect(kinds).toEqual([...ofFiles.map(() => 'transient'), ...others.map(() => 'system')]);
   });
 
   it('on a disk that fails is not called damaged', () => {

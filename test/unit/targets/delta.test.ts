@@ -1,11 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DuckDBConnection } from '@duckdb/node-api';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { DAY_MS } from '../../../src/base/clock.ts';
 import { addDays } from '../../../src/base/days.ts';
 import { DiskStorage } from '../../../src/storage/disk.ts';
 import type { Sink } from '../../../src/targets/contract.ts';
+import { withCall } from '../../support/system-calls.ts';
 import { FakeS3 } from '../../support/targets/fake-s3.ts';
 import { filesBelow, Place } from '../../support/targets/place.ts';
 
@@ -385,5 +387,32 @@ describe('a Delta table in a bucket', () => {
     begin('of somebody else', 'events/copy.parquet', -hour);
     await place.purge(['m1']);
     expect([...s3.uploads.keys()]).toEqual(['live', 'of somebody else']);
+  });
+
+  it('names the spool folder if the disk of that is full: a bucket has no disk', async () => {
+    const refuse = (real: (...all: unknown[]) => unknown, ...all: unknown[]) =>
+      String(all[0]).startsWith('COPY')
+        ? Promise.reject(new Error('IO Error: Could not write file "/spool/x": No space left on device'))
+        : real(...all);
+    const loading = () => place.load([[place.of(D1, [{ id: 'a' }])]]);
+    await expect(withCall(DuckDBConnection.prototype, 'run', refuse, loading)).rejects.toMatchObject({
+      kind: 'transient',
+      message: expect.stringMatching(/^The disk of the spool folder \S+spool is full: make room and run again/),
+    });
+  });
+
+  it('names the day of a damaged file, which is read as a copy', async () => {
+    const rows = Array.from({ length: 2_000 }, (_, i) => ({ id: `${i}`, text: `${Math.sin(i)}` }));
+    await place.load([[place.of(D1, rows)]]);
+    for (const [key, object] of s3.objects) {
+      if (key.includes('event_date=')) s3.objects.set(key, { ...object, bytes: object.bytes.fill(0, 10_000, 10_100) });
+    }
+    const report = (await place.maintenance()).report();
+    await expect(report).rejects.toMatchObject({
+      kind: 'config',
+      message: expect.stringMatching(
+        /^A Parquet file of s3:\/\/bucket\/lake is damaged and cannot be read: .* --from 2026-01-01 --to 2026-01-01/,
+      ),
+    });
   });
 });
