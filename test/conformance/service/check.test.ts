@@ -18,8 +18,7 @@ import {
 } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY, recorder } from '../../support/service/service.ts';
-import { SERVICE_ID, startTestSimulator, TOKENS } from '../../support/service/simulator.ts';
-import type { ScenarioPatch } from '../../support/service/test-service.ts';
+import { SERVICE_ID } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
 const SIGNAL = new AbortController().signal;
@@ -29,17 +28,11 @@ const fail = (message: string) => ({ result: 'fail', message });
 
 let server: FaultyServer;
 
-interface Given {
-  readonly exportToken?: Secret;
-  readonly serviceId?: string;
-  readonly clock?: Clock;
-  readonly env?: Env;
-}
-
-const probeAt = (baseUrl: string, { clock, env = {}, ...more }: Given = {}, signal = SIGNAL) =>
+const CLOCK: Clock = { ...systemClock, now: () => NOW };
+const probeAt = (baseUrl: string, { clock = CLOCK, env = {} }: { clock?: Clock; env?: Env } = {}, signal = SIGNAL) =>
   checkService(
-    { baseUrl, serviceId: SERVICE_ID, exportToken: new Secret(CANARY), ...more },
-    { clock: clock ?? { ...systemClock, now: () => NOW }, logger: recorder().logger, env, signal },
+    { baseUrl, serviceId: SERVICE_ID, exportToken: new Secret(CANARY) },
+    { clock, logger: recorder().logger, env, signal },
   );
 
 async function probe(script: Script, options = {}) {
@@ -83,13 +76,15 @@ describe('the verdict on one minimal export', () => {
     expect(server.requests).toHaveLength(['no byte', '404', '503'].includes(name) ? 2 : 1);
   });
 
-  it.each([
+  it.each<[string, Record<string, string | number>, string]>([
+    ['the reset', { 'X-Rate-Limit-Reset': NOW + 40_000 }, '03:00:41.000Z, in 41 s'],
     ['Retry-After', { 'Retry-After': '90' }, '03:01:31.000Z, in 1 min'],
     ['the earlier of both', { 'Retry-After': '90', 'X-Rate-Limit-Reset': NOW + 30_000 }, '03:00:31.000Z, in 31 s'],
     ['a minute', {}, '03:01:00.000Z, in 1 min'],
   ])('for a 429 names when a run asks again: %s', async (_title, headers, time) => {
     const verdict = await probe(() => json(429, fail('too_many_api_requests'), headers));
     expect(verdict.message).toContain(`asks again at 2026-01-20T${time}`);
+    expect(verdict.quotaReport.resetAt).toBe(headers['X-Rate-Limit-Reset']);
   });
 
   const forEvent = (body: string) => body.includes('no_such_event');
@@ -106,7 +101,10 @@ describe('the verdict on one minimal export', () => {
     expect(verdict.message).toMatch(/[.?]$/);
     const bodies = server.requests.map((request) => JSON.parse(request.body)) ?? [];
     expect(bodies.map((body) => body.events_condition_type)).toEqual(['include', 'all']);
-    expect(bodies[1]).toMatchObject({ from_date: '2026-01-18', to_date: '2026-01-19' });
+    expect(bodies).toMatchObject([
+      { from_date: '2026-01-19', to_date: '2026-01-19' },
+      { from_date: '2026-01-18', to_date: '2026-01-19' },
+    ]);
     expect(bodies[1]).not.toHaveProperty('events');
   });
 
@@ -122,17 +120,6 @@ describe('the verdict on one minimal export', () => {
       forEvent(request.body) ? first(request, count) : whole(200, `${HEADER}\n`),
     );
     expect(verdict).toMatchObject({ kind: 'usable' });
-  });
-
-  it('names the reset of an exhausted quota, and requests the minimal export', async () => {
-    const verdict = await probe(() => json(429, fail('x'), { 'X-Rate-Limit-Reset': NOW + 60_000 }));
-    expect(verdict.message).toContain('2026-01-20T03:01:00.000Z, in 1 min');
-    expect(verdict.quotaReport.resetAt).toBe(NOW + 60_000);
-    expect(JSON.parse(server.requests[0].body ?? '')).toMatchObject({
-      events_condition_type: 'include',
-      from_date: '2026-01-19',
-      to_date: '2026-01-19',
-    });
   });
 
   it('is unreachable for an untrusted certificate and for a closed port', async () => {
@@ -174,19 +161,5 @@ describe('the verdict on one minimal export', () => {
     const probing = probeAt(server.url, {}, controller.signal);
     controller.abort(new Error('enough'));
     await expect(probing).rejects.toThrow('enough');
-  });
-});
-
-describe('against the simulator', () => {
-  it.each<[ScenarioPatch, string, string, string]>([
-    [{}, TOKENS.export, SERVICE_ID, 'usable'],
-    [{ columns: { event_name: 'df_event_name' }, format: { gzip: true } }, TOKENS.export, SERVICE_ID, 'usable'],
-    [{}, 'other', SERVICE_ID, 'config'],
-    [{}, TOKENS.export, 'other', 'config'],
-    [{ limits: { exports_per_hour: 0 } }, TOKENS.export, SERVICE_ID, 'usable'],
-  ])('scenario %j, token %s, service %s: %s', async (scenario, token, serviceId, kind) => {
-    const sim = await startTestSimulator(scenario);
-    expect(await probeAt(sim.url, { exportToken: new Secret(token), serviceId })).toMatchObject({ kind });
-    await sim.close();
   });
 });

@@ -2,12 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { DeletionClient } from '../../../src/service/deletion-client.ts';
-import { startSimulator } from '../../../src/simulator/simulator.ts';
 import { ManualClock, settle } from '../../support/clock.ts';
 import { type FaultyServer, gzip, head, json, type Script, serve, whole } from '../../support/service/faulty-server.ts';
 import { selfSigned } from '../../support/service/self-signed.ts';
 import { CANARY } from '../../support/service/service.ts';
-import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
+import { SERVICE_ID } from '../../support/service/simulator.ts';
 import { until } from '../../support/wait.ts';
 
 const OK = { status: true, code: '20000', message: 'OK', data: true };
@@ -17,15 +16,10 @@ const unknownService = () => false;
 
 let server: FaultyServer;
 
-const serviceAt = (baseUrl: string, more: { clock?: Clock; token?: string; serviceId?: string } = {}) =>
-  new DeletionClient({
-    baseUrl,
-    serviceId: more.serviceId ?? SERVICE_ID,
-    importToken: new Secret(more.token ?? CANARY),
-    maxConcurrentRequests: 4,
-    clock: more.clock ?? systemClock,
-    env: {},
-  });
+const serviceAt = (baseUrl: string, clock: Clock = systemClock) => {
+  const importToken = new Secret(CANARY);
+  return new DeletionClient({ baseUrl, serviceId: SERVICE_ID, importToken, maxConcurrentRequests: 4, clock, env: {} });
+};
 
 async function remove(script: Script, options = {}) {
   server = await serve(script, options);
@@ -104,7 +98,7 @@ describe('network faults during a deletion', () => {
     for (const steps of [[{ hold: true }], [{ send: head(200, { 'Content-Length': 60 }) }, { hold: true }]] as const) {
       server = await serve(() => steps);
       const clock = new ManualClock();
-      const service = serviceAt(server.url, { clock });
+      const service = serviceAt(server.url, clock);
       const answering = service.deleteProfile(ID, SIGNAL, unknownService);
       await until(() => server.requests.length === 1);
       clock.pass(59_000);
@@ -135,27 +129,5 @@ describe('network faults during a deletion', () => {
     expect(waiting.quotaReport.retryAt).toBeGreaterThan(reset + 10_000);
     const done = await remove(() => json(200, OK, headers));
     expect(done).toMatchObject({ kind: 'done', quotaReport: { remaining: 0, resetAt: reset } });
-  });
-});
-
-describe('against the simulator', () => {
-  it('deletes over kept-alive connections and classifies every code', async () => {
-    const codes = { a: '40000', b: '40001', c: '40402', d: '50000', e: '40403' };
-    const answers = Object.entries(codes).map(([external_id, code]) => ({ operation: 'delete', external_id, code }));
-    const sim = await startSimulator({
-      scenario: { service_id: SERVICE_ID, import_token: TOKENS.import, answers },
-    });
-    const service = serviceAt(sim.url, { token: TOKENS.import });
-    const kinds = await Promise.all(
-      ['x', 'a', 'b', 'c', 'd', 'e'].map((id) => service.deleteProfile(id, SIGNAL, unknownService)),
-    );
-    expect(kinds.map(({ kind }) => kind)).toEqual(['done', 'rejected', 'rejected', 'rejected', 'retry', 'rejected']);
-    await service.close();
-    for (const wrong of [{ token: 'other' }, { token: TOKENS.import, serviceId: 'other' }]) {
-      const other = serviceAt(sim.url, wrong);
-      expect((await other.deleteProfile('y', SIGNAL, unknownService)).kind).toBe('stop');
-      await other.close();
-    }
-    await sim.close();
   });
 });
