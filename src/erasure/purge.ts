@@ -6,8 +6,8 @@ import { diskErrorByItsPath } from '../fs/disk-failure.ts';
 import { sweepRunFolders } from '../fs/run-folder.ts';
 import type { PurgePreview, PurgeResult } from '../targets/contract.ts';
 import type { ListedId } from './id-list.ts';
-import type { ServiceAddress } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
+import type { LedgerContent, ServiceAddress } from './ledger/lines.ts';
 import { findListedPeople, type ListedPeople, type NamedPlace, type SearchSettings } from './listed-people.ts';
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
@@ -22,25 +22,35 @@ export interface PurgeSettings extends SearchSettings {
   readonly allowsShared: boolean;
 }
 
-/** A place, and who is to leave it; in its purge who was found there last, and what became of them. */
-export interface PlacePurge extends NamedPlace, PurgePreview {
+/** A place, and who is to leave it. */
+type PlannedPlace = NamedPlace & PurgePreview;
+
+/** What became of a place, and who was found there last. */
+export interface PurgedPlace extends PlannedPlace {
   /** Present once all rows that can be read are removed. */
   readonly removal?: PurgeResult;
   /** Why the people are, or may be, still there. */
   readonly failure?: UserError;
 }
 
-/** Who is to leave which places; after the purge also how it ended. */
-export interface Purge {
+/** Who is to leave which places. */
+export interface PurgePlan {
   readonly settings: PurgeSettings;
   readonly ledger: Ledger;
   /** Empty for a purge of the people of the suppression list alone. */
   readonly listedIds: readonly ListedId[];
+  /** Those whom the service is asked for after the purge. */
+  readonly idsToRequest: readonly ListedId[];
   readonly listedPeople: ListedPeople;
-  readonly places: readonly PlacePurge[];
+  readonly places: readonly PlannedPlace[];
   /** What the officer should know, as sentences. */
   readonly warnings: readonly string[];
-  /** Those of all places; none before the purge. */
+}
+
+/** What became of the places of a plan. `warnings`: those of the plan are not repeated. */
+export interface PurgeOutcome {
+  readonly places: readonly PurgedPlace[];
+  readonly warnings: readonly string[];
   readonly failures: readonly UserError[];
 }
 
@@ -54,17 +64,16 @@ export const MAX_NAMED = 100;
  * Throws UserError for what the execution would stumble over.
  */
 export async function planPurge(
-  settings: PurgeSettings,
-  listedIds: readonly ListedId[],
+  erasure: Pick<PurgePlan, 'settings' | 'ledger' | 'listedIds' | 'idsToRequest'>,
   service: ServiceAddress,
-  ledger: Ledger,
-): Promise<Purge> {
+): Promise<PurgePlan> {
+  const { settings, ledger, listedIds } = erasure;
   const { suppressionList, beginsNewList, io } = settings;
   const isSuppressedOnly = listedIds.length === 0;
   await suppressionList.requireWritable();
   const listedPeople = await findListedPeople(listedIds, settings);
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
-  const places: PlacePurge[] = [];
+  const places: PlannedPlace[] = [];
   for (const [i, place] of settings.places.entries()) {
     io.logger.info('purge.plan', `Looking into ${place.name} (${i + 1} of ${settings.places.length}) …`);
     const preview = await (await place.target.people(place)).previewPurge(query);
@@ -100,66 +109,64 @@ export async function planPurge(
       'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
     );
   }
-  return { settings, ledger, listedIds, listedPeople, places, warnings, failures: [] };
+  return { ...erasure, listedPeople, places, warnings };
 }
 
 /**
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
  * failure in one place leaves the others to be purged. Rejects if it is stopped before or in a place.
  */
-export async function purgePlaces(plan: Purge): Promise<Purge> {
+export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   const { io, suppressionList } = plan.settings;
   try {
     await suppressionList.add(unifiedIdsOf(plan), io);
   } catch (error) {
     const failure = diskErrorByItsPath(error);
-    if (failure instanceof UserError) return { ...plan, failures: [failure] };
+    if (failure instanceof UserError) return { places: plan.places, warnings: [], failures: [failure] };
     throw failure;
   }
-  let purge = plan;
+  const places: PurgedPlace[] = [];
   for (const [i, place] of plan.places.entries()) {
     io.signal.throwIfAborted();
     io.logger.info('purge.begin', `Purging ${place.name} (${i + 1} of ${plan.places.length}) …`);
-    purge = withPlace(purge, await purgePlace(place, purge));
+    const otherPlaces = [...places, ...plan.places.slice(i + 1)];
+    places.push(await purgePlace(place, otherPlaces, plan));
   }
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(io.spoolDir);
-  const inUse = [...purge.places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
+  const inUse = [...places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
   const inUseSentence = `Other runs are under way. Until they end, they hold downloads in ${shortened(inUse)}.`;
   const foreignSentence = `Downloads in folders that are not of this user alone may name the people, and stay: ${shortened(foreignFolders)}.`;
   const warnings = [
-    ...plan.warnings,
     ...(inUse.length > 0 ? [inUseSentence] : []),
     ...(foreignFolders.length > 0 ? [foreignSentence] : []),
   ];
-  const failures = purge.places.flatMap(({ failure }) => failure ?? []);
+  const failures = places.flatMap(({ failure }) => failure ?? []);
   const remainsSentence = `Downloads of dead runs may name the people, and stay: ${shortened(stuckFolders)}. Remove them.`;
   if (stuckFolders.length > 0) failures.push(transientError(remainsSentence));
-  return { ...purge, failures, warnings };
+  return { places, warnings, failures };
 }
 
-/** The purge with what is known of this place by now. */
-const withPlace = (purge: Purge, place: PlacePurge): Purge => ({
-  ...purge,
-  places: purge.places.map((other) => (other.name === place.name ? place : other)),
-});
-
-/** Removes the people from a place. */
-async function purgePlace(place: PlacePurge, purge: Purge): Promise<PlacePurge> {
-  const { settings, ledger, listedPeople } = purge;
+/** Removes the people from a place. The guards hold for it and the other places together. */
+async function purgePlace(
+  place: PlannedPlace,
+  otherPlaces: readonly PlannedPlace[],
+  plan: PurgePlan,
+): Promise<PurgedPlace> {
+  const { settings, ledger, listedPeople } = plan;
   const { io, suppressionList, beginsNewList } = settings;
   const { target, name, foreignNames } = place;
-  let outcome = place;
+  let outcome: PurgedPlace = place;
   // The place is locked, and nothing is changed yet: guards, then the ledger, then the suppression list. A kill between
   // the last two does no harm: the same command finds the rows, and writes both again.
   const onFound = async (people: PeopleInPlace): Promise<number> => {
     outcome = { ...place, people };
-    const problem = peopleLimitProblem(withPlace(purge, outcome));
+    const problem = peopleLimitProblem({ ...plan, places: [...otherPlaces, outcome] });
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
     if (!beginsNewList) {
       const { hmacs } = suppressionList.readPeople();
       refuseOlderList(name, people.state.suppressionLength, hmacs.length);
     }
-    await ledger.writeAll(purgeLines(outcome, purge));
+    await ledger.writeAll(purgeLines(outcome, plan));
     return await suppressionList.add(people.keyCheckByUnifiedId, io);
   };
   try {
@@ -183,11 +190,11 @@ async function purgePlace(place: PlacePurge, purge: Purge): Promise<PlacePurge> 
 }
 
 /** The limit that the people of the ways and of the places exceed, as a sentence; undefined for none. */
-export function peopleLimitProblem(purge: Purge): string | undefined {
-  const { settings, listedIds, listedPeople, places } = purge;
+export function peopleLimitProblem(plan: PurgePlan): string | undefined {
+  const { settings, listedIds, listedPeople, places } = plan;
   const { maxPeople, allowsShared, hashKey } = settings;
   const limit = maxPeople ?? Math.max(MIN_PEOPLE, PEOPLE_PER_ID * listedIds.length);
-  const unifiedIds = [...unifiedIdsOf(purge).keys()];
+  const unifiedIds = [...unifiedIdsOf(plan).keys()];
   const personCount = new Set(unifiedIds.map((text) => personOf(text, hashKey))).size;
   if (personCount > limit) {
     const allowed = maxPeople === undefined ? 'usual' : '--max-people allows';
@@ -206,7 +213,7 @@ export function peopleLimitProblem(purge: Purge): string | undefined {
 }
 
 /** Every form of the people's unified ids: as the ways have them, and as rows of the places do. */
-function unifiedIdsOf({ listedPeople, places }: Purge): KeyCheckByUnifiedId {
+function unifiedIdsOf({ listedPeople, places }: PurgePlan): KeyCheckByUnifiedId {
   // Last those of rows: a place knows under which key its form is a hash.
   return new Map<string, string | undefined>([
     ...[...listedPeople.query.knownUnifiedIds.values()].flat().map((text) => [text, undefined] as const),
@@ -218,9 +225,15 @@ const shortened = (names: readonly string[]): string =>
   `${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`;
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
-function purgeLines({ name: place, people }: PlacePurge, { listedIds, ledger: { key } }: Purge) {
-  const line = (id: string | null, rows: number) => ({ kind: 'purge', id, place, rows }) as const;
-  const linesOfIds = listedIds.map(({ id }) => line(key.idHash(id), people.rowCountById.get(id) ?? 0));
-  const { rowCount: otherRows } = people.suppressedOthers;
-  return otherRows > 0 || listedIds.length === 0 ? [...linesOfIds, line(null, otherRows)] : linesOfIds;
+function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): LedgerContent[] {
+  const { listedIds, ledger } = plan;
+  const requestedIds = new Set(plan.idsToRequest.map(({ id }) => id));
+  const linesOfIds = listedIds.map(({ id }) => {
+    const rows = people.rowCountById.get(id) ?? 0;
+    const isConfirmed = ledger.history.of(id).standingAnswer?.outcome === 'done';
+    const again = (isConfirmed && requestedIds.has(id)) || undefined;
+    return { kind: 'purge', id: ledger.key.idHash(id), place, rows, again } as const;
+  });
+  const { rowCount: rows } = people.suppressedOthers;
+  return rows > 0 || listedIds.length === 0 ? [...linesOfIds, { kind: 'purge', id: null, place, rows }] : linesOfIds;
 }

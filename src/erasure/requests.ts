@@ -4,8 +4,8 @@ import { type Attempt, type Backoff, jitteredPauses, retry } from '../base/retry
 import type { Runtime } from '../base/runtime.ts';
 import type { DeletionAnswer, DeletionClient } from '../service/deletion-client.ts';
 import type { ListedId } from './id-list.ts';
-import type { ClearOutcome } from './ledger/chain.ts';
 import type { Ledger } from './ledger/ledger.ts';
+import type { ClearOutcome } from './ledger/lines.ts';
 import { RateLimiter } from './rate-limiter.ts';
 
 /** How often one id is requested. A repeated deletion is harmless. */

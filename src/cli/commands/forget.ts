@@ -2,7 +2,8 @@ import { configError, EXIT } from '../../base/errors.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
 import { reportLines } from '../../erasure/erasure-report.ts';
-import { locateLedger, verifyLedger } from '../../erasure/ledger/chain.ts';
+import { verifyLedger } from '../../erasure/ledger/chain.ts';
+import { locateLedger } from '../../erasure/ledger/ledger-key.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import type { SearchSettings } from '../../erasure/listed-people.ts';
@@ -122,9 +123,9 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     if (purgeSettings === undefined && isPurgeOnly)
       throw configError('A purge needs --in TARGET PLACE, or erasure.places.');
     const deleter = importToken && new DeletionClient({ ...config, importToken, clock, env });
-    const consent = confirm === undefined ? undefined : { confirm };
+    const consent = confirm === undefined ? 'none' : { confirm };
     const work = async () => {
-      const list = suppressed ? undefined : await readIdList(values, signal, config.requestedAtField);
+      const list = suppressed ? 'suppressed' : await readIdList(values, signal, config.requestedAtField);
       return runErasure({ settings, io: context, list, consent, deleter, purgeSettings, requestsAgain: again });
     };
     try {

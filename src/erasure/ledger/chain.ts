@@ -1,108 +1,12 @@
 import { isUtf8 } from 'node:buffer';
-import { hkdfSync } from 'node:crypto';
-import { createReadStream, existsSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
-import { configError } from '../../base/errors.ts';
-import { HashKey } from '../../base/hash-key.ts';
+import { createReadStream, statSync } from 'node:fs';
+import { basename } from 'node:path';
 import { linesOf } from '../../base/lines.ts';
-import { Secret } from '../../base/secrets.ts';
-import { type KeyedFile, keyForReading } from '../key-file.ts';
-
-// The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
+import type { LedgerKey, LedgerSource } from './ledger-key.ts';
+import type { LedgerLine, SignedLine } from './lines.ts';
 
 /** `prev` of the first line of a ledger. */
 const GENESIS = '0'.repeat(64);
-
-/** The content of a line, without the fields that all lines have. */
-export type LedgerContent = Readonly<
-  | {
-      /** The first line of a run. */
-      kind: 'open';
-      base_url: string;
-      service_id: string;
-      requested_by?: string | undefined;
-      reason?: string | undefined;
-      /** Ids about to be requested. */
-      ids: number;
-      places: readonly string[];
-      /** False if the service is not asked: for a purge alone, and for `person`. */
-      requests: boolean;
-    }
-  /** A request is about to be sent. */
-  | { kind: 'before'; id: string }
-  | {
-      kind: 'after';
-      id: string;
-      outcome: ClearOutcome | 'retry' | 'wait' | 'stop' | 'undecided';
-      code: string;
-      status: number | null;
-      /** When the deletion was asked for, as the list says. */
-      requested_at?: string | undefined;
-    }
-  /** What a place holds of a person right before its removal. `id`: null for the others on the suppression list. */
-  | { kind: 'purge'; id: string | null; place: string; rows: number }
-  /**
-   * The purge of a place is done; `rows` of all people together. `listed`: people on the suppression list. `stays`:
-   * tables and files that others made in the place. `unreached`: something of the place could not be read or removed.
-   */
-  | { kind: 'purged'; place: string; rows: number; listed: number; stays?: readonly string[]; unreached?: true }
-  /** Somebody was shown all that places hold about a person, who was looked for in these ways. */
-  | { kind: 'access'; id: string; places: readonly string[]; ways: readonly string[]; rows: number }
->;
-
-export type LedgerLine = LedgerContent & {
-  readonly v: 1;
-  readonly run: string;
-  readonly at: string;
-  /** Tells a wrong key from an edited line. */
-  readonly key_check: string;
-};
-type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
-export type RunLine = LineOf<'open'>;
-export type CountLine = LineOf<'purge'>;
-export type RemovalLine = LineOf<'purged'>;
-export type AccessLine = LineOf<'access'>;
-/** Each line has the code (MAC) of the line before it (`prev`), and its own (`mac`), which covers both. */
-export type SignedLine = LedgerLine & { readonly prev: string; readonly mac: string };
-
-/** The service whose profiles are deleted: at another one the same id may be another person. */
-export interface ServiceAddress {
-  readonly baseUrl: string;
-  readonly serviceId: string;
-}
-
-/** A clear answer of the service. */
-export type ClearOutcome = 'done' | 'rejected';
-
-/** The keys of a ledger. Each is derived from one secret under a label of its own: no line can hold the secret. */
-export class LedgerKey {
-  readonly #ids: HashKey;
-  readonly #lines: HashKey;
-
-  constructor(secret: Secret) {
-    this.#ids = derived(secret, 'id');
-    this.#lines = derived(secret, 'chain');
-  }
-
-  /** Tells a wrong key from a changed line, without saying anything of the key. */
-  get checkValue(): string {
-    return this.#lines.checkValue;
-  }
-
-  idHash(id: string): string {
-    return this.#ids.hashOf(id);
-  }
-
-  /** Code of a line's text for the chain. */
-  mac(text: string): string {
-    return this.#lines.hashOf(text);
-  }
-}
-
-function derived(secret: Secret, purpose: string): HashKey {
-  const bytes = hkdfSync('sha256', secret.reveal(), '', `dfinery-elt ledger ${purpose} v1`, 32);
-  return new HashKey(new Secret(Buffer.from(bytes).toString('hex')));
-}
 
 /** Where a chain ends: behind so many lines, which are `size` bytes. `head` is the code of the last. */
 export interface ChainEnd {
@@ -139,31 +43,6 @@ function verifiedLine(bytes: Buffer, key: LedgerKey): SignedLine | string {
   }
   const line: SignedLine = JSON.parse(text);
   return line.v === 1 ? line : 'was written by a later version';
-}
-
-export const ledgerPathIn = (folder: string): string => join(folder, 'ledger.jsonl');
-
-export const keyedLedger = (path: string, configuredKey: Secret | undefined): KeyedFile => ({
-  path,
-  keyFileName: 'ledger.key',
-  configuredKey,
-  optionName: 'ledger_key (DFINERY_LEDGER_KEY)',
-  lostKeyText:
-    `The ledger in ${dirname(path)} has lost its key: put ledger.key back, or give it as ledger_key (DFINERY_LEDGER_KEY). ` +
-    'If it is lost for good, move ledger.jsonl out of the folder: that begins a new ledger. The suppression list stays.',
-});
-
-/** A ledger to read, and the key under which its lines are written. */
-interface LedgerSource {
-  readonly path: string;
-  readonly key: LedgerKey;
-}
-
-/** Finds the ledger in a file, or in a folder, and its key. Throws UserError if it is not there, or has lost its key. */
-export function locateLedger(fileOrFolder: string, configuredKey: Secret | undefined): LedgerSource {
-  if (!existsSync(fileOrFolder)) throw configError(`There is no ledger at ${fileOrFolder}.`);
-  const path = statSync(fileOrFolder).isDirectory() ? ledgerPathIn(fileOrFolder) : fileOrFolder;
-  return { path, key: new LedgerKey(keyForReading(keyedLedger(path, configuredKey))) };
 }
 
 /** `number`: 1 for the first line of the ledger. */

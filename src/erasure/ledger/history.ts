@@ -1,14 +1,14 @@
+import type { LedgerKey } from './ledger-key.ts';
 import type {
   AccessLine,
   ClearOutcome,
   CountLine,
   LedgerContent,
-  LedgerKey,
   RemovalLine,
   RunLine,
   ServiceAddress,
   SignedLine,
-} from './chain.ts';
+} from './lines.ts';
 
 export interface ClearAnswer {
   readonly at: string;
@@ -37,14 +37,12 @@ export class IdHistory {
   readonly runIds = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
   newestRequestedAt = Number.NEGATIVE_INFINITY;
-  /** When the last request was begun, if no clear answer followed. */
-  unansweredSince: string | undefined;
-  /** True if a run was to ask the service for it, and no clear answer followed. */
-  isToBeAsked = false;
+  /** The request that no clear answer has followed; `sentAt` is null before it is sent. */
+  openRequest: { readonly sentAt: string | null } | undefined;
 
   get state(): (typeof ID_STATES)[number] {
-    const { standingAnswer: answer } = this;
-    if (this.unansweredSince !== undefined || (this.isToBeAsked && answer?.outcome !== 'done')) return 'open';
+    const { openRequest, standingAnswer: answer } = this;
+    if (openRequest !== undefined) return 'open';
     if (answer !== undefined) return answer.outcome === 'done' ? 'confirmed' : 'rejected';
     if (this.countedRows.length > 0) return 'not_asked';
     return this.accesses.length > 0 ? 'shown' : 'unknown';
@@ -120,30 +118,37 @@ export class LedgerHistory {
         history.accesses.push({ at, rows: line.rows, ways: line.ways, places: line.places });
         return;
       case 'purge':
-        history.isToBeAsked ||= run.requests;
+        if (run.requests && (line.again || history.standingAnswer?.outcome !== 'done'))
+          history.openRequest ??= { sentAt: null };
         this.#noteCounted(history, line, number);
         return;
       case 'before':
-        history.isToBeAsked = true;
-        history.unansweredSince = at;
+        history.openRequest = { sentAt: at };
         return;
       case 'after':
         if (line.outcome !== 'done' && line.outcome !== 'rejected') return;
-        history.unansweredSince = undefined;
-        history.isToBeAsked = false;
+        history.openRequest = undefined;
         history.answers.push({ at, outcome: line.outcome, code: line.code, line: number });
         if (line.requested_at === undefined) return;
         history.newestRequestedAt = Math.max(history.newestRequestedAt, Date.parse(line.requested_at));
     }
   }
 
+  /**
+   * Keeps one count of a place until a line says that its rows were removed.
+   *
+   * | counted before by   | what has happened                              | kept        |
+   * | ------------------- | ---------------------------------------------- | ----------- |
+   * | nobody              |                                                | the new one |
+   * | the same run        | it lost a race for a bucket, and counts anew   | the new one |
+   * | another, more rows  | it was killed, and had perhaps removed some    | the earlier |
+   * | another, not more   | it was killed, or failed: its rows are in both | the new one |
+   */
   #noteCounted(history: IdHistory, { run, at, place, rows }: CountLine, number: number): void {
     const purgeKey = `${run} ${place}`;
     this.#historiesByPurge.set(purgeKey, (this.#historiesByPurge.get(purgeKey) ?? new Set()).add(history));
     const unfinished = history.countedRows.find((earlier) => earlier.place === place && earlier.removed_at === null);
-    // Another run failed or was killed. What it counted includes these rows, and perhaps more that it removed.
     if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
-    // Else the same run counts anew, after it lost a race. Or another run counts all of those rows, and more.
     const counted = { run, at, place, rows, removed_at: null, line: number };
     history.countedRows = [...history.countedRows.filter((earlier) => earlier !== unfinished), counted];
   }

@@ -1,6 +1,6 @@
 // This folder: the ledger of erasures. It is an append-only chain of lines in one file, where ids are keyed hashes.
-// `ledger.ts` writes lines. `chain.ts` has the lines and their keys, and verifies their chain. `history.ts` finds out
-// what the lines say of some ids. `proof.ts` proves it, and `proof-text.ts` says it in words.
+// `ledger.ts` writes `lines.ts`. `chain.ts` verifies that they follow each other, under `ledger-key.ts`. `history.ts`
+// finds out what the lines say of some ids. `proof.ts` proves it, and `proof-text.ts` says it in words.
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
@@ -14,20 +14,10 @@ import { makeFolders, syncFolder } from '../../fs/folders.ts';
 import { LOCK_WAIT_MS, withLockFile } from '../../fs/lock.ts';
 import { checkWritable, isProtected, PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { ensureKey, keyForReading, randomKey } from '../key-file.ts';
-import {
-  EMPTY_CHAIN,
-  keyedLedger,
-  type LedgerContent,
-  LedgerKey,
-  type LedgerLine,
-  ledgerPathIn,
-  type RunLine,
-  readChain,
-  type ServiceAddress,
-  type SignedLine,
-  signLines,
-} from './chain.ts';
+import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
+import { keyedLedger, LedgerKey, ledgerPathIn } from './ledger-key.ts';
+import type { LedgerContent, LedgerLine, RunLine, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface LedgerSettings extends ServiceAddress {
   readonly ledgerDir: string | undefined;

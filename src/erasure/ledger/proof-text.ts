@@ -25,10 +25,9 @@ export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: 
   if (state === 'not_asked') return 'the service was not asked';
   const answer = standingAnswer(answers);
   if (answer === undefined) return state === 'open' ? 'open: never asked' : 'no request in the ledger';
-  const time = timeOf(answer.at);
-  if (answer.outcome === 'done') return `confirmed ${time}`;
-  const rejected = `rejected (${answer.code}) ${time}`;
-  return state === 'open' ? `open: ${rejected}, then purged and not asked again` : rejected;
+  const outcome = answer.outcome === 'done' ? 'confirmed' : `rejected (${answer.code})`;
+  const text = `${outcome} ${timeOf(answer.at)}`;
+  return state === 'open' ? `open: ${text}, then purged and not asked again` : text;
 }
 
 /** What left one place, as a sentence; and that something there may still hold the people. */

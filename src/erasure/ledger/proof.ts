@@ -1,8 +1,9 @@
 import { configError, EXIT, type ExitCode } from '../../base/errors.ts';
 import { type IdList, type ListCounts, refusedSentence } from '../id-list.ts';
-import { ledgerPathIn, locateLedger, verifyLedger } from './chain.ts';
+import { verifyLedger } from './chain.ts';
 import { ID_STATES, type IdHistory, LedgerHistory } from './history.ts';
 import type { LedgerSettings } from './ledger.ts';
+import { ledgerPathIn, locateLedger } from './ledger-key.ts';
 
 /**
  * What the ledger says of the ids of a list at one service (schemas/proof.json). It says when the service confirmed or
@@ -32,12 +33,12 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
       history,
       provedIds.map(({ idHistory }) => idHistory),
     ),
-    ids: provedIds.map(({ id, row, idHistory: { state, unansweredSince, answers, countedRows, accesses } }) => ({
+    ids: provedIds.map(({ id, row, idHistory: { state, openRequest, answers, countedRows, accesses } }) => ({
       /** HMAC of the id, as in the lines. */
       id: ledger.key.idHash(id),
       row,
       state,
-      asked_at: unansweredSince ?? null,
+      asked_at: openRequest?.sentAt ?? null,
       answers,
       removals: countedRows.map(({ run: _, ...counted }) => counted),
       shown: accesses,

@@ -5,7 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
-import { locateLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
+import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
+import { locateLedger } from '../../../src/erasure/ledger/ledger-key.ts';
 import {
   bundleConnector,
   type Json,

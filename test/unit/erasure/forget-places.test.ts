@@ -99,6 +99,14 @@ describe('an erasure', () => {
     expect(requestedIds()).toEqual(['m1', 'm2']);
     expect((await erase(...words, '--again')).done).toBe(2);
     expect(requestedIds()).toEqual(['m1', 'm2', 'm1', 'm2']);
+    // A kill between the last purge and its requests leaves a confirmed ID open.
+    const ledger = readFileSync(at('ledger/ledger.jsonl'), 'utf8');
+    const end = ledger.indexOf('\n', ledger.lastIndexOf('"purged"')) + 1;
+    writeList('ledger/ledger.jsonl', ledger.slice(0, end));
+    expect(await proofOf('m1')).toEqual([
+      3,
+      expect.stringMatching(/open: confirmed .*, then purged and not asked again/),
+    ]);
   });
 
   it('purges alone, without a request and without a token', async () => {

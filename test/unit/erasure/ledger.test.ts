@@ -17,8 +17,9 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
 import { IdList } from '../../../src/erasure/id-list.ts';
-import { locateLedger, verifyLedger } from '../../../src/erasure/ledger/chain.ts';
+import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { Ledger, type LedgerSettings } from '../../../src/erasure/ledger/ledger.ts';
+import { locateLedger } from '../../../src/erasure/ledger/ledger-key.ts';
 import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts';
 import { answerText, proofLines } from '../../../src/erasure/ledger/proof-text.ts';
 import { LeapingClock } from '../../support/clock.ts';
@@ -223,6 +224,19 @@ describe('a proof', () => {
     expect(answerText(proof.ids[0], (at) => at.slice(0, 4))).toMatch(
       /^open: rejected \(40000\) \d{4}, then purged and/,
     );
+  });
+
+  it('calls a confirmed ID open that a later run was to request again, and was killed before', async () => {
+    await request({ a: 'done' });
+    const ledger = await open();
+    await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: true });
+    await ledger.write({ ...purgeOf(ledger, 'a', 0), again: true });
+    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
+    const proof = await prove(['a']);
+    expect([proof.ids[0].state, exitOfProof(proof)]).toEqual(['open', 3]);
+    expect(answerText(proof.ids[0], (at) => at.slice(0, 4))).toMatch(/^open: confirmed \d{4}, then purged and/);
+    await answer(ledger, { a: 'rejected' });
+    expect((await prove(['a'])).ids[0].state).toBe('confirmed');
   });
 
   it('says of each id what its lines say: answers, and rows that left places', async () => {

@@ -1,0 +1,65 @@
+// The lines of the ledger: keys as in schemas/ledger-line.json. Ids are keyed hashes, instants ISO 8601 in UTC.
+
+/** The content of a line, without the fields that all lines have. */
+export type LedgerContent = Readonly<
+  | {
+      /** The first line of a run. */
+      kind: 'open';
+      base_url: string;
+      service_id: string;
+      requested_by?: string | undefined;
+      reason?: string | undefined;
+      /** Ids about to be requested. */
+      ids: number;
+      places: readonly string[];
+      /** False if the service is not asked: for a purge alone, and for `person`. */
+      requests: boolean;
+    }
+  /** A request is about to be sent. */
+  | { kind: 'before'; id: string }
+  | {
+      kind: 'after';
+      id: string;
+      outcome: ClearOutcome | 'retry' | 'wait' | 'stop' | 'undecided';
+      code: string;
+      status: number | null;
+      /** When the deletion was asked for, as the list says. */
+      requested_at?: string | undefined;
+    }
+  /**
+   * What a place holds of a person right before its removal. `id`: null for the others on the suppression list.
+   * `again`: the service has confirmed the id before, and is to be asked once more.
+   */
+  | { kind: 'purge'; id: string | null; place: string; rows: number; again?: true | undefined }
+  /**
+   * The purge of a place is done; `rows` of all people together. `listed`: people on the suppression list. `stays`:
+   * tables and files that others made in the place. `unreached`: something of the place could not be read or removed.
+   */
+  | { kind: 'purged'; place: string; rows: number; listed: number; stays?: readonly string[]; unreached?: true }
+  /** Somebody was shown all that places hold about a person, who was looked for in these ways. */
+  | { kind: 'access'; id: string; places: readonly string[]; ways: readonly string[]; rows: number }
+>;
+
+export type LedgerLine = LedgerContent & {
+  readonly v: 1;
+  readonly run: string;
+  readonly at: string;
+  /** Tells a wrong key from an edited line. */
+  readonly key_check: string;
+};
+type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
+export type RunLine = LineOf<'open'>;
+export type CountLine = LineOf<'purge'>;
+export type RemovalLine = LineOf<'purged'>;
+export type AccessLine = LineOf<'access'>;
+/** Each line has the code (MAC) of the line before it (`prev`), and its own (`mac`), which covers both. */
+export type SignedLine = LedgerLine & { readonly prev: string; readonly mac: string };
+
+/** The service whose profiles are deleted: at another one the same id may be another person. */
+export interface ServiceAddress {
+  readonly baseUrl: string;
+  readonly serviceId: string;
+}
+
+/** A clear answer of the service. */
+export type ClearOutcome = 'done' | 'rejected';
