@@ -6,7 +6,7 @@ import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
 import { IdList, type ListedId, refusedSentence } from './id-list.ts';
 import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
-import { type Purge, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
+import { type PurgePlan, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
 /** The settings of an erasure, from either configuration. */
@@ -20,10 +20,10 @@ interface ErasureSettings extends LedgerSettings, RequestLimits {
 export interface ErasureOptions {
   readonly settings: ErasureSettings;
   readonly io: Omit<Runtime, 'env'>;
-  /** Undefined: the people of the suppression list alone. */
-  readonly list: IdList | undefined;
-  /** Undefined: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
-  readonly consent: 'configured' | { readonly confirm: string } | undefined;
+  /** `suppressed`: the people of the suppression list alone. */
+  readonly list: IdList | 'suppressed';
+  /** `none`: a plan, which changes nothing. `configured`: the configuration is the consent, as on a platform. */
+  readonly consent: 'none' | 'configured' | { readonly confirm: string };
   /** Undefined: no request is sent. */
   readonly deleter: Deleter | undefined;
   /** Undefined: no place is purged. */
@@ -37,31 +37,35 @@ export interface ErasureOptions {
  * the folder and the key of the ledger. Throws UserError for what makes the execution impossible.
  */
 export async function planErasure(options: ErasureOptions) {
-  const { settings, io, list = new IdList(), consent, deleter, purgeSettings, requestsAgain = false } = options;
-  const isSuppressedOnly = options.list === undefined;
+  const { settings, io, consent, deleter, purgeSettings, requestsAgain = false } = options;
+  const isSuppressedOnly = options.list === 'suppressed';
+  const list = options.list === 'suppressed' ? new IdList() : options.list;
   const { counts } = list;
   const listedIds = list.listedIds();
   const ids = listedIds.map(({ id }) => id);
-  const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === undefined, ids });
-  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || isSuppressedOnly);
-  const purge = hasPurge ? await planPurge(purgeSettings, listedIds, settings, ledger) : undefined;
+  const ledger = await Ledger.open(settings, { clock: io.clock, isPlan: consent === 'none', ids });
   const requestableIds = deleter === undefined ? [] : listedIds;
   const byIsDone = groupBy(requestableIds, (listed) => !requestsAgain && isDoneBefore(listed, ledger));
   const [idsToRequest, idsDoneBefore] = [byIsDone.get(false) ?? [], byIsDone.get(true) ?? []];
+  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || isSuppressedOnly);
+  const purgePlan = hasPurge
+    ? await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequest }, settings)
+    : undefined;
   return {
     ledger,
     counts,
+    listedIds,
     /** Undefined if no place is to be purged. */
-    purge,
+    purgePlan,
     /** Whom the service is asked for. */
     idsToRequest,
     /** Whom the ledger knows as deleted. */
     idsDoneBefore,
     isPurgeOnly: deleter === undefined,
     /** The limit that the erasure exceeds, as a sentence. */
-    limitProblem: requestLimitProblem(idsToRequest, ledger, settings) ?? (purge && peopleLimitProblem(purge)),
+    limitProblem: requestLimitProblem(idsToRequest, ledger, settings) ?? (purgePlan && peopleLimitProblem(purgePlan)),
     /** What the officer confirms. */
-    hash: consentHash(options, purge),
+    hash: consentHash(options, purgePlan),
     warnings: [
       counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',
       refusedSentence(counts) ?? [],
@@ -109,13 +113,13 @@ function requestLimitProblem(idsToRequest: readonly ListedId[], ledger: Ledger, 
 }
 
 /** The hash of what an officer confirms, without what ledger or service know: it stays valid for a second run. */
-function consentHash(options: ErasureOptions, purge: Purge | undefined): string {
+function consentHash(options: ErasureOptions, purgePlan: PurgePlan | undefined): string {
   const { settings, list, deleter, purgeSettings, requestsAgain = false } = options;
-  const pairs = [...(purge?.listedPeople.unifiedIdsInMapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
+  const pairs = [...(purgePlan?.listedPeople.unifiedIdsInMapping ?? [])].map((pair) => JSON.stringify(pair)).sort();
   return sha256OfJson([
     'dfinery-elt erasure v1',
     [settings.baseUrl, settings.serviceId, settings.maxDeletionsPerSync],
-    [list?.digest ?? null, deleter === undefined, requestsAgain],
+    [list === 'suppressed' ? null : list.digest, deleter === undefined, requestsAgain],
     purgeSettings && [
       purgeSettings.places.map(({ name }) => name).sort(),
       purgeSettings.profileService !== undefined,

@@ -1,17 +1,22 @@
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { ErasurePlan } from './erasure-plan.ts';
 import { type ListedId, MAX_SHOWN, rowsByReason } from './id-list.ts';
-import { MAX_NAMED, type PlacePurge } from './purge.ts';
+import { MAX_NAMED, type PurgedPlace, type PurgeOutcome } from './purge.ts';
 import { NO_REQUESTS, type RequestResult } from './requests.ts';
 
 /**
- * What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. `requests`: undefined
- * before the execution.
+ * What a plan would do, or what its execution did (schemas/deletion.json). Ids appear nowhere. `execution`: undefined
+ * before it.
  */
-export function reportOf(erasure: ErasurePlan, requests: RequestResult | undefined, elapsedMs: number) {
-  const { ledger, purge, idsToRequest } = erasure;
-  const isPlan = requests === undefined;
-  const { counts, stoppedBy } = requests ?? NO_REQUESTS;
+export function reportOf(
+  erasure: ErasurePlan,
+  execution: { readonly purged: PurgeOutcome | undefined; readonly requests: RequestResult } | undefined,
+  elapsedMs: number,
+) {
+  const { ledger, purgePlan, idsToRequest } = erasure;
+  const isPlan = execution === undefined;
+  const { purged, requests = NO_REQUESTS } = execution ?? {};
+  const { counts, stoppedBy } = requests;
   return {
     v: 1,
     kind: 'deletion',
@@ -23,10 +28,10 @@ export function reportOf(erasure: ErasurePlan, requests: RequestResult | undefin
     guard: erasure.limitProblem ?? null,
     purge_only: erasure.isPurgeOnly,
     /** Null if the service was not asked. */
-    ids_with_profile: purge?.listedPeople.idsWithProfile ?? null,
+    ids_with_profile: purgePlan?.listedPeople.idsWithProfile ?? null,
     hash: erasure.hash,
-    warnings: [...new Set([...erasure.warnings, ...(purge?.warnings ?? [])])],
-    places: purge?.places.map((place) => placeReport(place, purge.listedIds)) ?? [],
+    warnings: [...new Set([...erasure.warnings, ...(purgePlan?.warnings ?? []), ...(purged?.warnings ?? [])])],
+    places: (purged ?? purgePlan)?.places.map((place) => placeReport(place, erasure.listedIds)) ?? [],
     seconds: Math.round(elapsedMs) / 1_000,
     ...counts,
     // Also those that were never requested.
@@ -37,7 +42,7 @@ export function reportOf(erasure: ErasurePlan, requests: RequestResult | undefin
 }
 
 /** What the purge found and removed in one place. */
-function placeReport(place: PlacePurge, listedIds: readonly ListedId[]) {
+function placeReport(place: PurgedPlace, listedIds: readonly ListedId[]) {
   const { target, address, people, foreignNames, removal, failure } = place;
   const { personCount, rowCount, peopleWithOtherIds, rowCountById, suppressedOthers } = people;
   const withoutRows = listedIds.filter(({ id }) => !rowCountById.has(id));

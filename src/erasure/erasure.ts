@@ -35,12 +35,12 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
 
   // 1. Plan: everything that the execution will do, short of changing anything.
   const plan = await planErasure(options);
-  const { ledger, purge, idsToRequest, idsDoneBefore } = plan;
+  const { ledger, purgePlan, idsToRequest, idsDoneBefore } = plan;
   const planReport = reportOf(plan, undefined, io.clock.now() - beganAt);
 
   // 2. Consent: the guards hold, and what was planned is what was confirmed.
   const failure = planFailure(plan);
-  if (consent === undefined || failure !== undefined) return { report: planReport, failure };
+  if (consent === 'none' || failure !== undefined) return { report: planReport, failure };
   if (consent !== 'configured' && consent.confirm.trim().toLowerCase() !== plan.hash) {
     throw configError(
       'Nothing was deleted: this is not what was confirmed. The list, the places or a limit differ. ' +
@@ -48,13 +48,13 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
     );
   }
   onPlanned?.(planReport);
-  if (plan.counts.ids > 0 || purge !== undefined) {
-    const places = purge?.places.map(({ name }) => name) ?? [];
+  if (plan.counts.ids > 0 || purgePlan !== undefined) {
+    const places = purgePlan?.places.map(({ name }) => name) ?? [];
     await ledger.begin({ ids: idsToRequest.length, places, requests: deleter !== undefined });
   }
 
   // 3. Purge: the people leave all places, with everybody on the suppression list, whatever the service will answer.
-  const purged = purge && (await purgePlaces(purge));
+  const purged = purgePlan && (await purgePlaces(purgePlan));
   io.signal.throwIfAborted();
 
   // 4. Request: ask the service for everybody not deleted yet. Then it knows no profile of them, by which rows that
@@ -69,25 +69,27 @@ export async function runErasure(options: ErasureOptions & ErasureEvents): Promi
   io.signal.throwIfAborted();
 
   // 5. Report: what it says of people is in the ledger by now.
-  const outcome = { ...plan, purge: purged };
-  const failures = [...(purged?.failures ?? []), isPurged ? requestFailure(outcome, requests, options) : undefined];
-  return { report: reportOf(outcome, requests, io.clock.now() - beganAt), failure: worstOf(failures) };
+  const areRowsGone = purged?.places.every(({ failure }) => failure === undefined) ?? false;
+  const requestsFailure = isPurged ? requestFailure(plan, requests, areRowsGone, options) : undefined;
+  const report = reportOf(plan, { purged, requests }, io.clock.now() - beganAt);
+  return { report, failure: worstOf([...(purged?.failures ?? []), requestsFailure]) };
 }
 
 /** If the service rejects all of so many ids, and never confirmed one, the ids are probably of another kind. */
 const MIN_REJECTED = 10;
 
 function requestFailure(
-  { ledger, purge, idsToRequest }: ErasurePlan,
+  { ledger, purgePlan, idsToRequest }: ErasurePlan,
   { counts, stoppedBy }: RequestResult,
+  areRowsGone: boolean,
   { settings, io }: ErasureOptions,
 ): UserError | undefined {
   const { done, rejected } = counts;
   const undecided = idsToRequest.length - done - rejected;
   const doneText = `${withSeparators(done)} of ${formatCount(idsToRequest.length, 'ID')} are deleted`;
-  const areRowsGone = purge?.places.every(({ failure }) => failure === undefined);
   const rowsSentence = areRowsGone ? ' Their rows have left the places.' : '';
-  const purgeOnlyHint = purge !== undefined ? ' To purge places without asking the service, give --purge-only.' : '';
+  const purgeOnlyHint =
+    purgePlan !== undefined ? ' To purge places without asking the service, give --purge-only.' : '';
   if (stoppedBy !== undefined) return configError(`${stoppedBy.message} ${doneText}.${rowsSentence}${purgeOnlyHint}`);
   if (undecided > 0) {
     const codes = codesText(counts.undecided_codes);

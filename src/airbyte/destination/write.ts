@@ -32,7 +32,7 @@ export const write: Verb = async (context) => {
   }
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
-    const consent = config.dryRun ? undefined : 'configured';
+    const consent = config.dryRun ? 'none' : 'configured';
     const erased = await runErasure({
       settings: config,
       io: context,
