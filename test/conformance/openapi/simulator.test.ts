@@ -35,95 +35,62 @@ async function judged(id: OperationId, response: Response) {
   return { status: response.status, headers, body };
 }
 
-interface Case {
-  readonly name: string;
+/** What is sent in place of a valid request for the day, and how the service is to be. */
+interface Circumstances {
   /** Of the service of the tests; undefined: the embedded service answers. */
   readonly scenario?: ScenarioPatch;
-  /** Keys of the scenario of the embedded service. */
-  readonly embedded?: object;
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
-  readonly wants: { status: number; message?: string };
 }
 
-const exportCases: readonly Case[] = [
-  { name: 'data', wants: { status: 200 } },
-  { name: 'data of the tests', scenario: {}, wants: { status: 200 } },
-  {
-    name: 'data under the other event name',
-    scenario: { columns: { event_name: 'df_event_name' } },
-    wants: { status: 200 },
-  },
-  {
-    name: 'few properties',
-    body: { ...asked, properties: ['sum'], properties_condition_type: 'include' },
-    wants: { status: 200 },
-  },
-  {
-    name: 'a failure in a 200',
-    scenario: { fault: () => refusal(200, { message: 'client_connection_closed' }) },
-    wants: { status: 200, message: 'client_connection_closed' },
-  },
-  { name: 'no condition', body: { from_date: DAY }, wants: { status: 400, message: 'invalid_parameter' } },
-  {
-    name: 'a bad date',
-    body: { ...asked, from_date: '2026-1-10' },
-    wants: { status: 400, message: 'invalid_parameter' },
-  },
-  { name: 'an old date', body: dayBody('2025-11-01'), wants: { status: 400, message: 'exceed_date_range_limit' } },
-  {
-    name: 'a wrong token',
-    headers: { Authorization: 'Bearer other' },
-    wants: { status: 401, message: 'unauthorized_token' },
-  },
-  {
-    name: 'no quota',
-    scenario: { limits: { exports_per_hour: 0 } },
-    wants: { status: 429, message: 'too_many_api_requests' },
-  },
-  {
-    name: 'no slot',
-    scenario: { limits: { concurrent_exports: 0 } },
-    wants: { status: 429, message: 'too_many_api_requests' },
-  },
-  {
-    name: 'an unknown error',
-    scenario: { fault: () => refusal(500, { message: 'unknown_error' }) },
-    wants: { status: 500, message: 'unknown_error' },
-  },
-  { name: 'a query too big', scenario: { isTooBig: () => true }, wants: { status: 500, message: 'query_error' } },
-  { name: 'HTML', scenario: { fault: () => refusal(503) }, wants: { status: 503 } },
+const fault = (...refused: Parameters<typeof refusal>): Circumstances => ({
+  scenario: { fault: () => refusal(...refused) },
+});
+const exportCases: [name: string, status: number, message: string | undefined, Circumstances][] = [
+  ['data', 200, undefined, {}],
+  ['data of the tests', 200, undefined, { scenario: {} }],
+  ['the other event name', 200, undefined, { scenario: { columns: { event_name: 'df_event_name' } } }],
+  ['few properties', 200, undefined, { body: { ...asked, properties: ['sum'], properties_condition_type: 'include' } }],
+  ['a failure', 200, 'client_connection_closed', fault(200, { message: 'client_connection_closed' })],
+  ['no condition', 400, 'invalid_parameter', { body: { from_date: DAY } }],
+  ['a bad date', 400, 'invalid_parameter', { body: { ...asked, from_date: '2026-1-10' } }],
+  ['an old date', 400, 'exceed_date_range_limit', { body: dayBody('2025-11-01') }],
+  ['a wrong token', 401, 'unauthorized_token', { headers: { Authorization: 'Bearer other' } }],
+  ['no quota', 429, 'too_many_api_requests', { scenario: { limits: { exports_per_hour: 0 } } }],
+  ['no slot', 429, 'too_many_api_requests', { scenario: { limits: { concurrent_exports: 0 } } }],
+  ['an unknown error', 500, 'unknown_error', fault(500, { message: 'unknown_error' })],
+  ['a query too big', 500, 'query_error', { scenario: { isTooBig: () => true } }],
+  ['HTML', 503, undefined, fault(503)],
 ];
 
-const deleteCases: readonly (Case & { wants: { code: string } })[] = [
-  { name: 'done', wants: { status: 200, code: '20000' } },
-  { name: 'a wrong token', headers: { access_token: 'other' }, wants: { status: 200, code: '40201' } },
-  { name: 'an empty id', body: '', wants: { status: 200, code: '40001' } },
-  {
-    name: 'over the limit',
-    embedded: { answers: [{ operation: 'delete', status: 429, code: '40401' }] },
-    wants: { status: 429, code: '40401' },
-  },
-  ...['40000', '40001', '40101', '40402', '40403', '50000'].map((code) => ({
-    name: `code ${code}`,
-    embedded: { answers: [{ operation: 'delete', code }] },
-    wants: { status: 200, code },
-  })),
-];
+const deleteCases: [name: string, status: number, code: string, { body?: string; headers?: Record<string, string> }][] =
+  [
+    ['done', 200, '20000', {}],
+    ['a wrong token', 200, '40201', { headers: { access_token: 'other' } }],
+    ['an empty id', 200, '40001', { body: '' }],
+  ];
 
 describe('answers of both services follow openapi.yaml', () => {
-  it.each(exportCases)('export: $name', async ({ scenario, body, headers, wants }) => {
+  it.each(exportCases)('export: %s is %i %s', async (_name, status, message, { scenario, body = asked, headers }) => {
     sim = await start(scenario);
-    const answer = await judged('exportEvents', await exportRequest(sim, body ?? asked, headers));
-    expect(answer.status).toBe(wants.status);
-    if (wants.message) expect(answer.body).toEqual({ result: 'fail', message: wants.message });
+    const answer = await judged('exportEvents', await exportRequest(sim, body, headers));
+    expect(answer.status).toBe(status);
+    if (message !== undefined) expect(answer.body).toEqual({ result: 'fail', message });
   });
 
-  it.each(deleteCases)('delete: $name', async ({ embedded, body, headers, wants }) => {
-    sim = await start(undefined, embedded);
-    const answer = await judged('deleteProfile', await deleteRequest(sim, body ?? 'someone', headers));
-    expect(answer.status).toBe(wants.status);
-    expect(answer.body.code).toBe(wants.code);
+  it.each(deleteCases)('delete: %s is %i %s', async (_name, status, code, { body = 'someone', headers }) => {
+    sim = await start();
+    const answer = await judged('deleteProfile', await deleteRequest(sim, body, headers));
+    expect([answer.status, answer.body.code]).toEqual([status, code]);
+  });
+
+  it.each<{ readonly code: string; readonly status?: number }>([
+    { code: '40401', status: 429 },
+    ...['40000', '40001', '40101', '40402', '40403', '50000'].map((code) => ({ code })),
+  ])('delete: $code of a scenario', async (answered) => {
+    sim = await start(undefined, { answers: [{ operation: 'delete', ...answered }] });
+    const answer = await judged('deleteProfile', await deleteRequest(sim, 'someone'));
+    expect([answer.status, answer.body.code]).toEqual([answered.status ?? 200, answered.code]);
   });
 
   it('a wrong service_id is answered with its code', async () => {
