@@ -10,30 +10,6 @@ describe.each(TARGET_NAMES)('the key of a row in %s', (name) => {
   });
   afterEach(() => place.close());
 
-  it('is its id, with a number from the second row of the day with that id on', async () => {
-    const rows = [{ id: 'a', n: '1' }, { id: 'b' }, { id: 'a', n: '2' }, { id: 'a', n: '3' }];
-    await place.load([[place.of(D1, rows), place.of(D2, rows.slice(2))]]);
-    expect(
-      await place.read("SELECT _key, n::INTEGER AS n FROM events WHERE event_date = '2026-01-01' ORDER BY 1"),
-    ).toEqual([
-      { _key: 'a', n: 1 },
-      { _key: 'a#2', n: 2 },
-      { _key: 'a#3', n: 3 },
-      { _key: 'b', n: null },
-    ]);
-    expect((await place.keys()).slice(4)).toEqual([`${D2} a`, `${D2} a#2`]);
-  });
-
-  it('is a hash of the cells of a row without an id, the same each time it is read', async () => {
-    const rows = [{ note: 'x' }, { note: 'y' }, { note: 'x' }, { id: 'a' }];
-    await place.load([[place.of(D1, rows)]]);
-    const keys = await place.keys();
-    const counted = (pattern: RegExp) => keys.filter((key) => pattern.test(key)).length;
-    expect([counted(/ hash:[0-9a-f]{64}$/), counted(/ hash:[0-9a-f]{64}#2$/)]).toEqual([2, 1]);
-    await place.load([[place.of(D1, rows.toReversed())]]);
-    expect(await place.keys()).toEqual(keys);
-  });
-
   it('is numbered over the parts of a day that was too large', async () => {
     const parts = [place.of(D1, [{ id: 'a', x: '1' }]), place.of(D1, [{ id: 'a', y: 'z' }])];
     const files = parts.flatMap((part) => part.files);
