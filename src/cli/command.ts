@@ -77,10 +77,9 @@ export function unknownNameError(what: string, name: string, names: readonly str
   return configError(`there is no ${what} ${JSON.stringify(name)}: did you mean ${near}?`);
 }
 
-export const flag = (description: string, short?: string): Option<boolean> => ({
+export const flag = (description: string): Option<boolean> => ({
   description,
   wordCount: 0,
-  ...(short !== undefined && { short }),
   read: ([word]) => word === 'true',
 });
 
@@ -124,17 +123,6 @@ const choice = <T extends string>(description: string, choices: readonly T[]): O
   choices,
 });
 
-/** An option of two words, `TARGET PLACE`, that may be given several times. */
-export const placePairs = (
-  description: string,
-  targets: readonly string[],
-): Option<readonly { readonly target: string; readonly place: string }[]> => ({
-  description,
-  wordCount: 2,
-  choices: targets,
-  read: (words) => words.flatMap((word, i) => (i % 2 === 0 ? [{ target: word, place: words[i + 1] }] : [])),
-});
-
 /** `defaultWord` is written as a user would write it. */
 export const withDefault = <T>(defaultWord: string, option: Option<T | undefined>): Option<T> =>
   ({ ...option, defaultWord }) as Option<T>;
@@ -157,10 +145,10 @@ export const DAY_OPTIONS = {
 export const GLOBAL_OPTIONS = underHeading('Options of all commands', {
   config: textOption('Configuration file; default dfinery.json'),
   json: flag('The result as one JSON object on the last line of stdout'),
-  quiet: flag('Log errors alone, show no progress', 'q'),
-  verbose: flag('Log debug lines, too', 'v'),
+  quiet: { ...flag('Log errors alone, show no progress'), short: 'q' },
+  verbose: { ...flag('Log debug lines, too'), short: 'v' },
   logLevel: choice('Least severity of the log', LOG_LEVELS),
   logFormat: withDefault('text', choice('Log lines on stderr', LOG_FORMATS)),
-  help: flag('Show this help', 'h'),
+  help: { ...flag('Show this help'), short: 'h' },
   version: flag('Show the version'),
 });

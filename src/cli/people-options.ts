@@ -7,7 +7,7 @@ import { readList } from '../erasure/list-file.ts';
 import { type NamedPlace, type SearchSettings, withName } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
-import { type OptionValues, placePairs, textOption, underHeading } from './command.ts';
+import { type Option, type OptionValues, textOption, underHeading } from './command.ts';
 import { type CommandConfig, EXPORT_KEYS, requireKeys } from './configuration.ts';
 import type { Context } from './context.ts';
 import { checkedTarget, placeSettings } from './places.ts';
@@ -16,6 +16,13 @@ import { checkedTarget, placeSettings } from './places.ts';
 export const WHOM_HEADING = 'Whom';
 export const WHERE_HEADING = 'Where, and how people are found';
 
+const PLACES_OPTION: Option<CommandConfig['places']> = {
+  description: 'A target and its place, as often as there are places; default: erasure.places',
+  wordCount: 2,
+  choices: STATEFUL_TARGETS.map(({ name }) => name),
+  read: (words) => words.flatMap((target, i) => (i % 2 === 0 ? { target, place: words[i + 1] } : [])),
+};
+
 export const PEOPLE_OPTIONS = {
   ...underHeading(WHOM_HEADING, {
     id: { ...textOption('An external ID'), isExternalId: true },
@@ -23,10 +30,7 @@ export const PEOPLE_OPTIONS = {
     column: textOption('Name of the column with the external IDs'),
   }),
   ...underHeading(WHERE_HEADING, {
-    in: placePairs(
-      'A target and its place, as often as there are places; default: erasure.places',
-      STATEFUL_TARGETS.map(({ name }) => name),
-    ),
+    in: PLACES_OPTION,
     byColumn: textOption('Column of the places that holds the external ID; default: erasure.by_column'),
     mapping: textOption(
       'In place of the profiles of the service: a file with the columns external_id and df_unified_id',

@@ -8,12 +8,14 @@ import { OutputQueue } from '../base/output-queue.ts';
 import { diskError } from '../fs/disk-failure.ts';
 import { openOutputStream } from '../fs/output-stream.ts';
 import type { Terminal } from './terminal.ts';
-import { truncate, widthOf } from './text-layout.ts';
+import { truncate } from './text-layout.ts';
 
 /** Longest wait (ms) for a reader of the log that takes nothing. After a signal to stop also for one of the results. */
 const READER_WAIT_MS = 2_000;
-/** Columns that a status leaves free at the end of its line. */
+/** Columns that a status leaves free: a full line would wrap, and so would the ^C that a terminal shows. */
 const FREE_COLUMNS = 3;
+/** What clears the line of the status. */
+const CLEAR_LINE = '\r\u001b[K';
 /** Colours of log lines: dim, yellow, red. */
 const COLOURS: Readonly<Partial<Record<LogLevel, number>>> = { debug: 2, warn: 33, error: 31 };
 
@@ -25,43 +27,14 @@ const DEFAULT_COLUMNS = 80;
 /** A terminal without a size has 0 columns: that of a container, or of a job without a window. */
 export const terminalColumns = ({ columns }: { readonly columns: number }): number => columns || DEFAULT_COLUMNS;
 
-/** The line below all others of a terminal, such as a bar. */
-export class StatusLine {
-  readonly #columns: () => number;
-  #text = '';
-
-  constructor(columns: () => number) {
-    this.#columns = columns;
-  }
-
-  /** Replaces the text. Returns what the terminal is sent for it. */
-  replace(line: string): string {
-    // Some columns are left free: a full line would wrap, and so would the ^C that a terminal shows.
-    const text = line === '' ? '' : truncate(line, this.#columns() - FREE_COLUMNS);
-    const before = this.#text;
-    this.#text = text;
-    return text === before ? '' : `${this.#cleared(before)}${text}`;
-  }
-
-  /** What shows a line of text above it. */
-  withLineAbove(line: string): string {
-    return this.#text === '' ? `${line}\n` : `${this.#cleared(this.#text)}${line}\n${this.#text}`;
-  }
-
-  /** A window that was made narrower shows the text in several rows. */
-  #cleared(text: string): string {
-    const rows = Math.ceil(widthOf(text) / this.#columns());
-    return rows > 1 ? `\r\u001b[${rows - 1}A\u001b[J` : '\r\u001b[K';
-  }
-}
-
 /** Both streams of this process. A result comes after the log lines before it, in case both are the same stream. */
 export class ProcessTerminal implements Terminal {
   readonly stdout = openOutputStream(1);
   readonly isInteractive: boolean;
   readonly #hasColours: boolean;
   readonly #clock: Clock;
-  readonly #status = new StatusLine(() => terminalColumns(process.stderr));
+  /** The line below all others of a terminal, such as a bar. */
+  #status = '';
   readonly #results = new OutputQueue(this.stdout);
   readonly #log = new OutputQueue(openOutputStream(2));
   /** Ends when the results so far are in their queue. */
@@ -95,11 +68,14 @@ export class ProcessTerminal implements Terminal {
   log(line: string, level?: LogLevel): void {
     const colour = this.#hasColours && level !== undefined ? COLOURS[level] : undefined;
     const text = colour === undefined ? line : `\u001b[${colour}m${line}\u001b[0m`;
-    this.#log.queue(this.#status.withLineAbove(text));
+    this.#log.queue(this.#status === '' ? `${text}\n` : `${CLEAR_LINE}${text}\n${this.#status}`);
   }
 
   showStatus(line = ''): void {
-    if (this.isInteractive) this.#log.queue(this.#status.replace(line));
+    const status = truncate(line, terminalColumns(process.stderr) - FREE_COLUMNS);
+    if (!this.isInteractive || status === this.#status) return;
+    this.#status = status;
+    this.#log.queue(`${CLEAR_LINE}${status}`);
   }
 
   /**

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { StatusLine, terminalColumns } from '../../../src/cli/process-terminal.ts';
+import { terminalColumns } from '../../../src/cli/process-terminal.ts';
 import { progressOf } from '../../../src/cli/progress.ts';
 import { NOTHING_LOADED } from '../../../src/targets/load.ts';
 
@@ -19,14 +19,6 @@ it('tells of stored days and of exports, and shows both in a bar', () => {
 
 it('says how long it waits for the service', () => {
   expect(told(13, 160_000).text).toMatch(/^13 of 31 days stored · waiting 1 min for the service · /);
-});
-
-it('a bar leaves room for ^C, and goes whole from a window that was made narrower', () => {
-  let columns = 80;
-  const status = new StatusLine(() => columns);
-  expect(status.replace('█'.repeat(100))).toBe(`\r\u001b[K${'█'.repeat(76)}…`);
-  columns = 30;
-  expect(status.withLineAbove('a line')).toMatch(/^\r\u001b\[2A\u001b\[Ja line\n/);
 });
 
 it.each([
