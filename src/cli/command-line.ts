@@ -63,30 +63,37 @@ export function declareOptions<T>(parser: Argv<T>, table: OptionTable): Argv<T> 
 }
 
 export async function parseCommandLine(argv: readonly string[]): Promise<CommandLine> {
-  // Options of all commands may come before the command.
+  // 1. Find the command, which says how many words each option takes. Options of all commands may come before it: of
+  //    `--config a.json sync duckdb f.duckdb` the first split has the words sync, duckdb and f.duckdb.
   const { words: leadingWords } = await splitWords(argv, GLOBAL_OPTIONS);
   const firstWord = leadingWords[0] ?? argv[0] ?? '';
   const name = Object.hasOwn(COMMANDS, firstWord) ? firstWord : undefined;
   const command = name === undefined ? undefined : (await COMMANDS[name].load()).command;
+
+  // 2. Split the line again, with the options of the command.
   const table: OptionTable = { ...command?.options, ...GLOBAL_OPTIONS };
-  const { options, words: allWords, problem: wordProblem } = await splitWords(argv, table);
-  const words = name === undefined ? allWords : allWords.slice(1);
+  const { options, words, problem: wordProblem } = await splitWords(argv, table);
+  const argumentWords = name === undefined ? words : words.slice(1);
   const problems = [wordProblem, unknownOptionError(options, table)];
   if (command === undefined && words.length > 0)
     problems.push(unknownNameError('command', words[0], Object.keys(COMMANDS)));
-  const argumentWords = wordsByArgument(table, words);
+
+  // 3. Read the value of each option and argument.
+  const wordOfArgument = wordsByArgument(table, argumentWords);
   const values: Record<string, unknown> = {};
   for (const [key, option] of Object.entries(table)) {
     try {
-      values[key] = readOption(option, optionName(key, option), argumentWords.get(key) ?? options[key]);
+      values[key] = readOption(option, optionName(key, option), wordOfArgument.get(key) ?? options[key]);
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
       problems.push(error);
     }
   }
   // It may be an id or a secret, so that no log may show it.
-  if (command !== undefined && words.length > argumentWords.size)
+  if (command !== undefined && argumentWords.length > wordOfArgument.size)
     problems.push(configError('there is a word too many.'));
+
+  // 4. Tell the first problem.
   const firstProblem = problems.find((problem) => problem !== undefined);
   const helpHint = `See dfinery-elt ${name === undefined ? '' : `${name} `}--help.`;
   const problem = firstProblem?.withMessage(`${firstProblem.message} ${helpHint}`);

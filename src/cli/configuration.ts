@@ -50,22 +50,28 @@ export function readConfiguration(
 
 /** The values of the file and the environment by their keys. `variableNames`: the variables that gave some of them. */
 function readValues(pathOrObject: string | object | undefined, context: Pick<Context, 'env' | 'redactor'>) {
+  // 1. Read the file and the variables.
   const { folder, shownFile, env, values: fileObject } = readFileOrObject(pathOrObject, context.env);
   const { erasure: erasureValue, ...valuesInFile } = fileObject;
   const erasureInFile: unknown = erasureValue ?? {};
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
   refuseUnknownVariables(env, CONFIG_KEYS);
   const { values: valuesInEnvironment, variableNames, problems } = readVariables(CONFIG_KEYS, env);
-  // No message may show a secret, whatever else is wrong with it.
+
+  // 2. From here on no message shows a secret, whatever else is wrong with it.
   for (const values of [valuesInFile, erasureInFile, valuesInEnvironment])
     for (const { key, schema } of CONFIG_KEYS)
       if (schema.airbyte_secret && typeof values[key] === 'string') context.redactor.add(new Secret(values[key]));
+
+  // 3. Refuse what would be ignored.
   if (problems.length > 0) throw problemsError('the environment', problems);
   const unknownKeyTexts = [
     ...describeUnknownKeys(FILE_KEYS, valuesInFile),
     ...describeUnknownKeys(ERASURE_KEYS, erasureInFile).map((key) => `erasure.${key}`),
   ];
   if (unknownKeyTexts.length > 0) throw configError(`${shownFile} has unknown keys: ${unknownKeyTexts.join(', ')}.`);
+
+  // 4. Join both; the variable wins. A path of the file gets the folder of the file.
   const writtenValues = mapPaths({ ...valuesInFile, ...erasureInFile, ...valuesInEnvironment }, (path, key) => {
     // Messages and logs show addresses, so that none may hold a key.
     if (hasCredentials(path)) throw credentialsError(variableNames.get(key) ?? `${key} in ${shownFile}`);
