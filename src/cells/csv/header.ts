@@ -58,9 +58,14 @@ export interface HeaderColumn {
   readonly declared: ColumnType | undefined;
 }
 
-/** The columns of a header. `event_name` is custom beside `df_event_name`, and of equal names all but the first are. */
+/**
+ * The columns of a header. `event_name` is custom beside `df_event_name`, and in profiles, which have no event. Of
+ * equal names all but the first are custom.
+ */
 export function headerColumns(header: readonly string[]): HeaderColumn[] {
-  const alternativeIndex = header.includes(EVENT_NAME) ? -1 : header.indexOf(EVENT_NAME_ALTERNATIVE);
+  const isOfProfiles = header.includes(UNIFIED_ID) && !header.includes(SERVER_DATETIME);
+  const mayBeEventName = !header.includes(EVENT_NAME) && !isOfProfiles;
+  const alternativeIndex = mayBeEventName ? header.indexOf(EVENT_NAME_ALTERNATIVE) : -1;
   const counts = new Map<string, number>();
   return header.map((name, index) => {
     const source = index === alternativeIndex ? EVENT_NAME : name;

@@ -59,6 +59,11 @@ describe.each(TARGET_NAMES)('the table user_profiles of %s', (name) => {
     expect(await place.verify()).toMatchObject({ differences: [] });
   });
 
+  it('keeps the name of an attribute that is called as the event name', async () => {
+    await place.loadProfiles(place.snapshot(csv('df_unified_id,event_name', 'u1,login')));
+    expect(await place.readProfiles('SELECT event_name FROM user_profiles')).toEqual([{ event_name: 'login' }]);
+  });
+
   it('fixes the time zone of the place, also before its first day', async () => {
     await place.loadProfiles(place.snapshot(FIRST));
     place.timezone = 'America/New_York';
