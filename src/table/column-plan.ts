@@ -7,7 +7,7 @@ import { type CellForms, NULL_TEXT, STRING } from '../cells/types/forms.ts';
 import { zoneOf } from '../cells/types/zone.ts';
 import type { CheckedDay } from '../extract/checked-day.ts';
 import { columnsToAdd } from './column-names.ts';
-import { type ColumnSettings, typeAfter, typeRulesOf } from './column-type.ts';
+import { type ColumnSettings, type TypeAfterDay, typeAfterDay } from './column-type.ts';
 import type { ColumnChange } from './place-state.ts';
 import { EVENTS, type StoredColumn } from './tables.ts';
 
@@ -71,14 +71,18 @@ export function planColumns(
 /** The columns of a new table of events before its first day. A pinned schema names more than every table has. */
 export function pinnedColumns(settings: ColumnSettings): StoredColumn[] {
   const columns = [...EVENTS.firstColumns, ...columnsToAdd(EVENTS.firstColumns, new Map(), settings)];
-  return columns.map((column) => ({
-    ...column,
-    type: typeAfter(typeRulesOf(column, undefined, columns, settings), 0),
-  }));
+  return columns.map((column) => ({ ...column, type: typeAfterDay(column, NO_CELLS, columns, settings).type }));
 }
 
 /** What is known of a column of a day from the scans of its files. */
 type ScannedColumn = Pick<ColumnScan, keyof HeaderColumn | 'forms' | 'firstCells'>;
+
+/** The cells of a column that a day lacks. */
+const NO_CELLS: Pick<ColumnScan, 'declared' | 'forms' | 'firstCells'> = {
+  declared: undefined,
+  forms: 0,
+  firstCells: [],
+};
 
 interface ScannedDay {
   readonly day: Day;
@@ -89,7 +93,7 @@ interface ScannedDay {
 function scannedDay({ receipt: { day }, files }: CheckedDay): ScannedDay {
   const scans = new Map<string, ScannedColumn>();
   for (const column of files.flatMap((file) => file.columns)) {
-    const { forms = 0, firstCells = [] } = scans.get(column.key) ?? {};
+    const { forms, firstCells } = scans.get(column.key) ?? NO_CELLS;
     scans.set(column.key, {
       ...column,
       forms: forms | column.forms,
@@ -109,26 +113,29 @@ function columnsAfterDay(
   const isOpen = settings.pinnedTypes === undefined && columnsBefore.every(({ forms }) => forms === 0);
   const schemaMode = isOpen ? 'evolve' : settings.schemaMode;
   return columns.map((column): PlannedColumn => {
-    const { declared, forms = 0, firstCells = [] } = scans.get(columnKey(column)) ?? {};
-    const typeRules = typeRulesOf(column, declared, columns, { ...settings, schemaMode });
-    const type = typeAfter(typeRules, forms);
-    const formsOfDay = columnForms(forms, type, typeRules.fixedType !== null);
+    const scan = scans.get(columnKey(column)) ?? NO_CELLS;
+    const { forms, firstCells } = scan;
+    const typeAfter = typeAfterDay(column, scan, columns, { ...settings, schemaMode });
     return {
       ...column,
-      type,
+      type: typeAfter.type,
       forms: column.forms | forms,
       firstShape: column.firstShape ?? firstCells.at(0)?.shape ?? null,
-      formsByDay: forms === 0 ? column.formsByDay : new Map([...column.formsByDay, [day, formsOfDay]]),
+      formsByDay:
+        forms === 0 ? column.formsByDay : new Map([...column.formsByDay, [day, columnForms(forms, typeAfter)]]),
     };
   });
 }
 
-/** The forms of the cells of a day, with the type that the column has after this day. `isFixed`: no cell changes it. */
-function columnForms(forms: CellForms, type: ColumnType | null, isFixed: boolean): ColumnForms {
+/**
+ * The forms by which the cells of a day are read. Where cells have widened a column to string, `1.50` gets the text of
+ * a number, `1.5`. In a column that is always a string it stays `1.50`. The text `null` is absent beside `1.50`, and a
+ * text beside `x`.
+ */
+function columnForms(forms: CellForms, { type, isFixed }: TypeAfterDay): ColumnForms {
   // Of a column that the table lacks, the cells of the day decide whether it is one of texts.
   const isText = type === 'string' || (type === null && (forms & STRING) !== 0);
   return {
-    // A column that is always a string has each cell as it was written.
     forms: type === 'string' && isFixed ? forms | STRING : forms,
     hasAbsentNull: !isText && (forms & NULL_TEXT) !== 0,
   };

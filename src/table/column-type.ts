@@ -1,11 +1,9 @@
-// From cells to a type: the scan of an export says which forms the cells of a column have. `typeRulesOf` says what the
-// settings make of the column. `typeAfter` makes a type of both.
-
 import { configError } from '../base/errors.ts';
 import { nfc } from '../base/text.ts';
+import type { ColumnScan } from '../cells/columns/column-scan.ts';
 import { settingOf } from '../cells/csv/header.ts';
 import { type ColumnType, canWiden, typeOf, widenedType } from '../cells/types/column-types.ts';
-import { type CellForms, NULL_TEXT } from '../cells/types/forms.ts';
+import { NULL_TEXT } from '../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../cells/types/zone.ts';
 import type { SchemaMode } from '../config/source.ts';
 import { EVENTS, type StoredColumn, type Table, typedColumns } from './tables.ts';
@@ -30,55 +28,46 @@ export function settingsOfTable({ isSnapshot, firstColumns }: Table, settings: C
   return { ...settings, columnTypes: new Map([...settings.columnTypes, ...idTypes]), pinnedTypes: undefined };
 }
 
-/** What decides the type of a column beside its new cells. */
-export interface TypeRules {
-  /** The column before the batch; its type is null if it was no column of the table. */
-  readonly columnBefore: StoredColumn;
-  /** The type that no cell changes; null if the cells decide. */
-  readonly fixedType: ColumnType | null;
-  /** When it is a column of the table. A pinned schema has columns without a value. */
-  readonly inTable: 'always' | 'with_value' | 'never';
-  readonly zone: Zone | undefined;
+/** The type of a column after a day. `isFixed`: settings or service decide it, whatever its cells hold. */
+export interface TypeAfterDay {
+  /** Null if the table does not have the column. */
+  readonly type: ColumnType | null;
+  readonly isFixed: boolean;
 }
 
 /**
- * The rules of a column. Settings come first: `column_types`, then a pinned schema. `declared` is the type that the
- * service fixes, or the string of hashes. Throws a configuration failure if stored values may not fit into a setting.
+ * The type of a column after a day with these cells. Settings come first: `column_types`, then a pinned schema.
+ * `declared` is the type that the service fixes, or the string of hashes. Throws a configuration failure if stored
+ * values may not fit into a setting.
  */
-export function typeRulesOf(
+export function typeAfterDay(
   column: StoredColumn,
-  declared: ColumnType | undefined,
+  { declared, forms: newForms }: Pick<ColumnScan, 'declared' | 'forms'>,
   tableColumns: readonly StoredColumn[],
   { columnTypes, pinnedTypes, schemaMode, timezone }: ColumnSettings,
-): TypeRules {
-  const { source, occurrence, group, type, forms } = column;
+): TypeAfterDay {
+  const { source, occurrence, group, type, forms: storedForms } = column;
   const zone = zoneOf(timezone);
+  // A pinned schema has names as the export writes them, and of equal ones the first. A setting means all, in NFC.
   const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, tableColumns) : undefined;
   const configuredType = settingOf(columnTypes, nfc(source), tableColumns) ?? pinnedType;
   if (configuredType !== undefined) checkConfiguredType(column, configuredType, zone);
   const isFrozen = schemaMode === 'freeze';
-  const mayBeAdded = !isFrozen || configuredType !== undefined;
   const isCustom = group === 'custom' || group === 'custom_item';
   // Stored values must fit into the type that the service declares.
-  const takesDeclared = !isCustom && declared !== undefined && (type === null || canWiden(type, declared, forms, zone));
-  const keptType = takesDeclared ? declared : type;
-  return {
-    columnBefore: column,
-    fixedType: configuredType ?? (isCustom && !isFrozen ? null : keptType),
-    inTable: type !== null || pinnedType !== undefined ? 'always' : mayBeAdded ? 'with_value' : 'never',
-    zone,
-  };
-}
-
-/** The type once new cells of these forms have come; null if the table does not have the column. */
-export function typeAfter(rules: TypeRules, newForms: CellForms): ColumnType | null {
-  const { columnBefore, fixedType, inTable, zone } = rules;
-  const { type, forms: storedForms } = columnBefore;
-  const hasNewValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
-  if (inTable === 'never' || (inTable === 'with_value' && !hasNewValue)) return null;
-  if (fixedType !== null) return fixedType;
+  const takesDeclared =
+    !isCustom && declared !== undefined && (type === null || canWiden(type, declared, storedForms, zone));
+  const fixedType = configuredType ?? (isCustom && !isFrozen ? null : takesDeclared ? declared : type);
+  const isFixed = fixedType !== null;
+  // A pinned schema has columns without a value. Any other comes with its first value.
+  if (type === null && pinnedType === undefined) {
+    const mayBeAdded = !isFrozen || configuredType !== undefined;
+    const hasValue = (fixedType === 'string' ? newForms : newForms & ~NULL_TEXT) !== 0;
+    if (!mayBeAdded || !hasValue) return { type: null, isFixed };
+  }
+  if (isFixed) return { type: fixedType, isFixed };
   const forms = storedForms | newForms;
-  return type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone);
+  return { type: type === null ? (typeOf(forms, zone) ?? null) : widenedType(type, forms, zone), isFixed };
 }
 
 function checkConfiguredType(column: StoredColumn, configuredType: ColumnType, zone: Zone | undefined): void {

@@ -5,7 +5,7 @@ import { stateAfter } from '../extract/export-state.ts';
 import type { PlannedBatch } from './batch-plan.ts';
 import type { ColumnPlan } from './column-plan.ts';
 import { type ColumnChange, newTableState, type TableState } from './place-state.ts';
-import { countStoredRows, receiptsOf, type StoredReceipt } from './receipts.ts';
+import { countStoredRows, type Receipts, receiptsOf, type StoredReceipt } from './receipts.ts';
 
 /** What storing the rows of a planned batch came to. */
 export interface BatchResult {
@@ -49,33 +49,26 @@ export const NOTHING_STORED: Commit = {
 
 /** The table after a batch whose rows are stored, and what the commit reports. `changedAt`: by `nextChangedAt`. */
 export function finishBatch(
-  { table, tableBefore, columns, changes, downloads, unchangedDownloads, commitInfo }: PlannedBatch,
-  { widenedDays, rowsByDay, rescuedCells }: BatchResult,
+  batch: PlannedBatch,
+  result: BatchResult,
   changedAt: string,
 ): { readonly state: TableState; readonly commit: Commit } {
-  const writtenReceipts = downloads.map(({ receipt }): StoredReceipt => {
-    return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
-  });
+  const { table, tableBefore, columns, changes, downloads, unchangedDownloads, commitInfo } = batch;
+  const { timezone } = tableBefore;
   // A snapshot replaces all that was there.
-  const keptState = table.isSnapshot ? newTableState(table, tableBefore.timezone) : tableBefore;
-  const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
-  const keptReceipts = [...keptState.receipts.values()].map((before): StoredReceipt => {
-    const rows_stored = rowsByDay.get(before.day) ?? before.rows_stored;
-    const isChanged = rows_stored !== before.rows_stored || widenedDays.has(before.day);
-    const changed_at = isChanged ? changedAt : before.changed_at;
-    return { ...renewedReceipt(before, receiptsOfUnchanged.get(before.day)), rows_stored, changed_at };
-  });
-  const receipts = receiptsOf([...keptReceipts, ...writtenReceipts]);
+  const keptState = table.isSnapshot ? newTableState(table, timezone) : tableBefore;
+  const receipts = receiptsAfter(keptState.receipts, batch, result, changedAt);
   const state: TableState = {
-    timezone: tableBefore.timezone,
+    timezone,
     columns: columns.map(({ typeBefore, formsByDay, ...column }) => column),
     receipts,
     exportState: stateAfter(keptState.exportState, receipts, commitInfo),
     changes: changesAfter(tableBefore.changes, changes, changedAt),
   };
+  const daysWritten = downloads.map(({ receipt }) => receipt.day);
   const commit = {
-    daysWritten: writtenReceipts.map(({ day }) => day),
-    rowsWritten: countStoredRows(writtenReceipts),
+    daysWritten,
+    rowsWritten: daysWritten.reduce((sum, day) => sum + (result.rowsByDay.get(day) ?? 0), 0),
     rowsNew: countStoredRows(receipts.values()) - countStoredRows(tableBefore.receipts.values()),
     daysUnchanged: unchangedDownloads.map(({ receipt }) => receipt.day),
     daysChanged: [...receipts.values()].filter((receipt) => receipt.changed_at === changedAt).map(({ day }) => day),
@@ -83,9 +76,29 @@ export function finishBatch(
     columnsWidened: changes.flatMap(({ change, name, fromType: from, toType: to }) => {
       return change === 'widened' && from !== null && to !== null ? { name, from, to } : [];
     }),
-    rescuedCells,
+    rescuedCells: result.rescuedCells,
   };
   return { state, commit };
+}
+
+/** The receipts of a table after a batch: those that it keeps, and those of the downloads whose rows were written. */
+function receiptsAfter(
+  keptReceipts: Receipts,
+  { downloads, unchangedDownloads }: PlannedBatch,
+  { widenedDays, rowsByDay }: BatchResult,
+  changedAt: string,
+): Receipts {
+  const receiptsOfUnchanged = new Map(unchangedDownloads.map(({ receipt }) => [receipt.day, receipt]));
+  const otherReceipts = [...keptReceipts.values()].map((before): StoredReceipt => {
+    const rows_stored = rowsByDay.get(before.day) ?? before.rows_stored;
+    const isChanged = rows_stored !== before.rows_stored || widenedDays.has(before.day);
+    const changed_at = isChanged ? changedAt : before.changed_at;
+    return { ...renewedReceipt(before, receiptsOfUnchanged.get(before.day)), rows_stored, changed_at };
+  });
+  const writtenReceipts = downloads.map(({ receipt }): StoredReceipt => {
+    return { ...receipt, rows_stored: rowsByDay.get(receipt.day) ?? 0, changed_at: changedAt };
+  });
+  return receiptsOf([...otherReceipts, ...writtenReceipts]);
 }
 
 /** The receipt of a day whose rows are there already: that of the new download if its `is_over` or `to_date` differs. */
