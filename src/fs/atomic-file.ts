@@ -2,7 +2,7 @@
 //
 //   what survives a crash        `atomic-file.ts` replaces files, `folders.ts` makes folders
 //   what others do meanwhile     `lock.ts` admits one process, by its `process-identity.ts`; `run-folder.ts`
-//   who may read and write       `permissions.ts`, `umask.ts`
+//   who may read and write       `permissions.ts`
 //   what a user has named        `local-path.ts`, `named-file.ts`, `output-stream.ts`
 //   what a failure is called     `disk-failure.ts`
 

@@ -16,7 +16,6 @@ const HEARTBEAT_MS = 10_000;
 const DEAD_AFTER_MS = 60_000;
 /** A wait that is long enough for the lock of an owner that was killed. */
 export const LOCK_WAIT_MS = DEAD_AFTER_MS + 15_000;
-/** Pauses between two looks at the lock of another owner. */
 const LOCK_PAUSES = { firstPauseMs: 20, maxPauseMs: 200 };
 
 interface Owner {

@@ -11,7 +11,8 @@ import { isatty } from 'node:tty';
 export function openOutputStream(fd: 1 | 2): Writable {
   if (isatty(fd)) return ownStream(fd);
   try {
-    if (!isPipe(fd)) return createWriteStream('', { fd, autoClose: false });
+    const stat = fstatSync(fd);
+    if (!stat.isFIFO() && !stat.isSocket()) return createWriteStream('', { fd, autoClose: false });
     const out = new Socket({ fd, readable: false, writable: true });
     // Callers wait where it matters that everything is written; a silent reader must not keep the process alive.
     out.unref();
@@ -23,8 +24,3 @@ export function openOutputStream(fd: 1 | 2): Writable {
 }
 
 const ownStream = (fd: 1 | 2): Writable => (fd === 1 ? process.stdout : process.stderr);
-
-function isPipe(fd: number): boolean {
-  const stat = fstatSync(fd);
-  return stat.isFIFO() || stat.isSocket();
-}

@@ -8,9 +8,7 @@ import { hasCode } from '../base/errors.ts';
 
 export const PRIVATE_FOLDER_MODE = 0o700;
 export const PRIVATE_FILE_MODE = 0o600;
-/** The bits of a mode that say who may do what. */
 export const PERMISSION_BITS = 0o777;
-/** The bits of group and others. */
 export const GROUP_AND_OTHERS_BITS = 0o077;
 
 /** True for an owner who is neither this user nor root, whoever this user is. False where files have no owners. */
@@ -73,4 +71,29 @@ export async function checkWritable(path: string): Promise<void> {
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder);
   await rmdir(await mkdtemp(join(folder, '.dfinery-try-')));
   if (existsSync(path)) await (await open(path, 'a')).close();
+}
+
+let umaskHolders = 0;
+let umaskBefore: number | undefined;
+
+/**
+ * Sets a umask of the owner alone while at least one caller holds it: DuckDB creates files by itself. The function that
+ * it returns releases the hold, once. A worker thread cannot set the umask: that of the process stays.
+ */
+export function holdPrivateUmask(): () => void {
+  if (umaskHolders++ === 0) umaskBefore = setUmask(GROUP_AND_OTHERS_BITS);
+  let isHeld = true;
+  return () => {
+    if (!isHeld) return;
+    isHeld = false;
+    if (--umaskHolders === 0 && umaskBefore !== undefined) setUmask(umaskBefore);
+  };
+}
+
+function setUmask(mask: number): number | undefined {
+  try {
+    return process.umask(mask);
+  } catch {
+    return undefined;
+  }
 }

@@ -6,7 +6,7 @@ import { configError, messageOf, transientError, UserError } from '../../base/er
 import { doublingPauses, retry } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
 import { checkLocalPath, realOrGivenPath } from '../../fs/local-path.ts';
-import { holdPrivateUmask } from '../../fs/umask.ts';
+import { holdPrivateUmask } from '../../fs/permissions.ts';
 import { claimFile, fileIdentity, makeDatabase, removeLeftovers, spillFolder } from './database-file.ts';
 import { type Access, DATABASE, Engine, type EngineOptions, KEEP_ROW_GROUPS } from './engine.ts';
 import { engineError, isFileInUse } from './engine-errors.ts';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { makeFolders } from '../../../src/fs/folders.ts';
-import { holdPrivateUmask } from '../../../src/fs/umask.ts';
+import { holdPrivateUmask } from '../../../src/fs/permissions.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
