@@ -6,35 +6,37 @@ import { compareUtf8 } from '../base/text.ts';
 import { createFile, isLinkUnsupported, replaceFile, replaceFileFrom } from '../fs/atomic-file.ts';
 import { COMMITTED_IS_KEPT, withDiskErrors } from '../fs/disk-failure.ts';
 import { makeFolders, syncFolder } from '../fs/folders.ts';
+import { checkLocalPath } from '../fs/local-path.ts';
 import { PRIVATE_FILE_MODE, PRIVATE_FOLDER_MODE, setMode } from '../fs/permissions.ts';
 import { type IsKept, listAll, OWN_FOLDER, type Storage, type StoredObject } from './storage.ts';
 
-/** The bits of a mode by which the group and others may read. */
 const OTHERS_MAY_READ = 0o044;
 
 /** A folder of a local disk. An object is created by a hard link to a complete file that is synced to disk. */
 export class DiskStorage implements Storage {
   /** Absolute: DuckDB names a file whose relative path begins with `[`, `*` or `?` differently than it was given. */
-  readonly root: string;
+  readonly address: string;
   readonly workFolder: string;
 
-  constructor(dir: string) {
-    this.root = resolve(dir);
-    this.workFolder = join(this.root, OWN_FOLDER, 'tmp');
+  /** Throws a configuration failure for an address that is no path. */
+  constructor(folder: string) {
+    checkLocalPath(folder);
+    this.address = resolve(folder);
+    this.workFolder = this.fullPath(`${OWN_FOLDER}/tmp`);
   }
 
-  get address(): string {
-    return this.root;
+  fullPath(path: string): string {
+    return join(this.address, path);
   }
 
   async read(path: string): Promise<Buffer | undefined> {
-    return this.#reading(() => readFile(this.#fullPath(path)).catch(undefinedIfAbsent));
+    return this.#reading(() => readFile(this.fullPath(path)).catch(undefinedIfAbsent));
   }
 
   async *list(folder: string, after = ''): AsyncGenerator<StoredObject, void, undefined> {
     const paths = await this.#reading(() => this.#filesBelow(folder));
     for (const path of paths.filter((path) => compareUtf8(path, after) > 0).sort(compareUtf8)) {
-      const stat = await this.#reading(async () => lstatSync(this.#fullPath(path), { throwIfNoEntry: false }));
+      const stat = await this.#reading(async () => lstatSync(this.fullPath(path), { throwIfNoEntry: false }));
       if (stat !== undefined) yield { path, modified: stat.mtimeMs };
     }
   }
@@ -70,14 +72,14 @@ export class DiskStorage implements Storage {
   }
 
   async localFile(path: string): Promise<string> {
-    return this.#fullPath(path);
+    return this.fullPath(path);
   }
 
   remove(paths: readonly string[]): Promise<void> {
     return this.#writing(async () => {
       const folders = new Set<string>();
       for (const path of paths) {
-        const file = this.#fullPath(path);
+        const file = this.fullPath(path);
         // Not `rm`: for a file that it may not remove, it reports the error code of removing a folder.
         await unlink(file).catch(undefinedIfAbsent);
         folders.add(dirname(file));
@@ -92,19 +94,20 @@ export class DiskStorage implements Storage {
   }
 
   async checkErasable(paths: readonly string[]): Promise<void> {
-    const folders = new Set(paths.map((path) => dirname(this.#fullPath(path))));
-    for (const folder of folders) await checkFolderWritable(folder);
+    const folders = new Set(paths.map((path) => dirname(this.fullPath(path))));
+    for (const folder of folders) {
+      await access(folder, constants.W_OK | constants.X_OK).catch((cause) => {
+        const message = `${folder} cannot be written to: give this user the right to. Nothing was changed.`;
+        throw configError(message, { cause });
+      });
+    }
   }
 
   close(): void {}
 
-  #fullPath(path: string): string {
-    return join(this.root, path);
-  }
-
   /** The paths of the files and links below a folder; none of a folder that is not there, or no longer. */
   async #filesBelow(folder: string): Promise<string[]> {
-    const entries = (await readdir(this.#fullPath(folder), { withFileTypes: true }).catch(undefinedIfAbsent)) ?? [];
+    const entries = (await readdir(this.fullPath(folder), { withFileTypes: true }).catch(undefinedIfAbsent)) ?? [];
     const paths = entries.map((entry) => {
       const path = `${folder}/${entry.name}`;
       return entry.isDirectory() ? this.#filesBelow(path) : [path];
@@ -114,10 +117,10 @@ export class DiskStorage implements Storage {
 
   /** Makes the folders of a path. Gives the full path, and the mode of a new file there. */
   async #prepareFile(path: string): Promise<{ readonly fullPath: string; readonly mode: number }> {
-    const fullPath = this.#fullPath(path);
-    await makeFolders(this.root);
+    const fullPath = this.fullPath(path);
+    await makeFolders(this.address);
     // Whoever may read the folder of the place may read its files, except those in `_dfinery`.
-    const readBits = path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.root).mode & OTHERS_MAY_READ;
+    const readBits = path.startsWith(`${OWN_FOLDER}/`) ? 0 : statSync(this.address).mode & OTHERS_MAY_READ;
     // Who may read a folder may also enter it.
     const searchBits = readBits >> 2;
     await makeFolders(dirname(fullPath), PRIVATE_FOLDER_MODE | readBits | searchBits);
@@ -131,11 +134,4 @@ export class DiskStorage implements Storage {
   #writing<T>(work: () => Promise<T>): Promise<T> {
     return withDiskErrors({ path: this.address, consequence: COMMITTED_IS_KEPT }, work());
   }
-}
-
-/** Throws a configuration failure for a folder whose files cannot be replaced or removed. */
-async function checkFolderWritable(folder: string): Promise<void> {
-  await access(folder, constants.W_OK | constants.X_OK).catch((cause) => {
-    throw configError(`${folder} cannot be written to: give this user the right to. Nothing was changed.`, { cause });
-  });
 }

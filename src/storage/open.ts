@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { schemeOf, withoutCredentials } from '../base/address.ts';
 import type { Env } from '../base/env.ts';
 import { configError } from '../base/errors.ts';
-import { checkLocalPath } from '../fs/local-path.ts';
 import { DiskStorage } from './disk.ts';
 import { openS3Storage } from './s3.ts';
 import type { BucketFolder } from './s3-client.ts';
@@ -10,12 +9,8 @@ import { PROBE_FOLDER, type Storage } from './storage.ts';
 
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,253}[A-Za-z0-9]$/;
 
-/** Parses `s3://BUCKET/PREFIX`; undefined for a folder. Throws UserError for any other address. */
-function bucketFolderOf(address: string): BucketFolder | undefined {
-  if (schemeOf(address) !== 's3') {
-    checkLocalPath(address);
-    return undefined;
-  }
+/** Parses `s3://BUCKET/PREFIX`. */
+function bucketFolderOf(address: string): BucketFolder {
   const [bucket = '', ...segments] = address.slice('s3://'.length).replace(/\/$/, '').split('/');
   if (!BUCKET.test(bucket))
     throw configError(`${withoutCredentials(address)} names no bucket: wanted s3://BUCKET/PREFIX.`);
@@ -31,8 +26,7 @@ export async function openStorage(
   address: string,
   { env, signal }: { readonly env: Env; readonly signal: AbortSignal },
 ): Promise<Storage> {
-  const bucketFolder = bucketFolderOf(address);
-  return bucketFolder === undefined ? new DiskStorage(address) : await openS3Storage(bucketFolder, env, signal);
+  return schemeOf(address) === 's3' ? openS3Storage(bucketFolderOf(address), env, signal) : new DiskStorage(address);
 }
 
 /** Throws UserError for a store that creates an object which exists: commits would overwrite each other. */

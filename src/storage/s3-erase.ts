@@ -3,13 +3,13 @@ import type {
   ListObjectVersionsCommandOutput,
   ObjectIdentifier,
 } from '@aws-sdk/client-s3';
-import pLimit from 'p-limit';
 import { configError } from '../base/errors.ts';
+import { mapConcurrently } from './concurrently.ts';
 import { type BucketAccess, storedObject } from './s3-client.ts';
 import { S3_STATUS, s3NameOf, s3StatusOf } from './s3-failures.ts';
 import type { IsKept } from './storage.ts';
 
-const DELETED_AT_ONCE = 16;
+const DELETE_CONCURRENCY = 16;
 
 /**
  * Deletes objects, or versions; those that are gone are no error. Each is a request: for many at once the SDK sends a
@@ -17,21 +17,13 @@ const DELETED_AT_ONCE = 16;
  */
 export async function deleteObjects(access: BucketAccess, objects: readonly ObjectIdentifier[]): Promise<void> {
   const { client, bucket, sendOptions } = access;
-  const limit = pLimit({ concurrency: DELETED_AT_ONCE, rejectOnClear: true });
-  const remove = (object: ObjectIdentifier) =>
+  await mapConcurrently(objects, DELETE_CONCURRENCY, (object) =>
     client.deleteObject({ Bucket: bucket, ...object }, sendOptions).catch((error) => {
       if (s3StatusOf(error) === S3_STATUS.notFound) return;
       const right = object.VersionId === undefined ? 's3:DeleteObject' : 's3:DeleteObjectVersion';
       throw withRightNamed(error, access, right);
-    });
-  const removing = objects.map((object) => limit(() => remove(object)));
-  try {
-    await Promise.all(removing);
-  } finally {
-    // Nothing is under way any more when the caller goes on.
-    limit.clearQueue();
-    await Promise.allSettled(removing);
-  }
+    }),
+  );
 }
 
 /** Removes all versions and delete markers below a prefix, except the latest versions of the objects to keep. */

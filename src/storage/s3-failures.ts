@@ -14,17 +14,8 @@ const CREDENTIALS_NAMES = new Set([
 ]);
 /** Answers of a store about a bucket of another region. */
 const OTHER_REGION_NAMES = new Set(['AuthorizationHeaderMalformed', 'PermanentRedirect', 'IncorrectEndpoint', '301']);
-const TRANSIENT_NAMES = new Set([
-  'SlowDown',
-  'RequestTimeout',
-  'TimeoutError',
-  'ThrottlingException',
-  'TooManyRequestsException',
-  'InternalError',
-  'ServiceUnavailable',
-  'ConditionalRequestConflict',
-  'OperationAborted',
-]);
+const TRANSIENT_STATUSES: ReadonlySet<number> = new Set([408, 409, 429]);
+const TRANSIENT_NAMES = new Set(['RequestTimeout', 'TimeoutError', 'ThrottlingException']);
 
 /** Characters of a store's own message that are shown. */
 const MAX_MESSAGE = 300;
@@ -74,54 +65,46 @@ export function storeError(thrown: unknown, address: string, signal: AbortSignal
 function requestError(thrown: unknown, address: string): UserError {
   const [name, status, answer] = [s3NameOf(thrown), s3StatusOf(thrown), s3AnswerOf(thrown)];
   const details = { cause: thrown, detail: `${name} ${status ?? codeOf(thrown) ?? ''}`.trim() };
-  if (isDiskFull(thrown)) {
-    return transientError('No space is left in spool_dir: make room, or set spool_dir to another disk.', details);
-  }
-  if (name === 'NoSuchBucket') return configError(`${address}: there is no such bucket.`, details);
+  const config = (message: string) => configError(message, details);
+  const transient = (message: string) => transientError(message, details);
+  if (isDiskFull(thrown))
+    return transient('No space is left in spool_dir: make room, or set spool_dir to another disk.');
+  if (name === 'NoSuchBucket') return config(`${address}: there is no such bucket.`);
   const network = networkProblem(thrown, `the endpoint of ${address}`);
-  if (network.isConfig) return configError(sentenceOf(network.clause), details);
+  if (network.isConfig) return config(sentenceOf(network.clause));
   if (network.code === 'proxy') {
-    return transientError(`${address} was not reached, because ${network.clause}: try again later.`, details);
+    return transient(`${address} was not reached, because ${network.clause}: try again later.`);
   }
+  const refusal = `${address} refused a request (${answer})`;
   const region = OTHER_REGION_NAMES.has(name) ? regionOf(thrown) : undefined;
   if (region !== undefined) {
-    return configError(`${address} is in the region ${region} (${answer}): set AWS_REGION=${region}.`, details);
+    return config(`${address} is in the region ${region} (${answer}): set AWS_REGION=${region}.`);
   }
-  if (name === 'RequestTimeTooSkewed') {
-    return configError(`${address} refused a request (${answer}): set the clock of this machine right.`, details);
-  }
+  if (name === 'RequestTimeTooSkewed') return config(`${refusal}: set the clock of this machine right.`);
   if (status === 401 || status === S3_STATUS.forbidden || CREDENTIALS_NAMES.has(name)) {
-    return configError(
-      `${address} refused a request (${answer}): give the SDK's credential chain a valid key with the rights that ` +
-        'docs/targets.md lists, and AWS_REGION.',
-      details,
-    );
+    const remedy =
+      "give the SDK's credential chain a valid key with the rights that docs/targets.md lists, and AWS_REGION";
+    return config(`${refusal}: ${remedy}.`);
   }
   if (/region (is missing|not accepted)/i.test(messageOf(thrown))) {
-    return configError(`${address}: no region is known: set AWS_REGION.`, details);
+    return config(`${address}: no region is known: set AWS_REGION.`);
   }
   if (isTransient(thrown)) {
     const why = status !== undefined && status >= 300 ? `${status} ${name}` : (codeOf(thrown) ?? name);
-    return transientError(`${address} does not answer as it should (${why}): try again later.`, details);
+    return transient(`${address} does not answer as it should (${why}): try again later.`);
   }
-  if (status === undefined) {
-    return systemError(`A request to ${address} could not be made (${name}): please report it.`, details);
-  }
-  return configError(
-    `${address} refused a request (${answer}): check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`,
-    details,
-  );
+  if (status !== undefined) return config(`${refusal}: check the address, AWS_REGION and AWS_ENDPOINT_URL_S3.`);
+  return systemError(`A request to ${address} could not be made (${name}): please report it.`, details);
 }
 
 /** True if a body broke or was stopped, and no disk here is full. The SDK marks failed requests, and retries these. */
 export const isBrokenBody = (thrown: unknown): boolean =>
   isTransient(thrown) && !isDiskFull(thrown) && (thrown as { readonly $metadata?: object }).$metadata === undefined;
 
-/** True for errors that a retry may solve: network errors, time-outs, 5xx, throttling. */
+/** True for errors that a retry may solve: network errors, time-outs, conflicts, 5xx, throttling. */
 function isTransient(thrown: unknown): boolean {
-  const [name, status] = [s3NameOf(thrown), s3StatusOf(thrown)];
-  if (TRANSIENT_NAMES.has(name) || status === 408 || status === 429 || (status ?? 0) >= 500) {
-    return status !== S3_STATUS.notImplemented;
-  }
-  return (status === undefined || status < 300) && codeOf(thrown) !== undefined;
+  const status = s3StatusOf(thrown);
+  if (TRANSIENT_NAMES.has(s3NameOf(thrown))) return true;
+  if (status === undefined || status < 300) return codeOf(thrown) !== undefined;
+  return TRANSIENT_STATUSES.has(status) || (status >= 500 && status !== S3_STATUS.notImplemented);
 }

@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 import { readFile, stat } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import type { CompletedPart } from '@aws-sdk/client-s3';
-import pLimit from 'p-limit';
+import { mapConcurrently } from './concurrently.ts';
 import type { BucketAccess } from './s3-client.ts';
 import { s3NameOf } from './s3-failures.ts';
 
@@ -25,8 +25,7 @@ async function uploadParts(access: BucketAccess, key: string, path: string, size
   const object = { Bucket: bucket, Key: key };
   const { UploadId } = await client.createMultipartUpload(object, sendOptions);
   const partBytes = Math.max(PART_BYTES, Math.ceil(size / MAX_PARTS));
-  const limit = pLimit({ concurrency: PART_CONCURRENCY, rejectOnClear: true });
-  const send = async (offset: number): Promise<CompletedPart> => {
+  const sendPart = async (offset: number): Promise<CompletedPart> => {
     const PartNumber = offset / partBytes + 1;
     // Not as a stream, which could not be sent again.
     const Body = await buffer(createReadStream(path, { start: offset, end: offset + partBytes - 1 }));
@@ -35,9 +34,8 @@ async function uploadParts(access: BucketAccess, key: string, path: string, size
     return { ETag, PartNumber, ChecksumCRC32 };
   };
   const offsets = Array.from({ length: Math.ceil(size / partBytes) }, (_, i) => i * partBytes);
-  const sending = offsets.map((offset) => limit(() => send(offset)));
   try {
-    const Parts = await Promise.all(sending);
+    const Parts = await mapConcurrently(offsets, PART_CONCURRENCY, sendPart);
     const completion = client.completeMultipartUpload({ ...object, UploadId, MultipartUpload: { Parts } }, sendOptions);
     // An earlier attempt may have completed the upload, and its answer was lost.
     await completion.catch(async (error) => {
@@ -46,9 +44,6 @@ async function uploadParts(access: BucketAccess, key: string, path: string, size
       if (head?.ContentLength !== size) throw error;
     });
   } catch (error) {
-    limit.clearQueue();
-    // A part that arrives after the end of the upload would stay.
-    await Promise.allSettled(sending);
     // Without the signal: parts that were sent cost money, also when the run is stopped.
     await client.abortMultipartUpload({ ...object, UploadId }).catch(() => {});
     throw error;

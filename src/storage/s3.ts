@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import type { GetObjectCommandOutput } from '@aws-sdk/client-s3';
 import type { Env } from '../base/env.ts';
-import { configError, transientError, type UserError } from '../base/errors.ts';
+import { configError, transientError } from '../base/errors.ts';
 import { makeFolders } from '../fs/folders.ts';
 import { PRIVATE_FILE_MODE } from '../fs/permissions.ts';
 import { type BucketAccess, type BucketFolder, s3ClientOf, storedObject } from './s3-client.ts';
@@ -79,15 +79,19 @@ class S3Storage implements Storage {
         }
       }
     } catch (error) {
-      throw this.#storeError(error);
+      throw storeError(error, this.address, this.#signal);
     }
   }
 
   create(path: string, text: string): Promise<boolean> {
-    const create = () => this.#put(path, text, this.#access.sendOptions, { IfNoneMatch: '*' });
+    const { client, sendOptions } = this.#access;
+    const object = { ...this.#objectAt(path), Body: Buffer.from(text), IfNoneMatch: '*' };
     return this.#withStoreErrors(async () => {
       try {
-        await retryAtOnce((error) => s3StatusOf(error) === S3_STATUS.undecided, create);
+        await retryAtOnce(
+          (error) => s3StatusOf(error) === S3_STATUS.undecided,
+          () => client.putObject(object, sendOptions),
+        );
         return true;
       } catch (error) {
         // An object with this very text is our own: an earlier attempt created it, and its answer was lost.
@@ -105,7 +109,10 @@ class S3Storage implements Storage {
   write(path: string, text: string): Promise<void> {
     // A run that was stopped still records how it ended.
     const abortSignal = this.#signal.aborted ? AbortSignal.timeout(STOPPED_WRITE_MS) : this.#signal;
-    return this.#withStoreErrors(() => this.#put(path, text, { abortSignal }));
+    const object = { ...this.#objectAt(path), Body: Buffer.from(text) };
+    return this.#withStoreErrors(async () => {
+      await this.#access.client.putObject(object, { abortSignal });
+    });
   }
 
   putFile(file: string, path: string): Promise<void> {
@@ -158,21 +165,15 @@ class S3Storage implements Storage {
     return `${this.#access.prefix}${path}`;
   }
 
-  async #put(
-    path: string,
-    text: string,
-    sendOptions: BucketAccess['sendOptions'],
-    fields: { readonly IfNoneMatch?: string } = {},
-  ): Promise<void> {
-    const { client, bucket } = this.#access;
-    await client.putObject({ Bucket: bucket, Key: this.#key(path), Body: Buffer.from(text), ...fields }, sendOptions);
+  #objectAt(path: string) {
+    return { Bucket: this.#access.bucket, Key: this.#key(path) };
   }
 
   /** An object whose body was not read yet; undefined if there is none. */
   async #get(path: string, fields: { readonly Range?: string } = {}): Promise<GetObjectCommandOutput | undefined> {
-    const { client, bucket, sendOptions } = this.#access;
+    const { client, sendOptions } = this.#access;
     try {
-      return await client.getObject({ Bucket: bucket, Key: this.#key(path), ...fields }, sendOptions);
+      return await client.getObject({ ...this.#objectAt(path), ...fields }, sendOptions);
     } catch (error) {
       if (s3NameOf(error) === 'NoSuchKey') return undefined;
       throw error;
@@ -191,12 +192,8 @@ class S3Storage implements Storage {
 
   #withStoreErrors<T>(work: () => Promise<T>): Promise<T> {
     return work().catch((error) => {
-      throw this.#storeError(error);
+      throw storeError(error, this.address, this.#signal);
     });
-  }
-
-  #storeError(error: unknown): UserError {
-    return storeError(error, this.address, this.#signal);
   }
 }
 

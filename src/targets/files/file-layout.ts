@@ -18,7 +18,6 @@ export interface FileLayout {
   newPath(day: Day, table: Table['name']): string;
   /** Derives the name of a column from that in the export. */
   columnName(source: string): string;
-  /** The type of `_loaded_at`. */
   loadedAtType(timezone: string | null): DuckDbType;
 }
 

@@ -76,7 +76,7 @@ class FilesSink implements Sink {
     const version = this.#version;
     try {
       if (version.isLoaded && !signal.aborted) {
-        warnOfDamage(this.#options, version);
+        warnOfDamage(this.#place, version);
         await this.#place.format.tidy(this.#place, version);
       }
     } catch (error) {

@@ -30,6 +30,8 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
    * For a load of profiles it throws a configuration failure if others' files lie where their table would.
    */
   read(place: OpenPlace<S>, before?: V): Promise<V>;
+  /** A sentence about each table with damaged files. */
+  damageWarnings(version: V): string[];
   /** True if a file was replaced under its name. Then what was read may be of two versions. */
   hasReplacedFiles(place: OpenPlace<S>, version: V): boolean;
   /**
@@ -57,7 +59,6 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
   ): Promise<{ readonly path: string; readonly isSeenByReaders: boolean }[]>;
 }
 
-/** What a place is opened for. */
 export type Purpose =
   /** Changes nothing. */
   | { readonly kind: 'read' }
@@ -66,7 +67,6 @@ export type Purpose =
   /** Makes a place that is missing. */
   | ({ readonly kind: 'load' } & Pick<OpenOptions, 'loadsProfiles' | 'retentionMs'>);
 
-/** An open place. */
 export interface OpenPlace<S extends Storage = Storage> {
   readonly format: FilesFormat;
   readonly options: PlaceOptions;

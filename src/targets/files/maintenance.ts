@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import { undefinedIfAbsent } from '../../base/errors.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
-import { checkRows, type Difference, difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
+import { checkRows, difference, type VerifyResult } from '../../engine/rows/check-rows.ts';
 import { countForReport } from '../../engine/rows/report-counts.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
@@ -9,7 +9,7 @@ import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, warnOfDamage, withLoadedPlace, withPlace } from './open-place.ts';
-import { bytesIn, damageWarnings, type LiveFile, type PlaceVersion } from './place-version.ts';
+import { bytesIn, type PlaceVersion } from './place-version.ts';
 import { fetchFile, relationOf } from './read-files.ts';
 import { hashFile } from './read-parquet.ts';
 
@@ -31,11 +31,14 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
   const foreignMessages = foreignFiles
     .filter(({ isSeenByReaders }) => isSeenByReaders)
     .map(({ path }) => `${path} is not of this program, and readers see it`);
-  const differences = [...damageWarnings(version), ...foreignMessages].map((message) => difference('files', message));
+  const messages = [...place.format.damageWarnings(version), ...foreignMessages];
   for (const file of version.files) {
     place.options.signal.throwIfAborted();
-    differences.push(...(await checkFile(place, file)));
+    const hash = await hashFile(await fetchFile(place, file)).catch(undefinedIfAbsent);
+    if (hash === undefined) messages.push(`${file.path} is missing`);
+    else if (hash !== file.sha256) messages.push(`${file.path} is not the file that was written`);
   }
+  const differences = messages.map((message) => difference('files', message));
   const warnings = dayWarnings(state.events);
   if (differences.length > 0) return { differences, warnings };
   for (const table of TABLES) {
@@ -47,14 +50,6 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
     warnings.push(...rows.warnings);
   }
   return { differences, warnings };
-}
-
-/** Checks that a file is there, and is the one that was written. */
-async function checkFile(place: OpenPlace, file: LiveFile): Promise<Difference[]> {
-  const { path, sha256 } = file;
-  const hash = await hashFile(await fetchFile(place, file)).catch(undefinedIfAbsent);
-  if (hash === undefined) return [difference('files', `${path} is missing`)];
-  return hash === sha256 ? [] : [difference('files', `${path} is not the file that was written`)];
 }
 
 async function report(place: OpenPlace, version: PlaceVersion): Promise<TargetReport> {
@@ -87,7 +82,7 @@ function prune(format: FilesFormat, options: PlaceOptions, firstKeptDay: Day, ex
       const files = days.map((day) => ({ table: EVENTS.name, day, file: undefined }));
       return { change: { kind: 'prune', state, files }, result: { days, rows } };
     });
-    warnOfDamage(options, version);
+    warnOfDamage(place, version);
     return result;
   });
 }

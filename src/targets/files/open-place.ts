@@ -8,7 +8,7 @@ import { RunFolder } from '../../fs/run-folder.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import type { FilesFormat, OpenPlace, Purpose } from './format.ts';
-import { damageWarnings, type PlaceVersion } from './place-version.ts';
+import type { PlaceVersion } from './place-version.ts';
 
 /** Number of attempts at reading one version of a place that is written. */
 const READ_ATTEMPTS = 5;
@@ -82,7 +82,6 @@ export async function withPlace<T>(
   return result;
 }
 
-/** Throws UserError if nothing was loaded yet. */
 export function requireLoaded({ options }: OpenPlace, { isLoaded }: PlaceVersion): void {
   if (!isLoaded) throw noTableError(options.address);
 }
@@ -126,7 +125,6 @@ export function readPlace<T>(
   });
 }
 
-/** Names the damaged files of a version. */
-export function warnOfDamage({ logger, address }: PlaceOptions, version: PlaceVersion): void {
-  for (const message of damageWarnings(version)) logger.warn('files.damaged', `${address}: ${message}`);
+export function warnOfDamage({ format, options: { logger, address } }: OpenPlace, version: PlaceVersion): void {
+  for (const message of format.damageWarnings(version)) logger.warn('files.damaged', `${address}: ${message}`);
 }

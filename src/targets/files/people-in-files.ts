@@ -13,10 +13,10 @@ import { RunFolder, sweepRunFolders } from '../../fs/run-folder.ts';
 import { withoutRows } from '../../table/place-state.ts';
 import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
-import type { OnFound, PeopleOperations, PlaceOptions, PurgePreview, PurgeResult } from '../contract.ts';
+import type { OnFound, PeopleOperations, PlaceOptions, PurgeResult } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, withLoadedPlace } from './open-place.ts';
-import { bytesIn, damageWarnings, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
+import { bytesIn, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
 import { relationOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
 
@@ -24,7 +24,13 @@ export const peopleInFiles = (format: FilesFormat, options: PlaceOptions): Peopl
   find: (query) =>
     readPlace(format, options, async (place, version) => (await findPeopleInFiles(place, version, query)).people),
   rows: (query) => streamRows(format, options, query),
-  previewPurge: (query) => previewPurge(format, options, query),
+  // The steps of a purge before it writes.
+  previewPurge: (query) =>
+    withLoadedPlace(format, options, async (place, version) => {
+      const { people } = await place.engine.transaction(() => findRowsToRemove(place, version, query));
+      const foreignFiles = await format.foreignFiles(place, version);
+      return { people, foreignNames: foreignFiles.map(({ path }) => path) };
+    }),
   purge: (query, onFound) => purge(format, options, query, onFound),
 });
 
@@ -35,8 +41,10 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
     const path = `${runFolder.path}/rows`;
     await readPlace(format, options, async (place, version) => {
       const { searchedPlace, conditions } = await findPeopleInFiles(place, version, query);
-      const rows = jsonOfRows(searchedPlace, conditions);
-      await pipeline(rows, withLineEnds, createWriteStream(path, { mode: PRIVATE_FILE_MODE }));
+      const lines = async function* () {
+        for await (const row of jsonOfRows(searchedPlace, conditions)) yield `${row}\n`;
+      };
+      await pipeline(lines, createWriteStream(path, { mode: PRIVATE_FILE_MODE }));
     });
     for await (const lines of linesOf(createReadStream(path))) {
       for (const line of lines) yield line.toString('utf8');
@@ -44,19 +52,6 @@ async function* streamRows(format: FilesFormat, options: PlaceOptions, query: Pe
   } finally {
     await runFolder.remove();
   }
-}
-
-async function* withLineEnds(rows: AsyncIterable<string>): AsyncGenerator<string> {
-  for await (const row of rows) yield `${row}\n`;
-}
-
-/** Runs the steps of a purge before it writes. */
-function previewPurge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery): Promise<PurgePreview> {
-  return withLoadedPlace(format, options, async (place, version) => {
-    const { people } = await place.engine.transaction(() => findRowsToRemove(place, version, query));
-    const foreignFiles = await format.foreignFiles(place, version);
-    return { people, foreignNames: foreignFiles.map(({ path }) => path) };
-  });
 }
 
 const NOT_ERASED =
@@ -79,7 +74,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
     const { people, suppressionLength, bytesBefore } = result;
     const eraseFailures = await eraseBytes(place, version);
     const { inUse, sweepFailures } = await sweepRuns(place);
-    const damageNotes = damageWarnings(version).map((message) => `They may hold the people: ${message}`);
+    const damageNotes = format.damageWarnings(version).map((message) => `They may hold the people: ${message}`);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
@@ -129,7 +124,10 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
   const { address } = place.options;
   const searchedPlace = { engine: place.engine, name: address, state, relations };
   const { people, conditions } = await findPeople(searchedPlace, query);
-  const warnings = [...people.warnings, ...damageWarnings(version).map((message) => `${address}: ${message}`)];
+  const warnings = [
+    ...people.warnings,
+    ...place.format.damageWarnings(version).map((message) => `${address}: ${message}`),
+  ];
   return { searchedPlace, conditions, people: { ...people, warnings } };
 }
 

@@ -1,7 +1,6 @@
-import { type Day, formatDays } from '../../base/days.ts';
+import type { Day } from '../../base/days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
-import { syncAdvice } from '../../table/place-warnings.ts';
-import { EVENTS, type Table } from '../../table/tables.ts';
+import type { Table } from '../../table/tables.ts';
 import type { ColumnTypes } from './file-layout.ts';
 
 /** A file that is part of a table: all rows of a day, or of the profiles. */
@@ -21,7 +20,6 @@ export interface LiveFile {
 
 /** DuckDB's statistics of a column of a file that it wrote. */
 export interface ColumnStatistics {
-  /** Rows without a value. */
   readonly nullCount: number;
   /** The smallest value as DuckDB writes it (`2026-01-01 00:00:00+00` of an instant); null if it is not known. */
   readonly min: string | null;
@@ -40,7 +38,6 @@ export interface NewFile extends LiveFile {
 /** A file that is damaged, or not as the state of the place has it. */
 export type DamagedFile = Pick<LiveFile, 'table' | 'day' | 'path'>;
 
-/** A place at one moment. */
 export interface PlaceVersion {
   /** False before the first commit. */
   readonly isLoaded: boolean;
@@ -53,24 +50,6 @@ export interface PlaceVersion {
   readonly removedDays: readonly Day[];
 }
 
-/** A sentence about each table with damaged files. */
-export function damageWarnings({ damagedFiles }: PlaceVersion): string[] {
-  const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
-  const warnings: string[] = [];
-  if (days.length > 0)
-    warnings.push(
-      `the files of ${formatDays(days)} are damaged, or do not match _dfinery.json, and stay as they are. ` +
-        `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`,
-    );
-  if (damagedFiles.length > days.length)
-    warnings.push(
-      'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
-        'user_profiles set to true.',
-    );
-  return warnings;
-}
-
-/** The size of all live files. */
 export const bytesIn = ({ files }: PlaceVersion): number => files.reduce((sum, { bytes }) => sum + bytes, 0);
 
 /** The new file of a day, which replaces its file, or of the profiles; undefined if no row is left. */

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { open } from 'node:fs/promises';
+import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import pLimit from 'p-limit';
 import type { Day } from '../../base/days.ts';
 import { identifier, literal } from '../../base/sql.ts';
 import { isDamagedParquet } from '../../engine/session/engine-errors.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
+import { mapConcurrently } from '../../storage/concurrently.ts';
 import type { TableState } from '../../table/place-state.ts';
 import { EVENTS, type Table } from '../../table/tables.ts';
 import { fileColumns, PARTITION_COLUMN } from './file-layout.ts';
@@ -15,13 +15,11 @@ import { columnRanges, countRowsOfFile, readParquetSql } from './read-parquet.ts
 
 // What is read of the files of a place. Those of a bucket are copied to this machine.
 
-/** Number of files that are copied at the same time. */
 const COPY_CONCURRENCY = 4;
 /** Bytes of the end of a file that are read first. They hold most footers, and a small file as a whole. */
 const TAIL_BYTES = 64 * 1024;
 /** The last bytes of a Parquet file: the length of its footer (32 bits), and a mark. */
 const MARK_BYTES = 8;
-/** The column with the path of a row's file. */
 const FILE_COLUMN = '_dfinery_file';
 
 /** A relation of the rows of a table in these files: all columns of its state, and `event_date` of events. */
@@ -32,7 +30,7 @@ export async function relationOf(
   files: readonly LiveFile[],
 ): Promise<string> {
   const tableFiles = files.filter((file) => file.table === table);
-  const paths = await pLimit(COPY_CONCURRENCY).map(tableFiles, (file) => fetchFile(place, file));
+  const paths = await mapConcurrently(tableFiles, COPY_CONCURRENCY, (file) => fetchFile(place, file));
   const names = new Set(tableFiles.flatMap(({ columns }) => [...columns.keys()]));
   const values = [...fileColumns(place.format.layout, state)].map(([name, type]) => {
     const value = names.has(name) ? identifier(name) : 'NULL';
@@ -88,30 +86,30 @@ export async function fetchColumns(
   const fetched = copies.get(path);
   if (fetched !== undefined) return fetched;
   const copy = join(runFolder.path, randomUUID());
-  if (storage.readRange === undefined) return storage.localFile(path, copy);
-  const readRange = storage.readRange.bind(storage);
+  const readRange = storage.readRange?.bind(storage, path);
+  if (readRange === undefined) return storage.localFile(path, copy);
   const file = await open(copy, 'wx', PRIVATE_FILE_MODE);
-  const copyRange = async (from: number, until: number): Promise<Buffer> => {
-    const part = await readRange(path, from, until);
-    // A disk that is nearly full takes a part of a write and reports no error.
-    for (let done = 0; done < part.length; ) {
-      done += (await file.write(part, done, part.length - done, from + done)).bytesWritten;
-    }
-    return part;
-  };
   try {
     await file.truncate(bytes);
     const tailFrom = Math.max(0, bytes - TAIL_BYTES);
-    const tail = await copyRange(tailFrom, bytes);
+    const tail = await readRange(tailFrom, bytes);
+    await writeAt(file, tailFrom, tail);
     // DuckDB refuses a damaged file, such as one whose footer would begin before the file.
     const footerBytes = tail.length < MARK_BYTES ? 0 : tail.readUInt32LE(tail.length - MARK_BYTES);
     const footerFrom = Math.max(0, bytes - MARK_BYTES - footerBytes);
-    if (footerFrom < tailFrom) await copyRange(footerFrom, tailFrom);
+    if (footerFrom < tailFrom) await writeAt(file, footerFrom, await readRange(footerFrom, tailFrom));
     for (const { from, until } of await columnRanges(engine, copy, columns)) {
-      if (from < tailFrom) await copyRange(from, Math.min(until, tailFrom));
+      if (from < tailFrom) await writeAt(file, from, await readRange(from, Math.min(until, tailFrom)));
     }
     return copy;
   } finally {
     await file.close();
+  }
+}
+
+async function writeAt(file: FileHandle, position: number, bytes: Buffer): Promise<void> {
+  // A disk that is nearly full takes a part of a write and reports no error.
+  for (let done = 0; done < bytes.length; ) {
+    done += (await file.write(bytes, done, bytes.length - done, position + done)).bytesWritten;
   }
 }

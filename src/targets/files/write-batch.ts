@@ -44,7 +44,10 @@ export async function writeBatch(
   for (const download of downloads) files.push(...(await changesOfDay(batch, download)));
   const rowsByDay = new Map(files.map(({ day, file }) => [day, file?.rows ?? 0]));
   const widenedDays = await findWidenedDays(place, plan, tableFiles);
-  return { files, rowsByDay, widenedDays, rescuedCells: await countRescued(batch, files) };
+  const batchDays = new Set(downloads.map(({ receipt }) => receipt.day));
+  const paths = files.flatMap(({ day, file }) => (batchDays.has(day) && file !== undefined ? [file.localPath] : []));
+  const rescuedCells = paths.length === 0 ? new Map() : await countRescuedByKey(place.engine, readParquetSql(paths));
+  return { files, rowsByDay, widenedDays, rescuedCells };
 }
 
 /** The changes that store a day. First the day before: a row leaves it before a reader finds the row under this day. */
@@ -67,7 +70,7 @@ async function writeDay(batch: BatchContext, download: CheckedDay): Promise<NewF
   const { columns, table, tableBefore } = plan;
   const zone = zoneOf(tableBefore.timezone);
   const receipt = storedReceiptOf(batch, download, sumRows(download.files));
-  const profilesState = table.isSnapshot ? tableAfter(batch, receipt) : undefined;
+  const profilesState = table.isSnapshot ? stateOfSnapshot(batch, receipt) : undefined;
   let file: NewFile | undefined;
   await storeTypedRows(place.engine, { ...plan, downloads: [download] }, zone, async (rows) => {
     const isInFile = ({ name, group }: StoredColumn) =>
@@ -79,8 +82,8 @@ async function writeDay(batch: BatchContext, download: CheckedDay): Promise<NewF
   return file;
 }
 
-/** The table after a snapshot. `readFolder` takes it from the file, which may be newer than the state of the folder. */
-function tableAfter({ plan, changedAt }: BatchContext, { day, rows_stored }: StoredReceipt): TableState {
+/** The table of a snapshot. `readFolder` takes it from the file, which may be newer than the state of the folder. */
+function stateOfSnapshot({ plan, changedAt }: BatchContext, { day, rows_stored }: StoredReceipt): TableState {
   const rows = { widenedDays: new Set<Day>(), rowsByDay: new Map([[day, rows_stored]]), rescuedCells: new Map() };
   return finishBatch(plan, rows, changedAt).state;
 }
@@ -135,13 +138,6 @@ function isAlsoInSql({ columns }: PlannedBatch, path: string): string {
 const storedReceiptOf = ({ changedAt }: BatchContext, { receipt }: CheckedDay, rows_stored: number): StoredReceipt => {
   return { ...receipt, rows_stored, changed_at: changedAt };
 };
-
-/** The cells of the batch's days in `_rescued`, by the source name of their column. */
-async function countRescued({ place, plan }: BatchContext, files: readonly FileChange[]): Promise<Map<string, number>> {
-  const days = new Set(plan.downloads.map(({ receipt }) => receipt.day));
-  const paths = files.flatMap(({ day, file }) => (days.has(day) && file !== undefined ? [file.localPath] : []));
-  return paths.length === 0 ? new Map() : countRescuedByKey(place.engine, readParquetSql(paths));
-}
 
 /** The stored days that have a value in a column that widens. */
 async function findWidenedDays(

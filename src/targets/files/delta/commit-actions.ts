@@ -15,8 +15,8 @@ import type { Action, Add, MetaData } from './protocol/actions.ts';
 import { protocolOf } from './protocol/features.ts';
 import { dayOfFile } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
-import { retentionConfiguration, retentionMsOf } from './retention.ts';
 import { DELTA_LAYOUT, partitionColumnsOf, schemaString } from './schema.ts';
+import { retentionConfiguration, retentionMsOf } from './vacuum.ts';
 
 // The entry of a commit: what it says of a change, and how its files are read again.
 
@@ -138,10 +138,7 @@ function statsDatetime(text: string, suffix: string): string | undefined {
   return date === undefined ? undefined : `${date}T${time}.${fraction.padEnd(3, '0')}${suffix}`;
 }
 
-interface Stats {
-  readonly numRecords: number;
-  readonly nullCount: Readonly<Record<string, number>>;
-}
+type Stats = { readonly numRecords: number; readonly nullCount: Readonly<Record<string, number>> };
 
 /** The live files but for missing ones. Throws a configuration failure for one that this program did not write. */
 export function liveFilesOf(

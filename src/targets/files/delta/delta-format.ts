@@ -1,18 +1,17 @@
 // This folder: the target `delta`. A Delta table `events` is on a disk or in a bucket, and has one file a day. Beside
 // it is a table `user_profiles`. `delta-table.ts` reads and commits one table. A commit creates the next entry of the
 // log, which must not exist. `commit-actions.ts` has what an entry says of files, `delta-state.ts` of the state,
-// `schema.ts` of columns, `retention.ts` how long old files stay. `vacuum.ts` removes what is no longer part of a table.
-// `protocol/` has the files of a log.
+// `schema.ts` of columns. `vacuum.ts` removes what is no longer part of a table. `protocol/` has the files of a log.
 
-import pLimit from 'p-limit';
 import { configError, transientError, UserError } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
+import { mapConcurrently } from '../../../storage/concurrently.ts';
 import { checkConditionalWrites, openStorage } from '../../../storage/open.ts';
 import { hasObjects, listAll, OWN_FOLDER, type Storage } from '../../../storage/storage.ts';
 import { newTableState, type RunRecord } from '../../../table/place-state.ts';
-import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
+import { type ByTable, EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, foreignFilesError, type OpenPlace } from '../format.ts';
-import type { NewFile, PlaceChange, PlaceVersion } from '../place-version.ts';
+import type { PlaceChange, PlaceVersion } from '../place-version.ts';
 import { rewriteOutdated } from '../rewrite-files.ts';
 import { newFilesIn, type TableChange } from './commit-actions.ts';
 import { type LogState, stateActions } from './delta-state.ts';
@@ -21,7 +20,6 @@ import { isDataFile, isOwnFile, logFileOf, logFolder } from './protocol/paths.ts
 import { DELTA_LAYOUT } from './schema.ts';
 import { committedAt, eraseHistory } from './vacuum.ts';
 
-/** Number of files that are stored at the same time. */
 const STORE_CONCURRENCY = 4;
 const LAST_RUN_PATH = `${OWN_FOLDER}/last-run.json`;
 
@@ -35,11 +33,12 @@ interface DeltaVersion extends PlaceVersion {
   readonly tables: DeltaTables;
 }
 
-/** What a change of a place changes in each of its tables. */
-type TableChanges = Readonly<Record<Table['name'], TableChange | undefined>>;
+type TableChanges = ByTable<TableChange | undefined>;
 
 export const DELTA: FilesFormat<DeltaVersion> = {
   layout: DELTA_LAYOUT,
+  // A damaged file fails what needs it.
+  damageWarnings: () => [],
   openStorage: (options) => openStorage(options.address, options),
   // A first load may have stored profiles alone.
   mayBeLoaded: async (storage) =>
@@ -95,7 +94,6 @@ export const DELTA: FilesFormat<DeltaVersion> = {
   },
 };
 
-/** A place before its first commit. */
 function emptyVersion({ purpose }: OpenPlace): DeltaVersion {
   const readsProfiles = purpose.kind !== 'load' || purpose.loadsProfiles;
   const profiles = readsProfiles ? emptyTable(USER_PROFILES.name) : undefined;
@@ -104,7 +102,6 @@ function emptyVersion({ purpose }: OpenPlace): DeltaVersion {
 
 const tablesOf = ({ tables }: DeltaVersion): DeltaTable[] => TABLES.flatMap(({ name }) => tables[name] ?? []);
 
-/** Both tables as one version. */
 function versionOf(tables: DeltaTables, lastRun?: RunRecord): DeltaVersion {
   const { events, user_profiles: profiles } = tables;
   const [profilesReceipt] = profiles?.state?.receipts.values() ?? [];
@@ -160,8 +157,9 @@ async function readLastRun(storage: Storage): Promise<RunRecord | undefined> {
  */
 async function refuseLostLog(storage: Storage): Promise<void> {
   const lastRun = await readLastRun(storage);
-  const hadLog = lastRun && (lastRun.days > 0 || !(await hasObjects(storage, logFolder(USER_PROFILES.name))));
-  if (!hadLog) return;
+  if (lastRun === undefined) return;
+  const profilesHaveLog = await hasObjects(storage, logFolder(USER_PROFILES.name));
+  if (lastRun.days === 0 && profilesHaveLog) return;
   // Listed last: another process may have made the first commit meanwhile.
   const paths = (await listAll(storage, EVENTS.name)).map(({ path }) => path);
   if (!paths.some(isDataFile) || paths.some((path) => logFileOf(path) !== undefined)) return;
@@ -179,40 +177,46 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
 }
 
 /**
- * What changes in each table. A purge commits to all tables that are there. So a load that began before it loses the
- * race for the next entry, and cannot bring people back. Before the first load of profiles a purge has no table of them
- * to commit to. So this load commits to events, too, if they are loaded, and loses that race.
+ * What a change of a place changes in each of its tables. A purge commits to each that is there. So a load that began
+ * before it loses the race for the next entry, and cannot bring people back.
  */
 async function changesOfTables(place: OpenPlace, before: DeltaVersion, change: PlaceChange): Promise<TableChanges> {
+  const profiles = changeOfProfiles(change);
+  const makesProfiles = profiles !== undefined && before.state.user_profiles === undefined;
+  return { events: await changeOfEvents(place, before, change, makesProfiles), user_profiles: profiles };
+}
+
+function changeOfProfiles({ kind, state, files }: PlaceChange): TableChange | undefined {
+  const profileFiles = files.filter(({ table }) => table === USER_PROFILES.name);
+  if (state.user_profiles === undefined || (kind !== 'purge' && profileFiles.length === 0)) return undefined;
+  return { kind, state: state.user_profiles, files: profileFiles };
+}
+
+/** The first load of profiles commits to loaded events, too: a purge before it had no table of profiles to commit to. */
+async function changeOfEvents(
+  place: OpenPlace,
+  before: DeltaVersion,
+  change: PlaceChange,
+  makesProfiles: boolean,
+): Promise<TableChange | undefined> {
   const { kind, state } = change;
-  const filesOf = (name: Table['name']) => change.files.filter(({ table }) => table === name);
-
-  const profileFiles = filesOf('user_profiles');
-  const changesProfiles = state.user_profiles !== undefined && (kind === 'purge' || profileFiles.length > 0);
-  const makesProfiles = changesProfiles && before.state.user_profiles === undefined;
-
-  const { snapshot, missingPaths, state: eventsBefore } = before.tables.events;
-  const eventFiles = filesOf('events');
+  const files = change.files.filter(({ table }) => table === EVENTS.name);
   // Other files get the types that columns have now.
-  for await (const file of rewriteOutdated(place, before.files, change)) eventFiles.push(file);
+  for await (const file of rewriteOutdated(place, before.files, change)) files.push(file);
   // The log of events has what belongs to the whole place.
   const events: LogState = { ...state.events, suppressionLength: state.suppressionLength };
-  const eventsStateDiffers = stateActions(snapshot.domains, events).length > 0;
-  const changesLoadedEvents = makesProfiles || missingPaths.size > 0 || eventsStateDiffers;
-  const changesEvents =
-    kind === 'purge' || eventFiles.length > 0 || (eventsBefore !== undefined && changesLoadedEvents);
-
-  return {
-    events: changesEvents ? { kind, state: events, files: eventFiles } : undefined,
-    user_profiles: changesProfiles ? { kind, state: state.user_profiles, files: profileFiles } : undefined,
-  };
+  const { snapshot, missingPaths, state: eventsBefore } = before.tables.events;
+  const hasOtherChanges = makesProfiles || missingPaths.size > 0 || stateActions(snapshot.domains, events).length > 0;
+  const isCommitted = kind === 'purge' || files.length > 0 || (eventsBefore !== undefined && hasOtherChanges);
+  return isCommitted ? { kind, state: events, files } : undefined;
 }
 
 /** Stores all files, then creates the entry of each table, events first. */
 async function commitToTables(place: OpenPlace, before: DeltaTables, changes: TableChanges): Promise<DeltaTables> {
   const { storage } = place;
   let uncommittedFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
-  await putFiles(storage, uncommittedFiles);
+  // No reader sees them before their entry.
+  await mapConcurrently(uncommittedFiles, STORE_CONCURRENCY, (file) => storage.putFile(file.localPath, file.path));
   const tablesAfter = { ...before };
   for (const { name } of TABLES) {
     const [table, change] = [before[name], changes[name]];
@@ -230,14 +234,4 @@ async function commitToTables(place: OpenPlace, before: DeltaTables, changes: Ta
     uncommittedFiles = uncommittedFiles.filter((file) => file.table !== name);
   }
   return tablesAfter;
-}
-
-/** Stores the files of a change, which no reader sees before its entry. */
-async function putFiles(storage: Storage, files: readonly NewFile[]): Promise<void> {
-  const limit = pLimit(STORE_CONCURRENCY);
-  const outcomes = await Promise.allSettled(
-    files.map(({ localPath, path }) => limit(() => storage.putFile(localPath, path))),
-  );
-  const failure = outcomes.find((outcome) => outcome.status === 'rejected');
-  if (failure !== undefined) throw failure.reason;
 }

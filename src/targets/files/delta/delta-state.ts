@@ -17,10 +17,7 @@ const MEMBERS = ['columns', 'changes', 'cursor'] as const;
 const FORMAT_VERSION = 3;
 
 /** The content of `TABLE_DOMAIN`. */
-interface TableDomain extends Pick<TableJson, 'timezone'> {
-  readonly suppression_length?: number;
-}
-
+type TableDomain = Pick<TableJson, 'timezone'> & { readonly suppression_length?: number };
 type Domains = ReadonlyMap<string, string>;
 
 /** What a log holds of its table. */

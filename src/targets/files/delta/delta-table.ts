@@ -17,7 +17,6 @@ import { expiredPaths, renewCheckpointIfDue } from './vacuum.ts';
 
 /** A Delta table at one version. */
 export interface DeltaTable {
-  /** What its log says. */
   readonly snapshot: Snapshot;
   /** Its live files that somebody removed from the storage. */
   readonly missingPaths: ReadonlySet<string>;
@@ -28,7 +27,6 @@ export interface DeltaTable {
   readonly removedDays: readonly Day[];
 }
 
-/** A table before its first commit. */
 export const emptyTable = (table: Table['name']): DeltaTable => ({
   snapshot: new Snapshot(table),
   missingPaths: new Set(),
@@ -56,7 +54,6 @@ export async function followLog(place: OpenPlace, before: DeltaTable): Promise<D
   return tableOf(place, snapshot, before.missingPaths);
 }
 
-/** A table at this version, as its log and the missing files make it. */
 function tableOf(place: OpenPlace, snapshot: Snapshot, missingPaths: ReadonlySet<string>): DeltaTable {
   const state = stateOf(snapshot.domains, tableAddress(place, snapshot));
   const files = liveFilesOf(snapshot, missingPaths, state, place.storage.address);

@@ -2,13 +2,16 @@ import { DAY_MS, HOUR_MS } from '../../../base/clock.ts';
 import { transientError } from '../../../base/errors.ts';
 import { looksTemporary } from '../../../fs/atomic-file.ts';
 import { type IsKept, listAll, type StoredObject } from '../../../storage/storage.ts';
-import type { OpenPlace } from '../format.ts';
+import type { OpenPlace, Purpose } from '../format.ts';
 import { writeCheckpoint } from './protocol/checkpoint.ts';
 import { entryPath, isOwnFile, lastCheckpointPath, logFileOf, logFolder, versionStem } from './protocol/paths.ts';
 import type { Snapshot } from './protocol/snapshot.ts';
-import { retentionMsOf, tombstonesKeptSince } from './retention.ts';
 
-// Renews checkpoints. Removes what left a table long ago, what dead runs left, and after a purge all of the past.
+// How long files stay that left a table. Renews checkpoints. Removes what left a table long ago, what dead runs left, and
+// after a purge all of the past.
+
+const RETENTION_KEY = 'delta.deletedFileRetentionDuration';
+const DEFAULT_RETENTION_MS = DAY_MS;
 
 /** Number of commits from one checkpoint to the next: a sync reads the entries after it, each by a request. */
 const CHECKPOINT_EVERY = 5;
@@ -16,6 +19,18 @@ const CHECKPOINT_EVERY = 5;
 const LOG_RETENTION_MS = 30 * DAY_MS;
 /** Minimum age (ms) of a file that is removed because no commit names it. A younger one may be committed soon. */
 const UNCOMMITTED_MS = HOUR_MS;
+
+/** The time that files which left a table stay for its readers (ms): of this load, else as its last load set it. */
+export function retentionMsOf(purpose: Purpose, { metaData }: Snapshot): number {
+  if (purpose.kind === 'load') return purpose.retentionMs;
+  const seconds = /^interval (\d{1,9}) seconds$/.exec(metaData?.configuration[RETENTION_KEY] ?? '')?.[1];
+  return seconds === undefined ? DEFAULT_RETENTION_MS : Number(seconds) * 1_000;
+}
+
+/** The configuration of a table with this retention (ms). */
+export const retentionConfiguration = (retentionMs: number) => ({
+  [RETENTION_KEY]: `interval ${Math.ceil(retentionMs / 1_000)} seconds`,
+});
 
 /** Renews the checkpoint of a table after a number of commits. They are valid without it: a failure is a warning. */
 export async function renewCheckpointIfDue(place: OpenPlace, snapshot: Snapshot): Promise<void> {
@@ -34,7 +49,7 @@ async function renewCheckpoint(place: OpenPlace, snapshot: Snapshot): Promise<vo
   const { storage, options } = place;
   const { table } = snapshot;
   const now = options.clock.now();
-  await writeCheckpoint(place, snapshot, tombstonesKeptSince(place, snapshot));
+  await writeCheckpoint(place, snapshot, now - retentionMsOf(place.purpose, snapshot));
   const isOld = ({ path, modified }: StoredObject) => {
     const file = logFileOf(path);
     if (file === undefined) return looksTemporary(path) && modified < now - UNCOMMITTED_MS;
@@ -77,7 +92,8 @@ export async function eraseHistory(place: OpenPlace, snapshot: Snapshot, purgedA
   await storage.eraseAllBut(table, isKeptFile);
   // No history comes before the first entry.
   if (snapshot.version <= 0) return;
-  await writeCheckpoint(place, snapshot, tombstonesKeptSince(place, snapshot));
+  // The files of all tombstones are gone.
+  await writeCheckpoint(place, snapshot, Infinity);
   const isKeptLogFile: IsKept = ({ path }) =>
     path === lastCheckpointPath(table) || (logFileOf(path)?.version ?? -1) >= snapshot.version;
   await storage.eraseAllBut(logFolder(table), isKeptLogFile);

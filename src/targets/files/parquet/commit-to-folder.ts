@@ -1,5 +1,5 @@
 import { rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { hasCode } from '../../../base/errors.ts';
 import type { DiskStorage } from '../../../storage/disk.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
@@ -54,22 +54,21 @@ export async function commitToFolder(
  * from a copy.
  */
 async function writeState(storage: DiskStorage, version: FolderVersion, checkHeld: () => void): Promise<FolderVersion> {
-  const { state, files, damagedFiles, stateFile: before } = version;
-  const storedFiles = damagedFiles.flatMap(({ path }) => before.fileByPath.get(path) ?? []);
+  const { state, files, damagedFiles, stateFile: storedBefore } = version;
+  const damagedAsStored = damagedFiles.flatMap(({ path }) => storedBefore.fileByPath.get(path) ?? []);
   const hasDamagedProfiles = damagedFiles.some(({ table }) => table === USER_PROFILES.name);
-  const profiles = state.user_profiles ?? (hasDamagedProfiles ? before.state.user_profiles : undefined);
-  const stateFile = makeStateFile({ ...state, user_profiles: profiles }, [...files, ...storedFiles]);
-  if (stateFile.text === before.text) return version;
+  const profiles = state.user_profiles ?? (hasDamagedProfiles ? storedBefore.state.user_profiles : undefined);
+  const stateFile = makeStateFile({ ...state, user_profiles: profiles }, [...files, ...damagedAsStored]);
+  if (stateFile.text === storedBefore.text) return version;
   checkHeld();
   await storage.write(STATE_FILE, stateFile.text);
   return { ...version, isLoaded: true, stateFile };
 }
 
-/** Moves a new file into its place. */
 async function putFile(storage: DiskStorage, newFile: NewFile): Promise<FolderFile> {
   const { localPath, statistics: _statistics, ...file } = newFile;
   await storage.putFile(localPath, file.path);
-  const onDisk = sizeAndTime(join(storage.root, file.path));
+  const onDisk = sizeAndTime(storage.fullPath(file.path));
   if (onDisk === undefined) throw new RangeError(`${file.path} is gone`);
   return { ...file, ...onDisk };
 }
@@ -77,30 +76,34 @@ async function putFile(storage: DiskStorage, newFile: NewFile): Promise<FolderFi
 /** Removes a file, and its folder unless that holds files of others. */
 async function removeFile(storage: DiskStorage, path: string): Promise<void> {
   await storage.remove([path]);
-  await rmdir(dirname(join(storage.root, path))).catch((error) => {
+  await rmdir(dirname(storage.fullPath(path))).catch((error) => {
     if (!hasCode(error, FOLDER_STAYS_CODES)) throw error;
   });
 }
 
 /**
- * The state after a change, without the cursor and the receipts of its new files: they are true once these are there. A
- * day without a new file has its receipt before the old file is removed. Else the day would count as pruned.
+ * The state between the first step of a commit and the last.
+ *
+ *   receipts of new files      as before: the new ones are true once their files are there
+ *   receipts of other days     as after: else a day without its file would count as pruned
+ *   cursor                     as before, but how the new files hash their columns: people are found by it
+ *   profiles with a new file   as before
+ *   all else                   as after: columns are there before a file has them
  */
-function interimState(
-  { events, user_profiles: profiles }: PlaceState,
-  { state: after, files }: PlaceChange,
-): PlaceState {
+function interimState(before: PlaceState, { state: after, files }: PlaceChange): PlaceState {
   const newPaths = new Set(files.flatMap(({ file }) => file?.path ?? []));
-  const receipts = [...after.events.receipts.values()].filter(({ day }) => !newPaths.has(filePath(day, EVENTS.name)));
-  // People are found in the rows of the new files by the way in which their columns are hashed.
-  const hashed = after.events.exportState?.hashed ?? events.exportState?.hashed;
+  const otherReceipts = [...after.events.receipts.values()].filter(
+    ({ day }) => !newPaths.has(filePath(day, EVENTS.name)),
+  );
+  const { receipts, exportState } = before.events;
+  const hashed = after.events.exportState?.hashed ?? exportState?.hashed;
   return {
     ...after,
     events: {
       ...after.events,
-      exportState: events.exportState && { ...events.exportState, ...(hashed && { hashed }) },
-      receipts: receiptsOf([...events.receipts.values(), ...receipts]),
+      receipts: receiptsOf([...receipts.values(), ...otherReceipts]),
+      exportState: exportState && { ...exportState, ...(hashed && { hashed }) },
     },
-    user_profiles: newPaths.has(PROFILES_FILE) ? profiles : after.user_profiles,
+    user_profiles: newPaths.has(PROFILES_FILE) ? before.user_profiles : after.user_profiles,
   };
 }

@@ -20,7 +20,6 @@ export const STATE_FILE = '_dfinery.json';
 export const LOCK_FILE = `${OWN_FOLDER}/lock`;
 export const DATA_FILE = 'data.parquet';
 export const PROFILES_FILE = `user_profiles/${DATA_FILE}`;
-/** The path of the file of a day, or of the profiles. */
 export const filePath = (day: Day, table: Table['name']): string =>
   table === USER_PROFILES.name ? PROFILES_FILE : `${dayFolder(day)}/${DATA_FILE}`;
 /** The day whose file has a path; undefined for any other path. */
@@ -38,7 +37,6 @@ export const FOLDER_LAYOUT: FileLayout = {
 
 const FORMAT_VERSION = 1;
 
-/** A file of a folder: of a day, or of the profiles. */
 export interface FolderFile extends LiveFile {
   /** Time of its last change on the disk (ms since 1970). With the size, it tells if a file was replaced. */
   readonly modified: number;

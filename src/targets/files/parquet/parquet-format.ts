@@ -2,14 +2,14 @@
 // `_dfinery.json` says what it holds; a commit replaces it last. Each file carries its own receipt, so no journal is
 // needed. `read-folder.ts` finds what a kill left half-way, and `commit-to-folder.ts` mends it.
 
-import { join } from 'node:path';
+import { formatDays } from '../../../base/days.ts';
 import { removeTemporaries } from '../../../fs/atomic-file.ts';
 import { makeFolders } from '../../../fs/folders.ts';
-import { checkLocalPath } from '../../../fs/local-path.ts';
 import { awaitUnlocked, type LockOptions, withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
+import { syncAdvice } from '../../../table/place-warnings.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
@@ -19,10 +19,7 @@ import { type FolderPlace, type FolderVersion, readFolder, readStateText, sizeAn
 
 export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
   layout: FOLDER_LAYOUT,
-  async openStorage({ address }) {
-    checkLocalPath(address);
-    return new DiskStorage(address);
-  },
+  openStorage: async ({ address }) => new DiskStorage(address),
   mayBeLoaded: async (storage) => (await readStateText(storage)) !== undefined,
   async refuseForeignFiles(storage) {
     if (!(await hasObjects(storage, EVENTS.name))) return;
@@ -41,6 +38,22 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     }
     const isLatest = before?.stateFile.text === version.stateFile.text && !hasReplacedFiles(place, before);
     return isLatest ? before : version;
+  },
+
+  damageWarnings({ damagedFiles }) {
+    const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
+    const warnings: string[] = [];
+    if (days.length > 0)
+      warnings.push(
+        `the files of ${formatDays(days)} are damaged, or do not match ${STATE_FILE}, and stay as they are. ` +
+          `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`,
+      );
+    if (damagedFiles.length > days.length)
+      warnings.push(
+        'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
+          'user_profiles set to true.',
+      );
+    return warnings;
   },
 
   hasReplacedFiles,
@@ -69,7 +82,7 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
 
 function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): boolean {
   return files.some(({ path, bytes, modified }) => {
-    const onDisk = sizeAndTime(join(storage.root, path));
+    const onDisk = sizeAndTime(storage.fullPath(path));
     return onDisk?.bytes !== bytes || onDisk.modified !== modified;
   });
 }
@@ -79,9 +92,9 @@ function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): b
  * finishes what a killed run left half-way.
  */
 async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
-  await makeFolders(join(place.storage.root, OWN_FOLDER));
+  await makeFolders(place.storage.fullPath(OWN_FOLDER));
   return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {
-    await removeTemporaries(join(place.storage.root, STATE_FILE)).catch(() => undefined);
+    await removeTemporaries(place.storage.fullPath(STATE_FILE)).catch(() => undefined);
     const version = await readFolder(place);
     const { change, result } = await prepare(version);
     place.runFolder.checkHeld();
@@ -91,7 +104,7 @@ async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVe
   });
 }
 
-const lockPathOf = ({ storage }: FolderPlace): string => join(storage.root, LOCK_FILE);
+const lockPathOf = ({ storage }: FolderPlace): string => storage.fullPath(LOCK_FILE);
 
 const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: FolderPlace): LockOptions => {
   return { what: `the folder ${address}`, clock, waitMs: lockWaitMs, signal };

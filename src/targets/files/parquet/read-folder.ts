@@ -1,6 +1,5 @@
 import { lstatSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Day } from '../../../base/days.ts';
 import { undefinedIfAbsent } from '../../../base/errors.ts';
 import { tryParseJson } from '../../../base/json.ts';
@@ -36,7 +35,6 @@ import {
   type StoredFile,
 } from './folder-state.ts';
 
-/** An open place that is a folder. */
 export type FolderPlace = OpenPlace<DiskStorage>;
 
 /** A folder as it is on the disk: its state, corrected by what its files say. */
@@ -45,7 +43,6 @@ export interface FolderVersion extends PlaceVersion {
   readonly stateFile: StateFile;
 }
 
-/** A folder before its first commit. */
 const EMPTY_FOLDER: FolderVersion = {
   isLoaded: false,
   state: newPlaceState(null),
@@ -61,18 +58,18 @@ export const readStateText = async (storage: DiskStorage): Promise<string | unde
 
 /** Reads a folder: compares all files with the state file, then corrects the state. */
 export async function readFolder({ engine, storage }: FolderPlace): Promise<FolderVersion> {
-  const { root } = storage;
   const stateText = await readStateText(storage);
   if (stateText === undefined) return EMPTY_FOLDER;
-  const stateFile = parseStateFile(stateText, join(root, STATE_FILE));
+  const stateFile = parseStateFile(stateText, storage.fullPath(STATE_FILE));
   const files: FolderFile[] = [];
   const leftovers: FileMetadata[] = [];
   const damagedFiles: DamagedFile[] = [];
-  for (const fileOnDisk of await listFiles(root, stateFile.state)) {
-    const comparison = await compareFile(engine, root, fileOnDisk, stateFile);
-    if (comparison.kind === 'unchanged' || comparison.kind === 'leftover') files.push(comparison.file);
-    if (comparison.kind === 'leftover') leftovers.push(comparison.metadata);
+  for (const fileOnDisk of await listFiles(storage, stateFile.state)) {
+    const comparison = await compareFile(engine, storage.fullPath(fileOnDisk.path), fileOnDisk, stateFile);
+    if (comparison.kind === 'foreign') continue;
     if (comparison.kind === 'damaged') damagedFiles.push(comparison.file);
+    else files.push(comparison.file);
+    if (comparison.kind === 'leftover') leftovers.push(comparison.metadata);
   }
   const correction = correctedState(stateFile.state, leftovers, { files, damagedFiles }, engine.clock.now());
   return { ...correction, isLoaded: true, files, damagedFiles, stateFile };
@@ -91,8 +88,8 @@ interface FileOnDisk extends Pick<FolderFile, 'table' | 'path' | 'bytes' | 'modi
 }
 
 /** Lists the files of days, then that of profiles. An awaited call for each file would take 20 times as long. */
-async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]> {
-  const names = (await readdir(join(root, EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
+async function listFiles(storage: DiskStorage, state: PlaceState): Promise<FileOnDisk[]> {
+  const names = (await readdir(storage.fullPath(EVENTS.name)).catch(undefinedIfAbsent)) ?? [];
   const days = names.sort().flatMap((name) => dayOfPath(`${EVENTS.name}/${name}/${DATA_FILE}`) ?? []);
   const [profilesDay]: Iterable<Day | undefined> = state.user_profiles?.receipts.keys() ?? [];
   const expectedFiles = [
@@ -100,7 +97,7 @@ async function listFiles(root: string, state: PlaceState): Promise<FileOnDisk[]>
     { table: USER_PROFILES.name, day: profilesDay, path: PROFILES_FILE },
   ];
   return expectedFiles.flatMap((expected) => {
-    const onDisk = sizeAndTime(join(root, expected.path));
+    const onDisk = sizeAndTime(storage.fullPath(expected.path));
     return onDisk === undefined ? [] : [{ ...expected, ...onDisk }];
   });
 }
@@ -118,22 +115,21 @@ type Comparison =
  *   the hash      and                                     the file
  *   is the same   its receipt does not say "no row"       `unchanged`: it was copied at most
  *   is the same   its receipt says so                     `leftover`: a killed run was to remove it
- *   is another    it is later, and the columns are new    `damaged`: somebody put an older state back
- *   is another    its metadata are later                  `leftover`: a killed run wrote it
+ *   is another    it is later, and the state fits         `leftover`: a killed run wrote it
  *   is another    the state has no table of its rows      `foreign`: profiles of another program
- *   is another    they are older, or unusable             `damaged`
+ *   is another    its columns are new                     `damaged`: somebody put an older state back
+ *   is another    it is older, or unusable                `damaged`
  *
  * The receipt of an unchanged file is in the state, that of a leftover in its own metadata. A run stores new columns
  * before it writes files with them.
  */
 async function compareFile(
   engine: Engine,
-  root: string,
+  localPath: string,
   fileOnDisk: FileOnDisk,
   { state, fileByPath }: StateFile,
 ): Promise<Comparison> {
   const { table, day, path, bytes, modified } = fileOnDisk;
-  const localPath = join(root, path);
   const storedFile = fileByPath.get(path);
   const storedReceipt = day === undefined ? undefined : state[table]?.receipts.get(day);
   const hasSameSizeAndTime = storedFile?.bytes === bytes && storedFile.modified === modified;
@@ -145,15 +141,17 @@ async function compareFile(
     return { kind: 'unchanged', file: { ...storedFile, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
-  const tableState = metadata?.profilesState ?? state.events;
-  const isNewer = metadata !== undefined && isLater(metadata, storedFile, storedReceipt);
-  if (metadata !== undefined && (hasSameHash || (isNewer && fitsTable(FOLDER_LAYOUT, metadata.columns, tableState)))) {
+  const isLeftover =
+    metadata !== undefined &&
+    (hasSameHash ||
+      (isLater(metadata, storedFile, storedReceipt) &&
+        fitsTable(FOLDER_LAYOUT, metadata.columns, metadata.profilesState ?? state.events)));
+  if (isLeftover) {
     const { writtenAt, columns, receipt } = metadata;
     const file = { ...fileOnDisk, day: receipt.day, rows: receipt.rows_stored, sha256, writtenAt, columns };
     return { kind: 'leftover', file, metadata };
   }
-  if (day === undefined) return { kind: 'foreign' };
-  return { kind: 'damaged', file: { table, day, path } };
+  return day === undefined ? { kind: 'foreign' } : { kind: 'damaged', file: { table, day, path } };
 }
 
 /** True if a file was written after what the state has of it. Once the clock was set back, its receipt alone is later. */

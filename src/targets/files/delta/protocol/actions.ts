@@ -20,7 +20,6 @@ export interface Protocol {
 export interface MetaData {
   readonly id: string;
   readonly name?: string | null;
-  readonly description?: string | null;
   readonly format: { readonly provider: 'parquet'; readonly options: Readonly<Record<string, string>> };
   readonly schemaString: string;
   readonly partitionColumns: readonly string[];

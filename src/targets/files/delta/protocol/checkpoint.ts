@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { literal, pathLiteral } from '../../../../base/sql.ts';
@@ -8,9 +9,6 @@ import { parseJson } from '../../stored-state.ts';
 import { type Action, parseAction } from './actions.ts';
 import { checkpointPath, lastCheckpointPath } from './paths.ts';
 import type { Snapshot } from './snapshot.ts';
-
-/** Least limit of a JSON value (bytes): DuckDB's own. A schema of very many columns is longer. */
-const MIN_OBJECT_BYTES = 16 * 1024 * 1024;
 
 /** The columns of a checkpoint, as the protocol's V1 checkpoint has them. */
 const CHECKPOINT_COLUMNS: Readonly<Record<string, string>> = {
@@ -37,14 +35,10 @@ export async function readCheckpoint(
 ): Promise<Action[]> {
   const path = checkpointPath(table, version);
   const where = `${storage.address}/${path}`;
-  const copyPath = join(runFolder.path, 'read.checkpoint');
-  try {
-    const from = `read_parquet(${pathLiteral(await storage.localFile(path, copyPath))})`;
-    const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
-    return rows.flatMap(({ action }) => parseAction(parseJson(String(action), where), table, where));
-  } finally {
-    await rm(copyPath, { force: true });
-  }
+  const localPath = await storage.localFile(path, join(runFolder.path, randomUUID()));
+  const from = `read_parquet(${pathLiteral(localPath)})`;
+  const rows = await engine.rows(`SELECT CAST(to_json(line) AS VARCHAR) AS action FROM ${from} AS line`);
+  return rows.flatMap(({ action }) => parseAction(parseJson(String(action), where), table, where));
 }
 
 /** Stores a checkpoint, with the tombstones younger than `since` (ms), then the pointer to it. */
@@ -57,14 +51,11 @@ export async function writeCheckpoint(
   const jsonFile = join(runFolder.path, 'checkpoint.json');
   const file = join(runFolder.path, 'checkpoint.parquet');
   const lines = Array.from(snapshot.actions(since), (action) => JSON.stringify(action));
-  const longestLine = lines.reduce((bytes, line) => Math.max(bytes, Buffer.byteLength(line)), 0);
   try {
     await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
     const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
-    // With room to spare: a longer line would fail.
-    const maxObjectBytes = Math.max(MIN_OBJECT_BYTES, longestLine * 2);
     await engine.run(
-      `COPY (SELECT * FROM read_json(${pathLiteral(jsonFile)}, format = 'newline_delimited', maximum_object_size = ${maxObjectBytes},
+      `COPY (SELECT * FROM read_json(${pathLiteral(jsonFile)}, format = 'newline_delimited',
       columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
     );
     await storage.putFile(file, checkpointPath(table, version));

@@ -1,4 +1,4 @@
-import pLimit from 'p-limit';
+import { mapConcurrently } from '../../../../storage/concurrently.ts';
 import { listAll } from '../../../../storage/storage.ts';
 import type { OpenPlace } from '../../format.ts';
 import { damagedError } from '../../stored-state.ts';
@@ -7,7 +7,6 @@ import { readCheckpoint } from './checkpoint.ts';
 import { entryPath, logFileOf, logFolder, versionStem } from './paths.ts';
 import { Snapshot } from './snapshot.ts';
 
-/** Number of entries that are fetched at the same time. */
 const READ_CONCURRENCY = 16;
 
 /**
@@ -32,7 +31,9 @@ async function readOnce(place: OpenPlace, before: Snapshot): Promise<Snapshot> {
       ? before
       : new Snapshot(table, checkpointVersion, await readCheckpoint(place, table, checkpointVersion));
   const entries = files.filter(({ isEntry, version }) => isEntry && version > start.version);
-  const texts = await pLimit(READ_CONCURRENCY).map(entries, ({ version }) => storage.read(entryPath(table, version)));
+  const texts = await mapConcurrently(entries, READ_CONCURRENCY, ({ version }) =>
+    storage.read(entryPath(table, version)),
+  );
   const actions = entries.flatMap(({ version }, i) => {
     const text = texts[i];
     const expectedVersion = start.version + 1 + i;
