@@ -35,21 +35,18 @@ interface FailureContext {
 }
 
 interface Failure {
-  readonly kind: string;
   readonly patterns: readonly RegExp[];
   readonly toUserError: (context: FailureContext) => UserError;
 }
 
 /** What texts of DuckDB mean. The first failure counts of which a pattern matches. */
-const FAILURES = [
-  {
-    kind: 'file in use',
+const FAILURES = {
+  fileInUse: {
     patterns: [inFileError(/Could not set lock on file|File is already open in|being used by another process/)],
     toUserError: ({ place, sentence }) =>
       transientError(`${place} is in use: ${lockHolderOf(sentence)}. Close it there, or wait, and run again.`),
   },
-  {
-    kind: 'disk full',
+  diskFull: {
     patterns: [
       inFileError(
         /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
@@ -58,21 +55,18 @@ const FAILURES = [
     toUserError: ({ onDisk }) =>
       transientError(`The disk of ${onDisk} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
   },
-  {
-    kind: 'disk failed',
+  diskFailed: {
     // After `fsync failed!` every statement of the instance fails, with this message in its text.
     patterns: [inFileError(/Input\/output error|Stale file handle|fsync failed!/)],
     toUserError: ({ place, sentence }) =>
       transientError(`${place} failed (${sentence}): try again later; ${COMMITTED_IS_KEPT}.`),
   },
-  {
-    kind: 'out of memory',
+  outOfMemory: {
     patterns: [/^Out of Memory/, inFileError(/(could not|failed to) (allocate|pin)/)],
     toUserError: ({ place }) =>
       configError(`DuckDB needs more memory for ${place} than memory_limit allows: raise it.`),
   },
-  {
-    kind: 'database too new',
+  databaseTooNew: {
     patterns: [inFileError(/database file with version number|newer version of DuckDB/)],
     toUserError: ({ place }) =>
       configError(
@@ -80,14 +74,12 @@ const FAILURES = [
           `here: ATTACH '${place}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
       ),
   },
-  {
-    kind: 'database unreadable',
+  databaseUnreadable: {
     patterns: [inFileError(/not a valid DuckDB database file|storage version|checksum/i)],
     toUserError: ({ place }) =>
       configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
   },
-  {
-    kind: 'download gone',
+  downloadGone: {
     patterns: [inFileError(/(No files found that match the pattern|Cannot open file) ".*\.csv"/)],
     toUserError: ({ sentence }) =>
       transientError(
@@ -95,8 +87,7 @@ const FAILURES = [
           'temporary files. Run again; if it stays so, set spool_dir to a folder that nothing cleans.',
       ),
   },
-  {
-    kind: 'Parquet gone',
+  parquetGone: {
     patterns: [inFileError(/No files found that match|Cannot open file ".*\.parquet": No such file/)],
     toUserError: ({ place }) =>
       transientError(
@@ -104,8 +95,7 @@ const FAILURES = [
           'names what is missing, as after a restore without the data of that time.',
       ),
   },
-  {
-    kind: 'Parquet damaged',
+  parquetDamaged: {
     patterns: [
       /^Invalid Input Error: (Failed to read file "|Invalid string encoding found in Parquet file)/,
       /^Invalid Input Error: (File '.*' too small to be a Parquet file|No magic bytes found|Invalid footer length|Footer length error)/,
@@ -124,17 +114,17 @@ const FAILURES = [
       );
     },
   },
-  {
-    kind: 'file refused',
+  fileRefused: {
     patterns: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],
     toUserError: ({ place, sentence }) => configError(`${place} cannot be opened or written: ${sentence}.`),
   },
-] as const satisfies readonly Failure[];
+} satisfies Record<string, Failure>;
 
-const failureOf = (text: string) => FAILURES.find(({ patterns }) => patterns.some((pattern) => pattern.test(text)));
+const findFailure = (text: string): readonly [string, Failure] | undefined =>
+  Object.entries<Failure>(FAILURES).find(([, { patterns }]) => patterns.some((pattern) => pattern.test(text)));
 
-const isFailure = (thrown: unknown, kind: (typeof FAILURES)[number]['kind']): boolean =>
-  failureOf(messageOf(thrown))?.kind === kind;
+const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
+  findFailure(messageOf(thrown))?.[0] === kind;
 
 /**
  * Converts an error of DuckDB, or of this program, into a UserError whose message contains no cell. `place`: the file or
@@ -154,15 +144,14 @@ export function engineError(thrown: unknown, place: string, onDisk: string = pla
   const sentence = firstLineOf(text)
     .replace(/^[A-Z]\w+( \w+)? Error: /, '')
     .replace(/\.$/, '');
+  const [, failure] = findFailure(text) ?? [];
+  if (failure !== undefined) return failure.toUserError({ place, onDisk, sentence });
   const refusal = `DuckDB refused a statement on ${place} (${errorClassOf(text)}): please report it.`;
-  return (
-    failureOf(text)?.toUserError({ place, onDisk, sentence }) ??
-    systemError(refusal, { detail: withoutCells(text), where: { file: place } })
-  );
+  return systemError(refusal, { detail: withoutCells(text), where: { file: place } });
 }
 
 /** True if another process has the file open. */
-export const isFileInUse = (thrown: unknown): boolean => isFailure(thrown, 'file in use');
+export const isFileInUse = (thrown: unknown): boolean => isFailure(thrown, 'fileInUse');
 
 /** Why DuckDB refused a statement, if for what others made of the tables, such as a foreign key; else undefined. */
 export function tableRefusalOf(thrown: unknown): string | undefined {
@@ -171,11 +160,11 @@ export function tableRefusalOf(thrown: unknown): string | undefined {
 }
 
 /** True if the bytes of a Parquet file are no such file, or a broken one. */
-export const isDamagedParquet = (thrown: unknown): boolean => isFailure(thrown, 'Parquet damaged');
+export const isDamagedParquet = (thrown: unknown): boolean => isFailure(thrown, 'parquetDamaged');
 
 /** True if blocks of a database file cannot be read. */
 export const isDamagedBlock = (thrown: unknown): boolean =>
-  BLOCK_UNREADABLE.test(messageOf(thrown)) && !isFailure(thrown, 'disk failed');
+  BLOCK_UNREADABLE.test(messageOf(thrown)) && !isFailure(thrown, 'diskFailed');
 
 /** Thrown if a scanned file gives other rows than the scan saw. */
 export class MisreadFileError extends UserError {
@@ -188,7 +177,7 @@ export class MisreadFileError extends UserError {
 export const isMisread = (thrown: unknown): boolean =>
   thrown instanceof MisreadFileError || CSV_REFUSED.test(messageOf(thrown));
 
-export const isOutOfMemory = (thrown: unknown): boolean => isFailure(thrown, 'out of memory');
+export const isOutOfMemory = (thrown: unknown): boolean => isFailure(thrown, 'outOfMemory');
 
 /** What may be shown of an error that is not about a file. */
 const withoutCells = (text: string): string => (STATEMENT_REFUSED.test(text) ? firstLineOf(text) : errorClassOf(text));
