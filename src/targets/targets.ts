@@ -28,18 +28,10 @@ function filesTarget(
 ): StatefulTarget {
   return {
     ...descriptor,
-    async open(options) {
-      const [format, { openFilesSink }] = await Promise.all([loadFormat(), import('./files/files-sink.ts')]);
-      return openFilesSink(format, options);
-    },
-    async maintenance(options) {
-      const [format, { maintenanceOfFiles }] = await Promise.all([loadFormat(), import('./files/maintenance.ts')]);
-      return maintenanceOfFiles(format, options);
-    },
-    async people(options) {
-      const [format, { peopleInFiles }] = await Promise.all([loadFormat(), import('./files/people-in-files.ts')]);
-      return peopleInFiles(format, options);
-    },
+    open: async (options) => (await import('./files/files-sink.ts')).openFilesSink(await loadFormat(), options),
+    maintenance: async (options) =>
+      (await import('./files/maintenance.ts')).maintenanceOfFiles(await loadFormat(), options),
+    people: async (options) => (await import('./files/people-in-files.ts')).peopleInFiles(await loadFormat(), options),
   };
 }
 

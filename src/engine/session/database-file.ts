@@ -62,29 +62,17 @@ export async function removeLeftovers(file: string, now: number): Promise<void> 
   for (const name of folders) rmSync(join(dirname(file), name), { recursive: true, force: true });
 }
 
-/** Storage version that DuckDB 1.2 and all later versions read. */
-const STORAGE_VERSION = 'v1.2.0';
-/** Bytes of a block, DuckDB's default: in smaller ones numbers compress less, and files are a third larger. */
-const BLOCK_SIZE = 262_144;
-/**
- * Bytes of a block for tables of very many columns. Appending takes a block or more for every column. At 256 KiB, 5,000
- * columns do not fit into 4 GB (measured). At this size a day of them fits into 1 GB.
- */
-const WIDE_BLOCK_SIZE = 16_384;
-const WIDE_COLUMNS = 500;
-
-/** Options of ATTACH that make a file for tables of this number of columns. */
-export const newFileOptions = (columns: number): string =>
-  `STORAGE_VERSION ${literal(STORAGE_VERSION)}, BLOCK_SIZE ${columns > WIDE_COLUMNS ? WIDE_BLOCK_SIZE : BLOCK_SIZE}`;
+/** Options of ATTACH that make a file which DuckDB 1.2 and all later versions read. */
+export const NEW_FILE_OPTIONS = `STORAGE_VERSION 'v1.2.0'`;
 
 /**
  * Makes an empty database under a temporary name, and renames it when it is complete. DuckDB does not accept a file
  * whose maker was killed. If another process is quicker, its file stays.
  */
-export async function makeDatabase(connection: DuckDBConnection, file: string, columns: number): Promise<void> {
+export async function makeDatabase(connection: DuckDBConnection, file: string): Promise<void> {
   const temporaryPath = temporaryPathOf(file);
   try {
-    await connection.run(`ATTACH ${literal(temporaryPath)} AS new_file (${newFileOptions(columns)})`);
+    await connection.run(`ATTACH ${literal(temporaryPath)} AS new_file (${NEW_FILE_OPTIONS})`);
     await connection.run('DETACH new_file');
     setMode(temporaryPath, PRIVATE_FILE_MODE);
     await createFileFrom(file, temporaryPath, { mayRename: true });

@@ -38,8 +38,6 @@ export interface EngineOptions {
   readonly signal?: AbortSignal | undefined;
   /** Memory limit as DuckDB writes it (`2GB`); undefined for half of what the machine or container allows. */
   readonly memoryLimit?: string | undefined;
-  /** Number of columns of the first table of a file that is made. Very many have smaller blocks. */
-  readonly columnCount?: number;
 }
 
 /**

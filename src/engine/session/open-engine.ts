@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
-import { textDecoder } from '@duckdb/node-api/lib/vectors/dataAccessors.js';
 import { configError, messageOf, transientError, UserError } from '../../base/errors.ts';
 import { doublingPauses, retry } from '../../base/retry.ts';
 import { literal } from '../../base/sql.ts';
@@ -10,10 +9,7 @@ import { holdPrivateUmask } from '../../fs/permissions.ts';
 import { claimFile, fileIdentity, makeDatabase, removeLeftovers, spillFolder } from './database-file.ts';
 import { type Access, DATABASE, Engine, type EngineOptions, KEEP_ROW_GROUPS } from './engine.ts';
 import { engineError, isFileInUse } from './engine-errors.ts';
-
-// DuckDB's client drops a U+FEFF at the beginning of every text that it reads (1.5.6): names and ids would be others.
-const wholeTextDecoder = new TextDecoder('utf-8', { ignoreBOM: true });
-textDecoder.decode = wholeTextDecoder.decode.bind(wholeTextDecoder);
+import './keep-byte-order-marks.ts';
 
 const MIB = 2 ** 20;
 /** Maximum size of the spilled data of a query. */
@@ -58,7 +54,7 @@ export async function openEngine(path: string, access: Access, options: EngineOp
   try {
     instance = await createInstance(file, options.memoryLimit);
     connection = await instance.connect();
-    if (access === 'write' && !existsSync(file)) await makeDatabase(connection, file, options.columnCount ?? 0);
+    if (access === 'write' && !existsSync(file)) await makeDatabase(connection, file);
     releaseClaim = await attach(connection, file, access, options);
     await connection.run(`USE ${DATABASE}`);
     // Views and macros that others left in a file that is read must not reach other files.

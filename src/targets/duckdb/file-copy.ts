@@ -1,7 +1,7 @@
 import { chownSync, existsSync, statSync } from 'node:fs';
 import { configError, systemError, transientError } from '../../base/errors.ts';
 import { literal } from '../../base/sql.ts';
-import { copyPathOf, newFileOptions, removeDatabase } from '../../engine/session/database-file.ts';
+import { copyPathOf, NEW_FILE_OPTIONS, removeDatabase } from '../../engine/session/database-file.ts';
 import { DATABASE, type Engine } from '../../engine/session/engine.ts';
 import { tableRefusalOf } from '../../engine/session/engine-errors.ts';
 import { withEngine } from '../../engine/session/open-engine.ts';
@@ -109,8 +109,7 @@ function copyModeAndOwner(file: string, copyPath: string): void {
 
 /** Copies all that the file holds. A failure names the tables that DuckDB may refuse. */
 async function copyDatabase(engine: Engine, state: PlaceState, copyPath: string): Promise<void> {
-  const columnCounts = (await tablesOfFile(engine)).map(({ columns }) => columns.length);
-  await engine.run(`ATTACH ${literal(copyPath)} AS ${COPY_DATABASE} (${newFileOptions(Math.max(...columnCounts))})`);
+  await engine.run(`ATTACH ${literal(copyPath)} AS ${COPY_DATABASE} (${NEW_FILE_OPTIONS})`);
   try {
     copyModeAndOwner(engine.file, copyPath);
     await engine.keepOrder();

@@ -10,8 +10,8 @@ import { mayShareRows } from '../../extract/checked-day.ts';
 import type { PlannedBatch } from '../../table/batch-plan.ts';
 import { isWidened, type PlannedColumn } from '../../table/column-plan.ts';
 import type { BatchResult } from '../../table/commit.ts';
-import type { PlaceState, TableState } from '../../table/place-state.ts';
-import { EVENTS, type StoredColumn, TABLES, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
+import type { TableState } from '../../table/place-state.ts';
+import { EVENTS, type StoredColumn, type Table, type TypedColumn, typedColumns } from '../../table/tables.ts';
 import { createEventViews } from './event-views.ts';
 
 // The tables with rows, `events` and `user_profiles`: their columns and comments, and how a batch is stored in them.
@@ -26,8 +26,6 @@ const PROGRAM_COLUMN_COMMENTS = {
   _rescued: 'Cells that did not fit the type of their column, by column name.',
   _loaded_at: 'When the export that brought the row was requested, in UTC.',
 };
-/** With more columns, comments take seconds: each costs as much as the table is wide. */
-const MAX_COMMENTED_COLUMNS = 500;
 
 /** The types of the columns that a table has in a file, by name and in their order. */
 export const typesInFile = (
@@ -42,16 +40,7 @@ export const typesInFile = (
 const columnTypeSql = ({ type }: TypedColumn, timezone: string | null): string =>
   codecOf(type, zoneOf(timezone)).duckdbType;
 
-/** Creates the tables that a state has, and the views of events, in a file without them. */
-export async function createRowTables(engine: Engine, state: PlaceState): Promise<void> {
-  for (const table of TABLES) {
-    const tableState = state[table.name];
-    if (tableState !== undefined) await createTable(engine, table, tableState);
-  }
-  await createEventViews(engine, state.events.columns);
-}
-
-/** Creates a table for these columns. */
+/** Creates a table, of events with its views. */
 export async function createTable(engine: Engine, table: Table, state: TableState): Promise<void> {
   const { name, programColumns } = table;
   const columnsSql = [...typesInFile(table, state)].map(([column, type]) => `${identifier(column)} ${type}`);
@@ -59,7 +48,8 @@ export async function createTable(engine: Engine, table: Table, state: TableStat
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
   for (const column of programColumns)
     await commentColumn(engine, name, column.name, PROGRAM_COLUMN_COMMENTS[column.name]);
-  await commentColumns(engine, name, state.columns, state.columns);
+  await commentColumns(engine, name, state.columns);
+  if (name === EVENTS.name) await createEventViews(engine, state.columns);
 }
 
 /** Adds and alters the columns of a table as planned. DuckDB refuses it after a DELETE in the same transaction. */
@@ -75,21 +65,15 @@ export async function alterTable(engine: Engine, plan: PlannedBatch): Promise<vo
     const value = widenSql(name, column.typeBefore, column.type, zoneOf(timezone));
     await engine.run(`ALTER TABLE ${table} ALTER ${name} SET DATA TYPE ${type} USING (${value})`);
   }
-  await commentColumns(engine, table, columns, columns.filter(isAltered));
+  await commentColumns(engine, table, columns.filter(isAltered));
   if (table === EVENTS.name) await createEventViews(engine, columns);
 }
 
 /** True for a column that a batch adds or widens. */
 export const isAltered = ({ typeBefore, type }: PlannedColumn): boolean => type !== typeBefore;
 
-async function commentColumns(
-  engine: Engine,
-  table: Table['name'],
-  tableColumns: readonly StoredColumn[],
-  newColumns: readonly StoredColumn[],
-): Promise<void> {
-  if (typedColumns(tableColumns).length > MAX_COMMENTED_COLUMNS) return;
-  for (const { name, source, group, type } of typedColumns(newColumns)) {
+async function commentColumns(engine: Engine, table: Table['name'], columns: readonly StoredColumn[]): Promise<void> {
+  for (const { name, source, group, type } of typedColumns(columns)) {
     const text = `${source} of the export (${group.replaceAll('_', ' ')} column, ${type}).`;
     await commentColumn(engine, table, name, text);
   }

@@ -27,7 +27,7 @@ import { checkNotPurged, otherTimezoneError } from '../failures.ts';
 import { createStateTables, type FileState, readFileState, refuseForeignProfiles, writeState } from './file-state.ts';
 import { refreshModels } from './models/analytics.ts';
 import { addRecords, RUNS_TABLE } from './record-tables.ts';
-import { alterTable, createRowTables, createTable, isAltered, rowsOfDaysSql, storeBatch } from './row-tables.ts';
+import { alterTable, createTable, isAltered, rowsOfDaysSql, storeBatch } from './row-tables.ts';
 
 export async function openDuckDbSink(options: OpenOptions): Promise<Sink> {
   const file = options.address;
@@ -81,11 +81,7 @@ class DuckDbSink implements Sink {
 
   commit(batch: readonly CheckedDay[], commitInfo: CommitInfo, table: Table = EVENTS): Promise<Commit> {
     const { address, columnSettings, logger } = this.#options;
-    // A file that this makes has blocks for so many columns.
-    const files = batch.flatMap((download) => download.files);
-    const batchColumns = new Set(files.flatMap(({ columns }) => columns.map(({ key }) => key)));
-    const columnCount = Math.max(columnSettings.pinnedTypes?.size ?? 0, batchColumns.size);
-    return withEngine(address, 'write', { ...this.#options, columnCount }, async (engine) => {
+    return withEngine(address, 'write', this.#options, async (engine) => {
       const { state: stateBefore } = await readStateForLoad(engine, this.#options);
       checkNotPurged(engine.file, this.#stateAtOpen, stateBefore);
       this.state = stateBefore;
@@ -149,9 +145,11 @@ async function prepareTable(engine: Engine, stateBefore: PlaceState | undefined,
   const tableState = { ...tableBefore, columns };
   const state = withTable(stateBefore, table, tableState);
   if (stateBefore === undefined) {
-    await createRowTables(engine, state);
     await createStateTables(engine, state.events.timezone);
-  } else if (stateBefore[table.name] === undefined) await createTable(engine, table, tableState);
+    // Profiles may come first: every file has a table of events.
+    if (table !== EVENTS) await createTable(engine, EVENTS, state.events);
+  }
+  if (stateBefore?.[table.name] === undefined) await createTable(engine, table, tableState);
   else if (columns.some(isAltered)) await alterTable(engine, plan);
   else return;
   await refreshModels(engine, state);
