@@ -107,5 +107,5 @@ export class ProcessTerminal implements Terminal {
 const READER_GONE_CODES: ReadonlySet<string> = new Set(['EPIPE', 'ECONNRESET', 'ERR_STREAM_DESTROYED']);
 
 function refuseLoss(error: unknown): void {
-  if (!hasCode(error, READER_GONE_CODES)) throw diskError(error, { what: 'standard output' });
+  if (!hasCode(error, READER_GONE_CODES)) throw diskError(error, { subject: 'standard output' });
 }

@@ -37,11 +37,11 @@ const NEW_LIST_HINT =
 export class SuppressionList {
   readonly path: string;
   readonly #keyedFile: KeyedFile;
-  readonly #diskContext: { readonly what: string; readonly path: string };
+  readonly #diskContext: { readonly subject: string; readonly path: string };
 
   private constructor(file: string, configuredKey: Secret | undefined) {
     this.path = resolve(file);
-    this.#diskContext = { what: `the suppression list ${this.path}`, path: this.path };
+    this.#diskContext = { subject: `the suppression list ${this.path}`, path: this.path };
     this.#keyedFile = {
       path: this.path,
       keyFileName: 'suppressed.key',
@@ -96,7 +96,7 @@ export class SuppressionList {
    * which is on disk then. Throws UserError, also if another purge holds the lock too long.
    */
   async add(people: KeyCheckByUnifiedId, { clock, signal }: Pick<LockOptions, 'clock' | 'signal'>): Promise<number> {
-    const lock = { what: this.#diskContext.what, clock, waitMs: LOCK_WAIT_MS, signal };
+    const lock = { subject: this.#diskContext.subject, clock, waitMs: LOCK_WAIT_MS, signal };
     await withDiskErrors(this.#diskContext, makeFolders(dirname(this.path)));
     const appending = withLockFile(`${this.path}.lock`, lock, (checkHeld) => this.#append(people, checkHeld));
     return await withDiskErrors(this.#diskContext, appending);

@@ -40,7 +40,7 @@ export interface DiskErrorContext {
   /** Absent if the system does not name it. */
   readonly path?: string;
   /** Name of the path in messages, `the spool folder /var/spool`; by default the path as it is. */
-  readonly what?: string;
+  readonly subject?: string;
   /** The consequence for the work: `the former copy stays`. */
   readonly consequence?: string;
   /** A remedy other than making room: `set spool_dir to a folder on another disk`. */
@@ -55,18 +55,24 @@ export const isDiskFull = (error: unknown): boolean => hasCode(error, DISK_FULL_
 export function diskError(error: unknown, context: DiskErrorContext): unknown {
   const code = codeOf(error);
   if (code === undefined || code.startsWith('ERR_') || error instanceof UserError) return error;
-  const { path, what = path ?? 'a file that was written', remedy = REMEDIES.get(code), consequence, isRead } = context;
+  const {
+    path,
+    subject = path ?? 'a file that was written',
+    remedy = REMEDIES.get(code),
+    consequence,
+    isRead,
+  } = context;
   const where = path === undefined ? {} : { file: path };
   const details = { cause: error, where, detail: messageOf(error) };
-  const subject = what === path ? path : capitalized(what);
+  const beginning = subject === path ? path : capitalized(subject);
   const end = consequence === undefined ? '.' : `; ${consequence}.`;
   if (isDiskFull(error)) {
     const advice = remedy === undefined ? 'make room and run again' : `make room or ${remedy}`;
-    return transientError(`The disk of ${what} is full (${code}): ${advice}${end}`, details);
+    return transientError(`The disk of ${subject} is full (${code}): ${advice}${end}`, details);
   }
   if (REMEDIES.has(code))
-    return configError(`${subject} cannot be ${isRead ? 'used' : 'written'} (${code}): ${remedy}${end}`, details);
-  return transientError(`${subject} failed (${code}): try again later${end}`, details);
+    return configError(`${beginning} cannot be ${isRead ? 'used' : 'written'} (${code}): ${remedy}${end}`, details);
+  return transientError(`${beginning} failed (${code}): try again later${end}`, details);
 }
 
 /** Settles as `work` does, but throws an error of the system as `diskError` does. */

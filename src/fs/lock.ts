@@ -28,7 +28,7 @@ interface Owner {
 
 export interface LockOptions {
   /** Name of the locked thing within a sentence: `the ledger in /var/ledger`. */
-  readonly what: string;
+  readonly subject: string;
   readonly clock: Clock;
   /** Time to wait for another owner (ms); 0 for not at all. */
   readonly waitMs: number;
@@ -51,21 +51,23 @@ export interface Lock {
  * reason, and the system's error if the file cannot be made.
  */
 export async function acquireLock(path: string, options: LockOptions): Promise<Lock> {
-  const { waitMs, what, clock } = options;
+  const { waitMs, subject, clock } = options;
   const where = { file: path };
   const pauses = doublingPauses(waitMs, LOCK_PAUSES);
   const token = await retry({ ...options, pauses }, () => takeLock(path));
   if (token === undefined) {
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
-    throw transientError(`${capitalized(what)} is in use${who}: try again when that run has ended.`, { where });
+    throw transientError(`${capitalized(subject)} is in use${who}: try again when that run has ended.`, { where });
   }
   const isHeld = () => readOwner(path)?.token === token;
   const stopTouching = keepTouched(path, clock, isHeld);
   return {
     checkHeld() {
       if (isHeld()) return;
-      throw transientError(`Another run has taken over ${what}: this one was silent for long. Run again.`, { where });
+      throw transientError(`Another run has taken over ${subject}: this one was silent for long. Run again.`, {
+        where,
+      });
     },
     release() {
       stopTouching();
@@ -113,7 +115,7 @@ export async function withLockFile<T>(
 }
 
 /** Waits until no living owner has a lock, `waitMs` at most. One that this user cannot look at is not waited for. */
-export async function awaitUnlocked(path: string, options: Omit<LockOptions, 'what'>): Promise<void> {
+export async function awaitUnlocked(path: string, options: Omit<LockOptions, 'subject'>): Promise<void> {
   const isUnlocked = () => {
     try {
       return ownerState(path) !== 'alive' || undefined;

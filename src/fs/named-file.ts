@@ -56,39 +56,39 @@ const unescaped = (point: string): string =>
 
 /**
  * Writes a small file that a user has named; without `mode` others may read a new one. A reader sees the old text or
- * the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `what`.
+ * the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `subject`.
  */
-export async function writeNamedFile(path: string, text: string, what: string, mode = NEW_FILE_MODE): Promise<void> {
+export async function writeNamedFile(path: string, text: string, subject: string, mode = NEW_FILE_MODE): Promise<void> {
   try {
     const realPath = replaceablePath(path);
     if (realPath === undefined) return await writeFile(path, text);
     const { mode: newMode = mode } = statSync(realPath, { throwIfNoEntry: false }) ?? {};
     await replaceFile(realPath, text, { mode: newMode & PERMISSION_BITS });
   } catch (error) {
-    throw diskError(error, { what, path });
+    throw diskError(error, { subject, path });
   }
 }
 
 /**
- * Reads and parses a JSON file that the user named. Throws a configuration failure that names `what` (`the
+ * Reads and parses a JSON file that the user named. Throws a configuration failure that names `subject` (`the
  * configuration file`) and the path. `mayBeEmpty`: an empty file is undefined, since platforms write one for an absent
  * value.
  */
-export function readJsonFile(path: string, what: string, { mayBeEmpty = false } = {}): unknown {
+export function readJsonFile(path: string, subject: string, { mayBeEmpty = false } = {}): unknown {
   const where = { file: path };
   let bytes: Buffer;
   try {
     bytes = readFileSync(path);
   } catch (cause) {
-    throw configError(`${what} ${path} cannot be read: ${whyUnreadable(cause)}.`, { cause, where });
+    throw configError(`${subject} ${path} cannot be read: ${whyUnreadable(cause)}.`, { cause, where });
   }
-  if (!isUtf8(bytes)) throw configError(`${what} ${path} is not UTF-8: save it as UTF-8.`, { where });
+  if (!isUtf8(bytes)) throw configError(`${subject} ${path} is not UTF-8: save it as UTF-8.`, { where });
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');
   if (mayBeEmpty && text.trim() === '') return undefined;
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw configError(`${what} ${path} is not valid JSON${faultIn(text, messageOf(error))}.`, { where });
+    throw configError(`${subject} ${path} is not valid JSON${faultIn(text, messageOf(error))}.`, { where });
   }
 }
 

@@ -36,7 +36,7 @@ export class RunFolder {
       await makeFolders(root);
       await sweepRunFolders(root);
       const path = await mkdtemp(join(resolve(root), PREFIX));
-      const lock = await acquireLock(join(path, LOCK_FILE), { what: `the folder ${path}`, clock, waitMs: 0 });
+      const lock = await acquireLock(join(path, LOCK_FILE), { subject: `the folder ${path}`, clock, waitMs: 0 });
       return new RunFolder(path, lock, context);
     } catch (error) {
       throw diskError(error, context);
@@ -50,7 +50,7 @@ export class RunFolder {
 
   /** The name of its root in messages; undefined if that is a path alone. */
   get rootName(): string | undefined {
-    return this.#context.what;
+    return this.#context.subject;
   }
 
   /** Throws a transient failure if another run took this one for dead, and removed its folder. */
@@ -115,7 +115,7 @@ function isInUse(folder: string, { mtimeMs }: Stats): boolean {
 }
 
 const spoolFolder = (path: string): DiskErrorContext => ({
-  what: `the spool folder ${path}`,
+  subject: `the spool folder ${path}`,
   path,
   remedy: 'set spool_dir to a folder on another disk that this user may write to',
   consequence: 'what was stored before is complete, the next run goes on from there',

@@ -132,8 +132,8 @@ const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
  */
 export function engineError(thrown: unknown, place: string, onDisk: string = place): UserError {
   if (thrown instanceof UserError) return thrown;
-  const what = isDiskFull(thrown) ? onDisk : place;
-  const disk = diskError(thrown, { path: place, what, consequence: COMMITTED_IS_KEPT });
+  const subject = isDiskFull(thrown) ? onDisk : place;
+  const disk = diskError(thrown, { path: place, subject, consequence: COMMITTED_IS_KEPT });
   if (disk instanceof UserError) return disk;
   // DuckDB and the system throw plain errors.
   if (thrown instanceof Error && Object.getPrototypeOf(thrown) !== Error.prototype) {

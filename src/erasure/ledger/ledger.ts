@@ -166,11 +166,11 @@ export class Ledger {
 
 /** Runs work while no other run writes to the ledger. */
 const whileLocked = <T>(folder: string, clock: Clock, work: (checkHeld: () => void) => Promise<T>): Promise<T> =>
-  withLockFile(join(folder, 'ledger.lock'), { what: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS }, work);
+  withLockFile(join(folder, 'ledger.lock'), { subject: `the ledger in ${folder}`, clock, waitMs: LOCK_WAIT_MS }, work);
 
 /** A system error of a ledger's folder as a UserError that names it; any other error unchanged. */
 const ledgerError = (error: unknown, folder: string): unknown =>
-  diskError(error, { what: `the ledger in ${folder}`, path: folder, consequence: 'nothing more was sent' });
+  diskError(error, { subject: `the ledger in ${folder}`, path: folder, consequence: 'nothing more was sent' });
 
 const OTHERS_MAY_WRITE = 0o022;
 

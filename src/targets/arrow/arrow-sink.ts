@@ -70,7 +70,7 @@ async function writeArrow(
   } catch (error) {
     options.signal.throwIfAborted();
     if (error instanceof UserError || codeOf(error) === undefined) throw error;
-    throw diskError(error, typeof out === 'string' ? { path: out } : { what: 'the Arrow stream' });
+    throw diskError(error, typeof out === 'string' ? { path: out } : { subject: 'the Arrow stream' });
   } finally {
     await folder.remove();
   }

@@ -48,7 +48,7 @@ export async function withCopy<T>(options: PlaceOptions, work: (copied: CopiedFi
   const { address: file, lockWaitMs: waitMs, clock, signal } = options;
   checkExists(file);
   const copyPath = copyPathOf(realOrGivenPath(file));
-  const lock = { what: `the file ${file}`, waitMs, clock, signal };
+  const lock = { subject: `the file ${file}`, waitMs, clock, signal };
   try {
     return await withLockFile(`${copyPath}.lock`, lock, async (checkHeld) => {
       const state = await withLoadedFile(options, 'write', async (engine, loadedState) => {

@@ -45,7 +45,7 @@ function checkCanWrite(file: string): void {
   const folder = `${dirname(realOrGivenPath(file))}/.`;
   if (existsSync(file)) {
     checkWritable(file, { path: file });
-    checkWritable(folder, { path: file, what: `the folder of ${file}` });
+    checkWritable(folder, { path: file, subject: `the folder of ${file}` });
   } else checkWritable(folder, { path: file });
 }
 

@@ -4,7 +4,7 @@ import { acquireLock } from '../../../src/fs/lock.ts';
 
 /** A process that tries to get a lock, and says whether it could; `hold` lives until its stdin ends. */
 const [mode, folder = ''] = process.argv.slice(2);
-const outcome = await acquireLock(join(folder, 'lock'), { what: 'the lock', clock: systemClock, waitMs: 0 }).then(
+const outcome = await acquireLock(join(folder, 'lock'), { subject: 'the lock', clock: systemClock, waitMs: 0 }).then(
   () => 'free',
   () => 'taken',
 );

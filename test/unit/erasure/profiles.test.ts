@@ -291,7 +291,7 @@ describe('a place that is not purged', () => {
     const { hash } = await planOf(...words);
     const execute = () => planOf(...words, '--execute', '--confirm', hash);
     // Another writer takes the folder once the file was purged, and has not let go of it in time.
-    const lock = { what: 'the folder', waitMs: 60_000, clock: systemClock };
+    const lock = { subject: 'the folder', waitMs: 60_000, clock: systemClock };
     const ledger = at('ledger/ledger.jsonl');
     const running = execute();
     const isPurged = () => existsSync(ledger) && readFileSync(ledger, 'utf8').includes('"purged"');

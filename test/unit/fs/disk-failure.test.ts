@@ -3,7 +3,7 @@ import { configError, type UserError } from '../../../src/base/errors.ts';
 import { diskError, diskErrorByItsPath, isDiskFull } from '../../../src/fs/disk-failure.ts';
 
 const errorOf = (code: string) => Object.assign(new Error(`${code}: it said`), { code });
-const place = { what: 'the ledger /l', path: '/l' };
+const place = { subject: 'the ledger /l', path: '/l' };
 const failure = (code: string, more: object = {}) => diskError(errorOf(code), { ...place, ...more }) as UserError;
 
 describe('an error of a disk', () => {
@@ -40,9 +40,11 @@ describe('an error of a disk', () => {
       'The disk of the ledger /l is full (ENOSPC): make room or set x; nothing was kept.',
     );
     expect(failure('EACCES', more).message).toBe('The ledger /l cannot be written (EACCES): set x; nothing was kept.');
-    expect(failure('EIO', { ...more, what: '/l' }).message).toBe('/l failed (EIO): try again later; nothing was kept.');
+    expect(failure('EIO', { ...more, subject: '/l' }).message).toBe(
+      '/l failed (EIO): try again later; nothing was kept.',
+    );
     expect((diskError(errorOf('EIO'), { path: 'notes' }) as UserError).message).toMatch(/^notes failed/);
-    expect(failure('EIO', { what: 'the folder /l/' }).message).toBe('The folder /l/ failed (EIO): try again later.');
+    expect(failure('EIO', { subject: 'the folder /l/' }).message).toBe('The folder /l/ failed (EIO): try again later.');
   });
 
   it('is unchanged if it has no code of the system, or is a UserError already', () => {

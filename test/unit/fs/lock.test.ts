@@ -24,7 +24,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-const options = { what: 'the ledger in /l', clock: systemClock, waitMs: 0 };
+const options = { subject: 'the ledger in /l', clock: systemClock, waitMs: 0 };
 const take = (more: Partial<LockOptions> = {}) => acquireLock(path, { ...options, ...more });
 const names = () => readdirSync(dir);
 /** Sets the time of the last heartbeat to so many seconds ago. */

@@ -107,7 +107,7 @@ async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVe
 const lockPathOf = ({ storage }: FolderPlace): string => storage.fullPath(LOCK_FILE);
 
 const lockOptionsOf = ({ options: { address, clock, lockWaitMs, signal } }: FolderPlace): LockOptions => {
-  return { what: `the folder ${address}`, clock, waitMs: lockWaitMs, signal };
+  return { subject: `the folder ${address}`, clock, waitMs: lockWaitMs, signal };
 };
 
 const changeOfState = (state: PlaceState): PlaceChange => ({ kind: 'load', state, files: [] });
