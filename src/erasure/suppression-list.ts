@@ -8,7 +8,6 @@ import { isPlaceholder } from '../base/placeholder.ts';
 import { formatCount, withSeparators } from '../base/quantities.ts';
 import type { Secret } from '../base/secrets.ts';
 import type { Suppression } from '../cells/columns/scanner.ts';
-import { UNIFIED_ID } from '../cells/csv/header.ts';
 import type { SourceConfig } from '../config/source.ts';
 import { isHash, type KeyCheckByUnifiedId, type SuppressedPeople } from '../engine/people/people.ts';
 import { withDiskErrors } from '../fs/disk-failure.ts';
@@ -25,11 +24,6 @@ import { ensureKey, type KeyedFile, keyForReading } from './key-file.ts';
 type ListSettings = Pick<SourceConfig, 'suppressionFile' | 'suppressionKey'> & {
   readonly ledgerDir?: string | undefined;
 };
-
-interface ParsedList extends SuppressedPeople {
-  /** Check values of the keys under which unified ids are hashes themselves. */
-  readonly keyChecks: ReadonlySet<string>;
-}
 
 const NEW_LIST_HINT =
   'If it is lost for good, move the list away, and begin a new one: forget --suppressed --new-list.';
@@ -59,17 +53,16 @@ export class SuppressionList {
   }
 
   /**
-   * Reads the filter for downloads, and how many people are on the list. If the configuration hashes `df_unified_id`, a
-   * person may be on it by the id or its hash. Throws UserError for one who is known by another hash.
+   * Reads the filter for downloads, and how many people are on the list. With a `hash_key` a person may be on it by the
+   * id or its hash. Throws UserError for one who is known by another hash.
    */
-  readFilter(config: Pick<SourceConfig, 'columnsHash' | 'hashKey'>): Suppression & { readonly length: number } {
-    const { columnsHash, hashKey: secret } = config;
+  readFilter({ hashKey: secret }: Pick<SourceConfig, 'hashKey'>): Suppression & { readonly length: number } {
     const { key, hmacs, keyChecks } = this.#readForLoad();
-    const hashKey = columnsHash.includes(UNIFIED_ID) && secret !== undefined ? new HashKey(secret) : undefined;
+    const hashKey = secret && new HashKey(secret);
     if ([...keyChecks].some((check) => check !== hashKey?.checkValue)) {
       throw configError(
         `The suppression list ${this.path} names people by a hash of df_unified_id that this configuration does not make. ` +
-          'Put df_unified_id into columns_hash, with the hash_key of that hash, or their rows would come back.',
+          'Give the hash_key of that hash, or their rows would come back.',
         { where: { file: this.path } },
       );
     }
@@ -134,7 +127,7 @@ export class SuppressionList {
    * A list in the folder of the ledger begins with the first purge. A file that a configuration names must be there:
    * perhaps its disk is not mounted. Throws UserError.
    */
-  #readForLoad(): ParsedList {
+  #readForLoad() {
     const { path } = this;
     try {
       const mayBeMissing = this.#keyedFile.configuredKey === undefined;
@@ -150,10 +143,11 @@ export class SuppressionList {
   }
 
   /** Throws UserError unless every line is understood: half a list would let people through. */
-  #parse(text: string, secret: Secret): ParsedList {
+  #parse(text: string, secret: Secret) {
     const { path } = this;
     const key = new HashKey(secret, 'dfinery-elt suppression key check v1');
     const hmacs: string[] = [];
+    /** Check values of the keys under which unified ids are hashes themselves. */
     const keyChecks = new Set<string>();
     for (const [i, line] of text.split(/\r?\n/).entries()) {
       if (line.trim() === '') continue;

@@ -27,7 +27,7 @@ const listOf = (config: object = {}) => {
 };
 const add = (...people: readonly string[]) =>
   listOf().add(new Map(people.map((text) => [text, undefined])), { clock: systemClock });
-const load = (more: object = {}) => listOf(more).readFilter({ columnsHash: [], hashKey: undefined, ...more });
+const load = (more: object = {}) => listOf(more).readFilter({ hashKey: undefined, ...more });
 const drops = (list: ReturnType<typeof load>, id: string) => list.has(Buffer.from(id));
 
 describe('a suppression list', () => {
@@ -87,15 +87,15 @@ describe('a suppression list', () => {
     expect(() => load({ suppressionKey: new Secret('another key of at least 32 characters') })).toThrow('another key');
   });
 
-  it('knows a person by the id or its hash, and is refused where that hash is not made', async () => {
+  it('knows a person by the id or its hash, and is refused without the key of that hash', async () => {
     const key = new HashKey(HASH_KEY);
     await listOf().add(new Map([[key.hashOf('kim'), key.checkValue]]), { clock: systemClock });
     await add('lee');
-    const list = load({ columnsHash: ['df_unified_id'], hashKey: HASH_KEY });
+    const list = load({ hashKey: HASH_KEY });
     expect([drops(list, 'kim'), drops(list, 'lee'), drops(list, 'park')]).toEqual([true, true, false]);
     const otherKey = new Secret('another hash key of at least 32 characters');
-    for (const settings of [{}, { hashKey: HASH_KEY }, { columnsHash: ['df_unified_id'], hashKey: otherKey }]) {
-      expect(() => load(settings)).toThrow(
+    for (const hashKey of [undefined, otherKey]) {
+      expect(() => load({ hashKey })).toThrow(
         /by a hash of df_unified_id that this configuration does not make\..*come back/,
       );
     }
