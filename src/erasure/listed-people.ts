@@ -52,7 +52,7 @@ export interface SearchSettings {
 /** The people of a list, as they were found before anything is changed. */
 export interface ListedPeople {
   /** Asks a place for the rows of these people. An id whose rows name nobody has no unified id, and is a key. */
-  readonly query: PeopleQuery & { readonly knownUnifiedIds: UnifiedIdsById };
+  readonly query: PeopleQuery & { readonly unifiedIdsById: UnifiedIdsById };
   /** Number of ids with a profile at the service; null if it was not asked. */
   readonly idsWithProfile: number | null;
   /** The people whom rows name, and whose profile has another external id: the id changed hands. */
@@ -69,10 +69,14 @@ const NO_WAY =
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
-/** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
+/**
+ * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `whyNoProfiles`:
+ * the service was asked, and exports none.
+ */
 export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
+  whyNoProfiles?: string,
 ): Promise<ListedPeople> {
   const { mapping, profileService, byColumn, hashKey, io } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
@@ -82,19 +86,18 @@ export async function findListedPeople(
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
   const searchesProfiles = mapping === undefined && profileService === undefined;
-  let query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles };
-  let inPlaces = await searchPlaces(query, settings);
+  const query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles };
+  const inPlaces = await searchPlaces(query, settings);
 
-  // 3. The profiles of the service. If it does not export them, those that the places hold.
+  // 3. The profiles of the service. If it exports none, those that the places hold.
   const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((text) => personOf(text, hashKey)));
-  const { profiles, whyNoProfiles } =
+  const answer =
     profileService === undefined || ids.size === 0
       ? {}
       : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io);
-  if (whyNoProfiles !== undefined) {
-    query = { ...query, searchesProfiles: true };
-    inPlaces = await searchPlaces(query, settings);
-  }
+  const { profiles } = answer;
+  if (answer.whyNoProfiles !== undefined)
+    return findListedPeople(listedIds, { ...settings, profileService: undefined }, answer.whyNoProfiles);
 
   const usedWays = [
     ...(unifiedIdsInMapping === undefined ? [] : ['a mapping']),
@@ -105,12 +108,12 @@ export async function findListedPeople(
     const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
     throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
   }
-  const knownUnifiedIds = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
-  const missedIds = listedIds.filter(({ id }) => !knownUnifiedIds.has(id));
+  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
+  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id));
   const similarIdById = new Map(profiles?.similarIdById);
   for (const [id, similarId] of inPlaces.similarIds) keepNearest(similarIdById, id, similarId);
   return {
-    query: { ...query, knownUnifiedIds },
+    query: { ...query, unifiedIdsById },
     idsWithProfile: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays,
@@ -137,7 +140,7 @@ async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) 
   }
   const hasProfiles = searchesProfiles && peopleInPlaces.some(({ state }) => state.user_profiles !== undefined);
   return {
-    unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map(({ unifiedIdsById }) => unifiedIdsById)),
+    unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map(({ unifiedIdsInRows }) => unifiedIdsInRows)),
     similarIds: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
       ...(hasProfiles ? ['the table user_profiles'] : []),

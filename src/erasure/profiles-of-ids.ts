@@ -6,16 +6,19 @@ import type { Runtime } from '../base/runtime.ts';
 import { sentenceOf } from '../base/text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowReader } from '../cells/csv/row-reader.ts';
-import { type PeopleInPlace, personOf } from '../engine/people/people.ts';
+import { personOf, type UnifiedIdsById } from '../engine/people/people.ts';
 import { foldedSpelling, keepNearest } from '../engine/people/spelling.ts';
 import type { ExportService, ProfileRequest } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
 
-/**
- * What the profiles of the service say of the ids of a list. `peopleWithOtherIds`: those whom rows name, and whose
- * profile has an external id that is not on the list.
- */
-export type ProfilesOfIds = Pick<PeopleInPlace, 'unifiedIdsById' | 'similarIdById' | 'peopleWithOtherIds'>;
+/** What the profiles of the service say of the ids of a list. */
+export interface ProfilesOfIds {
+  readonly unifiedIdsById: UnifiedIdsById;
+  /** The external id of a profile that is nearest to the id, and differs only in its spelling. */
+  readonly similarIdById: ReadonlyMap<string, string>;
+  /** Those whom rows name, and whose profile has an external id that is not on the list. */
+  readonly peopleWithOtherIds: ReadonlySet<string>;
+}
 
 interface ProfileQuery {
   /** The external ids of the list. */

@@ -12,7 +12,6 @@ import { findListedPeople, type ListedPeople, type NamedPlace, type SearchSettin
 import { olderListWarnings, refuseOlderList, type SuppressionList } from './suppression-list.ts';
 
 export interface PurgeSettings extends SearchSettings {
-  /** Where the people are kept, so that they stay away. */
   readonly suppressionList: SuppressionList;
   /** True to have the places remember the suppression list as it is, also if they knew more people on it. */
   readonly beginsNewList: boolean;
@@ -95,8 +94,9 @@ export async function planPurge(
     const { suppressionLength } = people.state;
     if (beginsNewList) warnings.push(...olderListWarnings(name, suppressionLength, suppressedCount));
     else refuseOlderList(name, suppressionLength, suppressedCount);
-    if (foreignNames.length === 0) continue;
-    warnings.push(`${name} also has ${shortened(foreignNames)}, not made here: they stay, and may name the people.`);
+    const foreignSentence = (shown: string) =>
+      `${name} also has ${shown}, not made here: they stay, and may name the people.`;
+    warnings.push(...aboutNames(foreignNames, foreignSentence));
   }
   if (isSuppressedOnly && !beginsNewList && suppressedCount === 0) {
     throw configError('--suppressed needs people on the suppression list, and it is empty. Nothing was done.');
@@ -104,7 +104,7 @@ export async function planPurge(
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
   const soughtPeople = isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs';
   if (isEmpty) warnings.push(`No place holds ${soughtPeople}.`);
-  if (listedIds.some(({ id }) => !listedPeople.query.knownUnifiedIds.has(id))) {
+  if (listedIds.some(({ id }) => !listedPeople.query.unifiedIdsById.has(id))) {
     warnings.push(
       'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
     );
@@ -134,16 +134,23 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   }
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(io.spoolDir);
   const inUse = [...places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
-  const inUseSentence = `Other runs are under way. Until they end, they hold downloads in ${shortened(inUse)}.`;
-  const foreignSentence = `Downloads in folders that are not of this user alone may name the people, and stay: ${shortened(foreignFolders)}.`;
-  const warnings = [
-    ...(inUse.length > 0 ? [inUseSentence] : []),
-    ...(foreignFolders.length > 0 ? [foreignSentence] : []),
-  ];
-  const failures = places.flatMap(({ failure }) => failure ?? []);
-  const remainsSentence = `Downloads of dead runs may name the people, and stay: ${shortened(stuckFolders)}. Remove them.`;
-  if (stuckFolders.length > 0) failures.push(transientError(remainsSentence));
-  return { places, warnings, failures };
+  const remains = 'may name the people, and stay';
+  return {
+    places,
+    warnings: [
+      ...aboutNames(inUse, (shown) => `Other runs are under way. Until they end, they hold downloads in ${shown}.`),
+      ...aboutNames(
+        foreignFolders,
+        (shown) => `Downloads in folders that are not of this user alone ${remains}: ${shown}.`,
+      ),
+    ],
+    failures: [
+      ...places.flatMap(({ failure }) => failure ?? []),
+      ...aboutNames(stuckFolders, (shown) => `Downloads of dead runs ${remains}: ${shown}. Remove them.`).map((text) =>
+        transientError(text),
+      ),
+    ],
+  };
 }
 
 /** Removes the people from a place. The guards hold for it and the other places together. */
@@ -162,10 +169,8 @@ async function purgePlace(
     outcome = { ...place, people };
     const problem = peopleLimitProblem({ ...plan, places: [...otherPlaces, outcome] });
     if (problem !== undefined) throw configError(`${name}: ${problem} Nothing was removed.`, { exitCode: EXIT.guard });
-    if (!beginsNewList) {
-      const { hmacs } = suppressionList.readPeople();
-      refuseOlderList(name, people.state.suppressionLength, hmacs.length);
-    }
+    if (!beginsNewList)
+      refuseOlderList(name, people.state.suppressionLength, suppressionList.readPeople().hmacs.length);
     await ledger.writeAll(purgeLines(outcome, plan));
     return await suppressionList.add(people.keyCheckByUnifiedId, io);
   };
@@ -216,13 +221,16 @@ export function peopleLimitProblem(plan: PurgePlan): string | undefined {
 function unifiedIdsOf({ listedPeople, places }: PurgePlan): KeyCheckByUnifiedId {
   // Last those of rows: a place knows under which key its form is a hash.
   return new Map<string, string | undefined>([
-    ...[...listedPeople.query.knownUnifiedIds.values()].flat().map((text) => [text, undefined] as const),
+    ...[...listedPeople.query.unifiedIdsById.values()].flat().map((text) => [text, undefined] as const),
     ...places.flatMap(({ people }) => [...people.keyCheckByUnifiedId]),
   ]);
 }
 
-const shortened = (names: readonly string[]): string =>
-  `${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`;
+/** A sentence about these tables, files or folders, if there are any. */
+const aboutNames = (names: readonly string[], sentenceOf: (shown: string) => string): string[] =>
+  names.length === 0
+    ? []
+    : [sentenceOf(`${names.slice(0, MAX_NAMED).join(', ')}${names.length > MAX_NAMED ? ' and more' : ''}`)];
 
 /** A line for each id of the list, and one for the others on the suppression list together. */
 function purgeLines({ name: place, people }: PlannedPlace, plan: PurgePlan): LedgerContent[] {

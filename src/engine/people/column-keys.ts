@@ -44,14 +44,17 @@ export class ColumnKeys {
     );
   }
 
-  /** A warning of hashes under other keys than that of the query. `hasPlainIds`: not only hashes are looked up. */
-  warnings(place: string, { hasPlainIds }: { readonly hasPlainIds: boolean }): string[] {
-    if (this.#keyChecks.every((keyCheck) => keyCheck === this.matchingKey?.checkValue)) return [];
+  /** Warns of rows that are not searched, since their key is not that of the query. `has…Ids`: what is looked up. */
+  warnings(place: string, ids: { readonly hasPlainIds: boolean; readonly hasHashedIds: boolean }): string[] {
+    const missesPlainRows = ids.hasHashedIds && this.hasPlainRows && this.queryKey === undefined;
+    const hasOtherKeys = this.#keyChecks.some((keyCheck) => keyCheck !== this.matchingKey?.checkValue);
     // Equal hashes suffice where all rows have them.
     const areHashesAlike = !this.hasPlainRows && new Set(this.#keyChecks).size === 1;
-    if (!hasPlainIds && areHashesAlike) return [];
+    const missesHashes = hasOtherKeys && (ids.hasPlainIds || !areHashesAlike);
+    if (!missesPlainRows && !missesHashes) return [];
+    const what = missesPlainRows ? 'plain, and only its hash is known' : 'hashed under another key';
     return [
-      `${place}: some rows have ${this.#source} hashed under another key. Rows of these people may stay, or come ` +
+      `${place}: some rows have ${this.#source} ${what}. Rows of these people may stay, or come ` +
         'back with a sync. Run again with that key, or let profiles or a mapping name them, too.',
     ];
   }

@@ -21,11 +21,6 @@ export interface SearchedPlace {
 /** SQL for each table, TRUE for a row that a purge removes, else FALSE. Valid until the engine's next look-up. */
 export type RowConditions = ByTable<string>;
 
-export interface FoundPeople {
-  readonly people: PeopleInPlace;
-  readonly conditions: RowConditions;
-}
-
 /** A table that has rows, with the columns of its ids. */
 interface SearchedTable extends TableRows {
   /** It has no cells if the table is not searched for external ids. */
@@ -39,14 +34,14 @@ interface SearchedTable extends TableRows {
  * Finds people in both tables of a place. Whoever is found in one of them leaves both. Throws a configuration failure
  * for a column whose hashes need another key.
  */
-export async function findPeople(place: SearchedPlace, query: PeopleQuery): Promise<FoundPeople> {
-  const { ids, byColumn, knownUnifiedIds, hashKey, suppressedPeople } = query;
+export async function findPeople(place: SearchedPlace, query: PeopleQuery) {
+  const { ids, byColumn, hashKey, suppressedPeople } = query;
 
   // 1. The unified ids of the ids: those of the rows that hold an id, and those that any way found. Ids that are looked
   // up in `df_unified_id` are unified ids themselves, also those of people without events.
   const { tables, unifiedIdsInRows } = await lookUpIds(place, query);
   const idsThemselves = byColumn === UNIFIED_ID ? ids.map((id) => [id, [id]] as const) : [];
-  const unifiedIdsById = joinUnifiedIds(knownUnifiedIds, unifiedIdsInRows, idsThemselves);
+  const unifiedIdsById = joinUnifiedIds(query.unifiedIdsById, unifiedIdsInRows, idsThemselves);
   const textsOfIds = ids
     .flatMap((id) => (unifiedIdsById.get(id) ?? []).map((text) => ({ id, text })))
     .filter(({ text }) => !isPlaceholder(text));
@@ -58,7 +53,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   for (const table of tables) {
     const { externalLookUp, unifiedColumn } = table;
     const suppressedTexts = await unifiedColumn.suppressedTexts(suppressedPeople);
-    const unifiedLookUp = await unifiedColumn.lookUp([...textsOfIds, ...suppressedTexts]);
+    const unifiedLookUp = await unifiedColumn.lookUp(textsOfIds, suppressedTexts);
     for (const warning of unifiedLookUp.warnings) warnings.add(warning);
     const conditionSql = anyOfSql([externalLookUp.conditionSql, unifiedLookUp.conditionSql]);
     conditions[table.name] = conditionSql;
@@ -84,7 +79,7 @@ export async function findPeople(place: SearchedPlace, query: PeopleQuery): Prom
   }
   const people: PeopleInPlace = {
     ...counts,
-    unifiedIdsById: joinUnifiedIds(
+    unifiedIdsInRows: joinUnifiedIds(
       unifiedIdsInRows,
       idsThemselves.filter(([id]) => counts.rowCountById.has(id)),
     ),

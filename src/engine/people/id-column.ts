@@ -23,9 +23,9 @@ export interface TableRows {
 
 type IdKind = 'external' | 'unified';
 
-/** A text to look up, and the id whose text it is; null for the suppression list. */
+/** A text to look up, and the external id that it belongs to. */
 interface TextOfId {
-  readonly id: string | null;
+  readonly id: string;
   readonly text: string;
 }
 
@@ -78,38 +78,26 @@ export class IdColumn {
   }
 
   /**
-   * Looks for texts: as they are, by value in the column's type, and by hash. Throws a configuration failure for plain
-   * ids in a column whose hashes need another key.
+   * Looks for the texts of ids, and for those of the suppression list: as they are, by value in the column's type, and
+   * by hash. Throws a configuration failure for plain ids in a column whose hashes need another key.
    */
-  async lookUp(texts: readonly TextOfId[]): Promise<LookUp> {
+  async lookUp(textsOfIds: readonly TextOfId[], suppressedTexts: readonly string[] = []): Promise<LookUp> {
     if (this.cellSqls.length === 0) return { conditionSql: 'false', warnings: [], idsOf: () => [] };
     const { place } = this.#table;
     // An external id is plain, whatever it looks like.
-    const isPlain = ({ id, text }: TextOfId) => id !== null && (this.#kind === 'external' || !isHash(text));
-    const hasPlainIds = texts.some(isPlain);
+    const isHashed = ({ text }: TextOfId) => this.#kind === 'unified' && isHash(text);
+    const [hasHashedIds, hasPlainIds] = [textsOfIds.some(isHashed), !textsOfIds.every(isHashed)];
     if (hasPlainIds) this.keys.requireMatchingKey(place);
-    const warnings = this.keys.warnings(place, { hasPlainIds });
+    const warnings = this.keys.warnings(place, { hasPlainIds, hasHashedIds });
+    const texts = [...textsOfIds, ...suppressedTexts.map((text) => ({ id: null, text }))];
     const { queryKey, matchingKey, hasPlainRows } = this.keys;
-    const plainFormSqls = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
-    const hashedFormSqls = matchingKey === undefined ? [] : plainFormSqls.map((form) => hmacSql(form));
     // A hash of other rows, or of another place, names the id of a plain cell that has the same hash.
-    const hashesPlainCells = hasPlainRows && queryKey !== undefined && texts.some(({ text }) => isHash(text));
-    const plainCellsSql = `
-      UNION
-      SELECT id, cells.text
-      FROM ${this.#cellTextsSql} AS cells
-      JOIN forms ON forms.text = ${hmacSql('cells.text')}`;
-    const sql = `
-      CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS
-      WITH
-        texts AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]'), recursive := true)),
-        forms AS (SELECT id, unnest(${listSql([...plainFormSqls, ...hashedFormSqls])}) AS text FROM texts)
-      SELECT DISTINCT id, text
-      FROM forms
-      WHERE text <> ''
-      ${hashesPlainCells ? plainCellsSql : ''}`;
-    const usedKey = hashesPlainCells ? queryKey : matchingKey;
-    await this.#table.engine.run(sql, { ...usedKey?.hmacPads(), texts: JSON.stringify(texts) });
+    const cellKey = hasPlainRows && texts.some(({ text }) => isHash(text)) ? queryKey : undefined;
+    const formsSql = this.#formsSql({ hashesTexts: matchingKey !== undefined, hashesCells: cellKey !== undefined });
+    await this.#table.engine.run(`CREATE OR REPLACE TEMP TABLE ${this.#lookUpTable} AS ${formsSql}`, {
+      ...(matchingKey ?? cellKey)?.hmacPads(),
+      texts: JSON.stringify(texts),
+    });
     const rows = await this.#table.engine.rows(`
       SELECT text, list(id) AS ids
       FROM ${this.#lookUpTable}
@@ -124,8 +112,27 @@ export class IdColumn {
     };
   }
 
+  /** SQL of a relation (id, text) of what cells may hold for the pairs of id and text in `$texts`. */
+  #formsSql({ hashesTexts, hashesCells }: { readonly hashesTexts: boolean; readonly hashesCells: boolean }): string {
+    const plainFormSqls = ['text', ...this.#codecs.map((codec) => canonicalSql(codec, 'text'))];
+    const hashedFormSqls = hashesTexts ? plainFormSqls.map((form) => hmacSql(form)) : [];
+    const plainCellsSql = `
+      UNION
+      SELECT id, cells.text
+      FROM ${this.#cellTextsSql} AS cells
+      JOIN forms ON forms.text = ${hmacSql('cells.text')}`;
+    return `
+      WITH
+        texts AS (SELECT unnest(from_json($texts, '[{"id":"VARCHAR","text":"VARCHAR"}]'), recursive := true)),
+        forms AS (SELECT id, unnest(${listSql([...plainFormSqls, ...hashedFormSqls])}) AS text FROM texts)
+      SELECT DISTINCT id, text
+      FROM forms
+      WHERE text <> ''
+      ${hashesCells ? plainCellsSql : ''}`;
+  }
+
   /** The texts of cells that are on the suppression list, by the id or by its hash. */
-  async suppressedTexts(suppressedPeople: SuppressedPeople | undefined): Promise<TextOfId[]> {
+  async suppressedTexts(suppressedPeople: SuppressedPeople | undefined): Promise<string[]> {
     if (suppressedPeople === undefined || suppressedPeople.hmacs.length === 0) return [];
     const { key, hmacs } = suppressedPeople;
     const { queryKey, hasPlainRows } = this.keys;
@@ -137,7 +144,7 @@ export class IdColumn {
       ...(pads && { query_inner_pad: pads.inner_pad, query_outer_pad: pads.outer_pad }),
       hmacs: JSON.stringify(hmacs),
     });
-    return rows.map(({ text }) => ({ id: null, text: String(text) }));
+    return rows.map(({ text }) => String(text));
   }
 
   /** The ids and the texts of cells that differ only in their spelling, as pairs. */

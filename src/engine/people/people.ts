@@ -32,7 +32,7 @@ export interface PeopleQuery {
   /** True to look the ids up in the table `user_profiles`, too, as exact text. */
   readonly searchesProfiles?: boolean | undefined;
   /** The unified ids of the ids, as all ways found them. */
-  readonly knownUnifiedIds?: UnifiedIdsById | undefined;
+  readonly unifiedIdsById?: UnifiedIdsById | undefined;
   /** Key of the hashed columns of the place. It also tells that a hash and a value are one person. */
   readonly hashKey?: HashKey | undefined;
   readonly suppressedPeople?: SuppressedPeople | undefined;
@@ -52,8 +52,8 @@ export interface PeopleInPlace {
   readonly personCount: number;
   /** The requested ids that have a row, each with the number of rows that a purge removes for it. */
   readonly rowCountById: ReadonlyMap<string, number>;
-  /** The unified ids of the rows that hold an id. */
-  readonly unifiedIdsById: UnifiedIdsById;
+  /** Of the ids that rows hold: the unified ids of these rows. */
+  readonly unifiedIdsInRows: UnifiedIdsById;
   /** Of ids without a row: the nearest text of the column that differs only in its spelling. */
   readonly similarIdById: ReadonlyMap<string, string>;
   /** Number of rows, of events and of profiles, that a purge removes for the ids. */

@@ -77,7 +77,7 @@ describe.each(TARGET_NAMES)('people in %s', (name) => {
       { id: 'e3', df_unified_id: 'u3' },
     ]);
     const unifiedIdsById = { x: ['u1', 'u2', 'u9'], y: ['u8'], z: ['u3'], w: ['null', ' '] };
-    const query = { ids: ['x', 'y', 'w'], knownUnifiedIds: new Map(Object.entries(unifiedIdsById)) };
+    const query = { ids: ['x', 'y', 'w'], unifiedIdsById: new Map(Object.entries(unifiedIdsById)) };
     const rowCountById = new Map([['x', 2]]);
     expect(await look(query)).toMatchObject({ personCount: 2, rowCountById, rowCount: 2 });
     expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3'] });
@@ -93,8 +93,8 @@ describe('people in a place', () => {
     await load([{ id: 'e1', df_unified_id: 'u1', empty: '' }]);
     for (const byColumn of ['nowhere', 'empty']) {
       expect(await look({ byColumn, ids: ['x'] })).toMatchObject({ personCount: 0, rowCount: 0 });
-      const knownUnifiedIds = new Map([['x', ['u1']]]);
-      expect(await look({ byColumn, ids: ['x'], knownUnifiedIds })).toMatchObject({ personCount: 1, rowCount: 1 });
+      const unifiedIdsById = new Map([['x', ['u1']]]);
+      expect(await look({ byColumn, ids: ['x'], unifiedIdsById })).toMatchObject({ personCount: 1, rowCount: 1 });
     }
   });
 
@@ -186,8 +186,8 @@ describe('people in a place', () => {
       peopleWithOtherIds: new Set(),
       rowCountById: new Map([['a', 4]]),
     });
-    const knownUnifiedIds = new Map([['x', ['u2']]]);
-    expect(await look({ ids: ['x'], knownUnifiedIds, hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
+    const unifiedIdsById = new Map([['x', ['u2']]]);
+    expect(await look({ ids: ['x'], unifiedIdsById, hashKey })).toMatchObject({ personCount: 1, rowCount: 2 });
     expect(await purge(query)).toEqual({ rowsRemoved: 4, left: ['e2', 'e6'] });
   });
 
@@ -197,11 +197,17 @@ describe('people in a place', () => {
     const listKey = new HashKey(new Secret('a suppression key of 32 characters'));
     const query = {
       ids: ['a'],
-      knownUnifiedIds: new Map([['a', [hashKey.hashOf('u1')]]]),
+      unifiedIdsById: new Map([['a', [hashKey.hashOf('u1')]]]),
       suppressedPeople: { key: listKey, hmacs: [listKey.hashOf(hashKey.hashOf('u2'))] },
       hashKey,
     };
     expect(await look(query)).toMatchObject({ personCount: 1, rowCount: 1, suppressedOthers: { rowCount: 1 } });
+    const warnings = [
+      expect.stringContaining(
+        'some rows have df_unified_id plain, and only its hash is known. Rows of these people may stay',
+      ),
+    ];
+    expect(await look({ ...query, hashKey: undefined })).toMatchObject({ personCount: 0, warnings });
     expect(await purge(query)).toEqual({ rowsRemoved: 2, left: ['e3'] });
   });
 
@@ -223,7 +229,7 @@ describe('people in a place', () => {
     await expect(look(query)).rejects.toThrow('hash_key is missing');
     const people = await look({ ...query, hashKey });
     expect(people).toMatchObject({ personCount: 1, rowCount: 1, warnings: [] });
-    expect(people.unifiedIdsById).toEqual(new Map([['u2', ['u2']]]));
+    expect(people.unifiedIdsInRows).toEqual(new Map([['u2', ['u2']]]));
   });
 
   it('are found by a hashed column whose name the export has in another Unicode form', async () => {
