@@ -37,17 +37,17 @@ export type Deleter = Pick<DeletionClient, 'deleteProfile'>;
 /** The outcome of a request for an id. `undecided`: nobody knows. */
 export type Decision = ClearOutcome | 'undecided';
 
+export interface RequestLimits {
+  readonly requestsPerMinute: number;
+  readonly maxConcurrentRequests: number;
+}
+
 interface RequestOptions extends Omit<Runtime, 'env'> {
   readonly ledger: Ledger;
   readonly limits: RequestLimits;
   readonly deleter: Deleter;
   /** Called once for each id that was requested; the ledger has every answer by then. */
   readonly onDecided: (id: string, decision: Decision) => void;
-}
-
-export interface RequestLimits {
-  readonly requestsPerMinute: number;
-  readonly maxConcurrentRequests: number;
 }
 
 export interface RequestResult {
@@ -90,11 +90,11 @@ class Sender {
   async run(listedIds: readonly ListedId[]): Promise<RequestResult> {
     const { signal, clock, limits } = this.#options;
     const queue = listedIds.values();
+    const hasDecided = () => this.#counts.done + this.#counts.rejected > 0;
     const stopListening = onAbort(signal, () => clock.after(GRACE_MS, () => this.#cutOff.abort(signal.reason)));
     const stopProgress = this.#startProgress(listedIds.length);
     try {
-      let hasMore = true;
-      while (hasMore && this.#counts.done + this.#counts.rejected === 0) hasMore = await this.#decideNext(queue);
+      await this.#work(queue, hasDecided);
       const workers = Array.from({ length: limits.maxConcurrentRequests }, () => this.#work(queue));
       for (const settled of await Promise.allSettled(workers)) if (settled.status === 'rejected') throw settled.reason;
       return { counts: this.#counts, stoppedBy: this.#stoppedBy };
@@ -104,24 +104,19 @@ class Sender {
     }
   }
 
-  async #work(queue: Iterator<ListedId>): Promise<void> {
+  /** Decides one id after the other, until none is left, no more may be sent, or `isEnough`. */
+  async #work(queue: Iterable<ListedId>, isEnough = () => false): Promise<void> {
     try {
-      let hasMore = true;
-      while (hasMore) hasMore = await this.#decideNext(queue);
+      for (const listedId of queue) {
+        if (this.#signal.aborted) return;
+        const answer = await this.#requestUntilDecided(listedId);
+        this.#options.onDecided(listedId.id, answer === undefined ? 'undecided' : this.#settle(answer));
+        if (isEnough()) return;
+      }
     } catch (error) {
       this.#stop.abort();
       throw error;
     }
-  }
-
-  /** Decides the next id; false if there is none left, or no more may be sent. */
-  async #decideNext(queue: Iterator<ListedId>): Promise<boolean> {
-    if (this.#signal.aborted) return false;
-    const { value: listedId, done } = queue.next();
-    if (done === true) return false;
-    const answer = await this.#requestUntilDecided(listedId);
-    this.#options.onDecided(listedId.id, answer === undefined ? 'undecided' : this.#settle(answer));
-    return true;
   }
 
   /** Requests an id until an answer decides it, or the last attempt is made; undefined if the run was stopped. */

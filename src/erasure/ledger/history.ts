@@ -74,8 +74,6 @@ export class LedgerHistory {
   readonly #key: LedgerKey;
   readonly #idHashes: ReadonlySet<string>;
   readonly #histories = new Map<string, IdHistory>();
-  /** The ids whose rows a run counted in a place, until that purge is done; by run and place. */
-  readonly #historiesByPurge = new Map<string, Set<IdHistory>>();
 
   constructor(service: ServiceAddress, key: LedgerKey, ids: readonly string[]) {
     this.#service = service;
@@ -145,8 +143,6 @@ export class LedgerHistory {
    * | another, not more   | it was killed, or failed: its rows are in both | the new one |
    */
   #noteCounted(history: IdHistory, { run, at, place, rows }: CountLine, number: number): void {
-    const purgeKey = `${run} ${place}`;
-    this.#historiesByPurge.set(purgeKey, (this.#historiesByPurge.get(purgeKey) ?? new Set()).add(history));
     const unfinished = history.countedRows.find((earlier) => earlier.place === place && earlier.removed_at === null);
     if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
     const counted = { run, at, place, rows, removed_at: null, line: number };
@@ -155,11 +151,10 @@ export class LedgerHistory {
 
   /** What another run counted there is gone, too: it may have been killed, or have lost the race for a bucket. */
   #noteRemoved(line: RemovalLine): void {
-    const { run, at, place } = line;
-    this.purges.set(place, line);
-    const purgeKey = `${run} ${place}`;
-    for (const { countedRows } of this.#historiesByPurge.get(purgeKey) ?? [])
-      for (const counted of countedRows) if (counted.place === place) counted.removed_at ??= at;
-    this.#historiesByPurge.delete(purgeKey);
+    this.purges.set(line.place, line);
+    for (const { runIds, countedRows } of this.#histories.values()) {
+      if (!runIds.has(line.run)) continue;
+      for (const counted of countedRows) if (counted.place === line.place) counted.removed_at ??= line.at;
+    }
   }
 }
