@@ -38,7 +38,7 @@ export interface Option<T> {
   readonly heading?: string;
   /** Number of words that follow its name: 0 for a flag. Of two words there may be several pairs. */
   readonly wordCount: 0 | 1 | 2;
-  /** The words that it takes, where they are known; of two words the first. */
+  /** The words that it takes, where help and completion know them. */
   readonly choices?: readonly string[];
   /** Its short name: `o` for `-o`. */
   readonly short?: string;
@@ -61,10 +61,6 @@ export const kebabCase = (key: string): string => key.replace(/\B[A-Z]/g, (capit
 /** The name of an option in messages: `--max-wait` for `maxWait`, `FILE` for an argument. */
 export const optionName = (key: string, { isArgument }: Option<unknown>): string =>
   isArgument === true ? key.toUpperCase() : `--${kebabCase(key)}`;
-
-/** The option that a word of the command line names: `--max-wait`, `-o`. */
-export const findOption = (table: OptionTable, word: string | undefined): Option<unknown> | undefined =>
-  Object.entries(table).find(([key, option]) => optionName(key, option) === word || `-${option.short}` === word)?.[1];
 
 /** The names of the options that are no arguments. */
 export const dashedOptionNames = (table: OptionTable): string[] =>
@@ -116,12 +112,10 @@ export const wholeNumber = (description: string, least = 0, most = 999_999_999) 
     return number >= least && number <= most ? number : undefined;
   });
 
-const choice = <T extends string>(description: string, choices: readonly T[]): Option<T | undefined> => ({
-  ...wordOption(`${description}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
+const choice = <T extends string>(description: string, choices: readonly T[]) =>
+  wordOption(`${description}: ${choices.join(', ')}`, `one of ${choices.join(', ')}`, (word) =>
     choices.find((name) => name === word),
-  ),
-  choices,
-});
+  );
 
 /** `defaultWord` is written as a user would write it. */
 export const withDefault = <T>(defaultWord: string, option: Option<T | undefined>): Option<T> =>

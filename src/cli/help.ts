@@ -1,7 +1,7 @@
 import type { Argv } from 'yargs';
 import { type ConfigKey, variableFormOf } from '../config/environment.ts';
 import { TARGETS } from '../targets/targets.ts';
-import { dashedOptionNames, findOption, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
+import { dashedOptionNames, GLOBAL_OPTIONS, type OptionTable } from './command.ts';
 import { declareOptions, newParser } from './command-line.ts';
 import { COMMANDS } from './commands/commands.ts';
 import { ERASURE_KEYS, FILE_KEYS } from './configuration.ts';
@@ -10,12 +10,14 @@ import { wrappedLines } from './text-layout.ts';
 
 const MAX_COLUMNS = 110;
 
+/** The targets whose places a command takes as its first arguments. */
+const targetsOf = ({ target }: OptionTable) => TARGETS.filter(({ name }) => target?.choices?.includes(name));
+
 /** Names the places that a command takes; an empty text for a command that takes none. */
-function placesLine({ target }: OptionTable): string {
-  const targets = TARGETS.filter(({ name }) => target?.choices?.includes(name));
-  if (targets.length === 0) return '';
-  const forms = targets.map((target) => placeUsage([target])).join(', ');
-  return `TARGET PLACE: ${forms}.\nDefault: target and place of dfinery.json.\n`;
+function placesLine(options: OptionTable): string {
+  const forms = targetsOf(options).map((target) => placeUsage([target]));
+  if (forms.length === 0) return '';
+  return `TARGET PLACE: ${forms.join(', ')}.\nDefault: target and place of dfinery.json.\n`;
 }
 
 const helpParser = (columns: number) => newParser().wrap(Math.min(columns, MAX_COLUMNS));
@@ -47,14 +49,8 @@ export async function completionsOf(words: readonly string[]): Promise<readonly 
   if (name === 'help') return ['config', ...Object.keys(COMMANDS)];
   if (!Object.hasOwn(COMMANDS, name)) return [];
   const { options } = (await COMMANDS[name].load()).command;
-  const table: OptionTable = { ...options, ...GLOBAL_OPTIONS };
-  const lastOption = findOption(table, otherWords.at(-1));
-  if (lastOption !== undefined && lastOption.wordCount > 0) return lastOption.choices ?? [];
-  if (words.at(-1)?.startsWith('-')) return dashedOptionNames(table);
-  const isFirstArgument = otherWords.every(
-    (word, i) => word.startsWith('-') || (findOption(table, otherWords[i - 1])?.wordCount ?? 0) > 0,
-  );
-  return isFirstArgument ? (options.target?.choices ?? []) : [];
+  if (words.at(-1)?.startsWith('-')) return dashedOptionNames({ ...options, ...GLOBAL_OPTIONS });
+  return otherWords.length === 0 ? targetsOf(options).map((target) => target.name) : [];
 }
 
 const INTRODUCTION =

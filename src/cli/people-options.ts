@@ -19,7 +19,6 @@ export const WHERE_HEADING = 'Where, and how people are found';
 const PLACES_OPTION: Option<CommandConfig['places']> = {
   description: 'A target and its place, as often as there are places; default: erasure.places',
   wordCount: 2,
-  choices: STATEFUL_TARGETS.map(({ name }) => name),
   read: (words) => words.flatMap((target, i) => (i % 2 === 0 ? { target, place: words[i + 1] } : [])),
 };
 

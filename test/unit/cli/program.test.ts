@@ -114,10 +114,8 @@ it.each([
   [['sy'], 'sync'],
   [['help', ''], 'config'],
   [['verify', ''], 'duckdb parquet delta'],
-  [['sync', '--from', '2026-01-01', ''], 'duckdb parquet delta arrow'],
+  [['sync', ''], 'duckdb parquet delta arrow'],
   [['sync', 'duckdb', ''], ''],
-  [['status', '--log-format', ''], 'text json'],
-  [['forget', '--in', ''], 'duckdb parquet delta'],
   [['status', '-'], '--config --json --quiet --verbose --log-level --log-format --help --version'],
 ])('a shell completes %j', async (words, expected) => {
   const { stdout } = await runHere(['--get-yargs-completions', 'dfinery-elt', ...words]);
