@@ -1,7 +1,5 @@
 import { distance } from 'fastest-levenshtein';
 
-/** How alike two names are, beside the number of edits between them. */
-const LIKENESS = { none: 0, isPart: 1, sameLetters: 2 };
 /** A shorter name is a part of too many others. */
 const MIN_PART_LENGTH = 4;
 
@@ -12,21 +10,20 @@ const MIN_PART_LENGTH = 4;
  */
 export function nearest(name: string, candidates: readonly string[], maxEdits = name.length / 3): string | undefined {
   const text = lettersAndDigits(name);
-  const ranked = candidates
+  const near = candidates
     .map((candidate) => {
       const candidateText = lettersAndDigits(candidate);
-      return { candidate, likeness: likenessOf(candidateText, text), edits: distance(candidateText, text) };
+      const hasSameLetters = text !== '' && sortedLetters(candidateText) === sortedLetters(text);
+      const isLong = Math.min(candidateText.length, text.length) >= MIN_PART_LENGTH;
+      const isPart = isLong && (candidateText.includes(text) || text.includes(candidateText));
+      return { candidate, hasSameLetters, isPart, edits: distance(candidateText, text) };
     })
-    .filter(({ likeness, edits }) => likeness > LIKENESS.none || edits <= maxEdits)
-    .sort((a, b) => b.likeness - a.likeness || a.edits - b.edits);
-  return ranked[0]?.candidate;
-}
-
-function likenessOf(candidate: string, name: string): number {
-  if (name === '') return LIKENESS.none;
-  if (sortedLetters(candidate) === sortedLetters(name)) return LIKENESS.sameLetters;
-  const isLong = Math.min(candidate.length, name.length) >= MIN_PART_LENGTH;
-  return isLong && (candidate.includes(name) || name.includes(candidate)) ? LIKENESS.isPart : LIKENESS.none;
+    .filter(({ hasSameLetters, isPart, edits }) => hasSameLetters || isPart || edits <= maxEdits)
+    .sort(
+      (a, b) =>
+        Number(b.hasSameLetters) - Number(a.hasSameLetters) || Number(b.isPart) - Number(a.isPart) || a.edits - b.edits,
+    );
+  return near[0]?.candidate;
 }
 
 const lettersAndDigits = (text: string) => text.toLowerCase().replaceAll(/[^a-z0-9]/g, '');
