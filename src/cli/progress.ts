@@ -6,11 +6,10 @@ import type { Context } from './context.ts';
 interface Progress {
   readonly text: string;
   readonly bar?: string;
-  readonly lineEveryMs: number;
 }
 
-const SLOW_LINE_EVERY_MS = 30_000;
 const TICK_MS = 500;
+const LINE_EVERY_MS = 30_000;
 
 /** Shows how far `work` is until it has settled. */
 export async function withProgress<T>(
@@ -20,9 +19,9 @@ export async function withProgress<T>(
 ): Promise<T> {
   let lastLineAt = clock.now();
   const ticker = setInterval(() => {
-    const { text, bar, lineEveryMs } = progress();
+    const { text, bar } = progress();
     terminal.showStatus(bar === undefined ? text : `${bar} ${text}`);
-    if (terminal.isInteractive || clock.now() - lastLineAt < lineEveryMs) return;
+    if (terminal.isInteractive || clock.now() - lastLineAt < LINE_EVERY_MS) return;
     logger.info('run.progress', text);
     lastLineAt = clock.now();
   }, TICK_MS);
@@ -37,13 +36,9 @@ export async function withProgress<T>(
 /** Shows for how long `work` has been under way, until it has settled. */
 export function withElapsedTime<T>(what: string, work: Promise<T>, context: Context): Promise<T> {
   const began = context.clock.now();
-  const text = () => `${what} · ${formatDuration(context.clock.now() - began)}`;
-  return withProgress(() => ({ text: text(), lineEveryMs: SLOW_LINE_EVERY_MS }), work, context);
+  return withProgress(() => ({ text: `${what} · ${formatDuration(context.clock.now() - began)}` }), work, context);
 }
 
-const LINE_EVERY_MS = 5_000;
-/** A wait for the service may last an hour. */
-const WAITING_LINE_EVERY_MS = 60_000;
 const BAR_COLUMNS = 12;
 
 /** How far a run is at `now`. `waitingUntil`: the instant (ms) until which it sends nothing; undefined: it sends. */
@@ -67,18 +62,9 @@ export function progressOf(
     formatCount(total.rowsWritten, 'row'),
     elapsed > 0 && `${(bytes / 1e3 / elapsed).toFixed(1)} MB/s`,
   ];
+  const fullColumns = Math.round((days / Math.max(1, planned)) * BAR_COLUMNS);
   return {
     text: parts.filter((part) => part !== false).join(' · '),
-    bar: barOf(days, answeredExports, planned),
-    lineEveryMs: isWaiting ? WAITING_LINE_EVERY_MS : LINE_EVERY_MS,
+    bar: '█'.repeat(fullColumns) + '░'.repeat(BAR_COLUMNS - fullColumns),
   };
-}
-
-/** Full for days that are stored, half for those that are requested. */
-function barOf(days: number, exports: number, planned: number): string {
-  const columns = (part: number) => Math.round((Math.min(part, planned) / Math.max(1, planned)) * BAR_COLUMNS);
-  const full = columns(days);
-  const begun = Math.max(full, columns(exports));
-  const bar = '█'.repeat(full) + '▒'.repeat(begun - full) + '░'.repeat(BAR_COLUMNS - begun);
-  return begun === full ? bar : `${bar} ▒ requested ·`;
 }
