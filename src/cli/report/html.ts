@@ -15,14 +15,6 @@ export class Html {
 
 type Part = Html | string | number | readonly Html[];
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&#39;',
-};
-
 /**
  * Template of HTML: every text put into it is printable and escaped, for element content and for quoted attributes
  * alike.
@@ -34,7 +26,7 @@ export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): 
 function htmlOf(part: Part): string {
   if (part instanceof Html) return part.text;
   if (typeof part === 'object') return part.map(({ text }) => text).join('');
-  return printable(String(part)).replaceAll(/[&<>"']/g, (character) => ENTITIES[character]);
+  return printable(String(part)).replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
 /** A page in one file, without a script or a request. */

@@ -25,7 +25,7 @@ describe('the page of a target', () => {
     expect([...page.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, address]) => address)).toEqual([]);
     expect(page).not.toContain(HOSTILE);
     expect(page).not.toContain('\u202e');
-    expect(page).toContain('&lt;b onclick=&quot;x&quot;&gt;');
+    expect(page).toContain('&#60;b onclick=&#34;x&#34;&#62;');
     expect(page).toContain('\\u202e');
   });
 

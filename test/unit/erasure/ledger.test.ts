@@ -355,7 +355,7 @@ describe('a proof', () => {
     expect(page).not.toContain(ledger.key.idHash('marked-a').slice(0, 16));
     const texts = [
       'beside the folders',
-      'officer &lt;Kim&gt;',
+      'officer &#60;Kim&#62;',
       'ticket 7',
       '<td>2</td>',
       '<td>3, 2026-',
