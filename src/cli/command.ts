@@ -48,7 +48,6 @@ export interface Option<T> {
   readonly isFromConfig?: boolean;
   /** True for an external id, which may look like an address with a key in it. Such an address is refused elsewhere. */
   readonly isExternalId?: boolean;
-  /** True if it must be given. */
   readonly isRequired?: boolean;
   /** The word that is read where it is left out. */
   readonly defaultWord?: string;

@@ -18,9 +18,8 @@ import type { Context } from './context.ts';
 
 export const CONFIG_FILE = 'dfinery.json';
 
-/** The keys of the file. */
 export const FILE_KEYS = [...configKeysOf(SOURCE_PART.schema), ...configKeysOf(LOCAL_PART.schema)];
-/** Those of the object `erasure` in it. They lack the service, which is that of the file. */
+/** The keys of the object `erasure` in the file. They lack the service, which is that of the file. */
 export const ERASURE_KEYS = configKeysOf(ERASURE_PART.schema).filter(
   ({ key }) => !FILE_KEYS.some((fileKey) => fileKey.key === key),
 );

@@ -4,7 +4,7 @@ import { configError } from '../base/errors.ts';
 import { HashKey } from '../base/hash-key.ts';
 import { IdList } from '../erasure/id-list.ts';
 import { readList } from '../erasure/list-file.ts';
-import { type NamedPlace, type SearchSettings, withName } from '../erasure/listed-people.ts';
+import { type SearchSettings, withName } from '../erasure/listed-people.ts';
 import { openExportClient } from '../service/export/client.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
 import { type Option, type OptionValues, textOption, underHeading } from './command.ts';
@@ -12,7 +12,6 @@ import { type CommandConfig, EXPORT_KEYS, requireKeys } from './configuration.ts
 import type { Context } from './context.ts';
 import { checkedTarget, placeSettings } from './places.ts';
 
-/** Headings of their help. */
 export const WHOM_HEADING = 'Whom';
 export const WHERE_HEADING = 'Where, and how people are found';
 
@@ -39,21 +38,6 @@ export const PEOPLE_OPTIONS = {
 
 type PeopleValues = OptionValues<typeof PEOPLE_OPTIONS>;
 
-/** The places of the options, else of the configuration. */
-function placesOf(
-  { in: namedPlaces }: Pick<PeopleValues, 'in'>,
-  config: CommandConfig,
-  settings: ReturnType<typeof placeSettings>,
-): NamedPlace[] {
-  const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target: word, place: address }) => {
-    return withName({ target: checkedTarget(word, address, STATEFUL_TARGETS, '--in'), address, ...settings });
-  });
-  const names = places.map(({ name }) => name);
-  const twice = names.find((name, i) => names.indexOf(name) !== i);
-  if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);
-  return places;
-}
-
 /** A longer wait for the quota ends the command, which can be repeated later. */
 const MAX_QUOTA_WAIT_MS = 60_000;
 
@@ -64,10 +48,15 @@ export async function withPeopleSearch<T>(
   context: Context,
   work: (search: SearchSettings) => Promise<T>,
 ): Promise<T> {
-  const { byColumn, mapping, suppressed } = values;
+  const { byColumn, mapping, suppressed, in: namedPlaces } = values;
   const { hashKey } = requireKeys(config, 'hash_key');
   const settings = placeSettings(config, context);
-  const places = placesOf(values, config, settings);
+  const places = (namedPlaces.length > 0 ? namedPlaces : config.places).map(({ target, place: address }) =>
+    withName({ target: checkedTarget(target, address, STATEFUL_TARGETS, '--in'), address, ...settings }),
+  );
+  const names = places.map(({ name }) => name);
+  const twice = names.find((name, i) => names.indexOf(name) !== i);
+  if (twice !== undefined) throw configError(`${twice} is named twice: a link and what it leads to are one place.`);
   const asksProfiles = !suppressed && config.profiles && mapping === undefined && config.exportToken !== undefined;
   const waits = { maxWaitMs: MAX_QUOTA_WAIT_MS };
   const profileService = asksProfiles

@@ -14,7 +14,6 @@ import { truncate } from './text-layout.ts';
 const READER_WAIT_MS = 2_000;
 /** Columns that a status leaves free: a full line would wrap, and so would the ^C that a terminal shows. */
 const FREE_COLUMNS = 3;
-/** What clears the line of the status. */
 const CLEAR_LINE = '\r\u001b[K';
 /** Colours of log lines: dim, yellow, red. */
 const COLOURS: Readonly<Partial<Record<LogLevel, number>>> = { debug: 2, warn: 33, error: 31 };

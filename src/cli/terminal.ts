@@ -20,7 +20,6 @@ export interface Terminal {
   readonly columns: number;
 }
 
-/** A terminal that shows nothing. */
 export const NO_TERMINAL: Terminal = {
   print() {},
   async waitForReader() {},

@@ -21,7 +21,6 @@ export type ConfigSchema = {
   readonly properties: Readonly<Record<string, KeySchema>>;
 };
 
-/** A key of the configuration. */
 export interface ConfigKey {
   readonly key: string;
   /** Its environment variable: `DFINERY_` and the key in capitals. */

@@ -87,11 +87,15 @@ function ruleProblems(config: ReturnType<typeof configOf>): (Problem | false)[] 
         `gives ${listed(hashedWithType)} another type than string, and columns_hash makes it a text of hex digits`,
       ),
     isHashing && hashKey === undefined && missingBeside('hash_key', 'columns_hash'),
-    isHashing && hashKey !== undefined && hashKey.reveal().length < MIN_KEY_LENGTH && wrongValue('hash_key', SHORT_KEY),
+    isHashing &&
+      hashKey !== undefined &&
+      hashKey.reveal().length < MIN_KEY_LENGTH &&
+      wrongValue(
+        'hash_key',
+        `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`,
+      ),
   ];
 }
-
-const SHORT_KEY = `is shorter than ${MIN_KEY_LENGTH} characters: make one, for instance with "openssl rand -hex 32"`;
 
 const uselessList = (key: 'events' | 'properties'): Problem =>
   wrongValue(

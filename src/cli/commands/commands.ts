@@ -2,10 +2,12 @@
 
 import type { Command } from '../command.ts';
 
-type LoadCommand = () => Promise<{ readonly command: Command }>;
-
 /** `usage` follows the name: `[TARGET PLACE]`. The file of a command is loaded when it is chosen. */
-const entry = (usage: string, summary: string, load: LoadCommand) => ({ usage, summary, load });
+const entry = (usage: string, summary: string, load: () => Promise<{ readonly command: Command }>) => ({
+  usage,
+  summary,
+  load,
+});
 
 /** Every command by its name, in the order of help. */
 export const COMMANDS: Readonly<Record<string, ReturnType<typeof entry>>> = {

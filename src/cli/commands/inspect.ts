@@ -92,7 +92,6 @@ function inspectedColumns(
   });
 }
 
-/** A table of the columns for a terminal of that width. */
 function tableOf(columns: readonly InspectedColumn[], rows: number, terminalColumns: number): string[] {
   const cells = columns.map(({ source, group, type, filled, fits }) => [
     source,
@@ -104,7 +103,6 @@ function tableOf(columns: readonly InspectedColumn[], rows: number, terminalColu
   return tableLines(['column', 'group', 'type', 'filled', 'rescued'], cells, terminalColumns);
 }
 
-/** What is wrong with the rows. */
 function notesOn({ invalidUtf8: { cells, first }, hasDuplicateOrMissingIds, hasFinalNewline }: ScanResult): string[] {
   const where = first === undefined ? '' : `, the first in row ${first.row}, column ${first.column}`;
   const notes = [

@@ -26,7 +26,6 @@ export const command = defineCommand({
   },
 });
 
-/** Reads a place, and makes a page about it. */
 export async function readReport(
   place: Place<StatefulTarget>,
   { historyDays }: Pick<CommandConfig, 'historyDays'>,

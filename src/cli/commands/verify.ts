@@ -22,7 +22,6 @@ export const command = defineCommand({
   },
 });
 
-/** Compares what a place holds with its receipts. */
 export async function verifyPlace(place: Place<StatefulTarget>): Promise<Verification> {
   const { target, address } = place;
   const { differences, warnings } = await (await target.maintenance(place)).verify();

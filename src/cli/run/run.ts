@@ -87,7 +87,7 @@ export async function withRunRecord(
   const workOutcome = await work(began).catch((error: unknown) => ({ summary: EMPTY_SUMMARY, error }));
   const outcome = outcomeOf(workOutcome, context);
   const { rows, days, exports, bytes, exit: exitCode, error: cause } = outcome.summary;
-  const span = { began: isoTime(began), ended: isoTime(clock.now()) };
+  const span = { began: new Date(began).toISOString(), ended: new Date(clock.now()).toISOString() };
   const record = { ...span, exitCode, cause, version: VERSION, rows, days, exports, bytes };
   const recordError: unknown = await sink.recordRun(record).catch((error: unknown) => error);
   if (recordError !== undefined && outcome.error !== undefined)
@@ -98,8 +98,6 @@ export async function withRunRecord(
   });
   return outcome.error === undefined ? outcomeOf({ ...outcome, error: recordError }, context) : outcome;
 }
-
-const isoTime = (instant: number): string => new Date(instant).toISOString();
 
 /** The same outcome, whose summary tells of the error, too. */
 function outcomeOf({ summary, error }: RunOutcome, context: Context): RunOutcome {
