@@ -10,46 +10,47 @@ import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName } from './stre
 
 const HASH_DIGITS = 6;
 
-/** A column that a stream shows, under the name that it has in the records. */
-export interface Property {
-  readonly name: string;
-  /** The name before equal ones were made distinct. */
+/** A column that a stream shows. */
+interface ShownColumn {
+  /** The name that it has unless another column has the same one. */
   readonly plainName: string;
   readonly column: HeaderColumn;
   /** Index of the column in its header. */
   readonly index: number;
 }
 
+/** A column under the name that it has in the records. */
+export interface Property extends ShownColumn {
+  readonly name: string;
+}
+
 /** The columns of a header that a stream shows, as `discover` names them. */
 export function discoveredProperties(stream: StreamName, header: readonly HeaderColumn[]): readonly Property[] {
   const takenNames = new Set(reservedNames(stream).map(foldName));
-  return chooseNames(shownColumns(stream, header), ({ plainName, column }) => {
-    let name = plainName;
-    while (takenNames.has(foldName(name))) name = nameWithHash(name, column);
+  const properties = shownColumns(stream, header).map((shown): Property => {
+    let name = shown.plainName;
+    while (takenNames.has(foldName(name))) name = nameWithHash(name, shown.column);
     takenNames.add(foldName(name));
-    return name;
+    return { ...shown, name };
   });
+  return properties.sort((a, b) => a.index - b.index);
 }
 
 /**
- * The columns of a header that a stream shows, as its catalog names them. A day may lack some of the columns that
- * differ only in case. So each column gets that of its possible names which the catalog has. No two get one name. For
- * example a catalog has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the
- * name with the hash.
+ * The columns of a header that a stream shows, as its catalog names them; without a name if it lacks them. A catalog
+ * has `member` and `Member_7c968f`. On a day without the column `member`, `Member` still gets the name with the hash.
  */
 export function configuredProperties(
   stream: StreamName,
   header: readonly HeaderColumn[],
   isConfigured: (name: string) => boolean,
-): readonly Property[] {
-  const properties = discoveredProperties(stream, header);
-  const takenNames = new Set([...reservedNames(stream), ...properties.map(({ name }) => name)]);
-  return chooseNames(properties, ({ name, plainName, column }) => {
-    takenNames.delete(name);
-    const candidates = [plainName, name, nameWithHash(plainName, column)];
-    const configuredName = candidates.find((text) => isConfigured(text) && !takenNames.has(text)) ?? name;
-    takenNames.add(configuredName);
-    return configuredName;
+): readonly (ShownColumn & { readonly name: string | undefined })[] {
+  const takenNames = new Set(reservedNames(stream));
+  return shownColumns(stream, header).map((shown) => {
+    const names = [shown.plainName, nameWithHash(shown.plainName, shown.column)];
+    const name = names.find((text) => isConfigured(text) && !takenNames.has(text));
+    if (name !== undefined) takenNames.add(name);
+    return { ...shown, name };
   });
 }
 
@@ -60,8 +61,11 @@ const reservedNames = (stream: StreamName): readonly string[] => [
   ...Object.keys(STREAMS[stream].ownProperties),
 ];
 
-/** Under plain names. An item column loses its prefix in a stream of items, unless its short name is taken. */
-function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): readonly Property[] {
+/**
+ * The columns of a header that a stream shows, in the order in which they get names: those in lower case first, then by
+ * bytes. An item column loses its prefix in a stream of items, unless its short name is taken.
+ */
+function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): readonly ShownColumn[] {
   const { selection } = STREAMS[stream];
   const isShown = ({ group }: HeaderColumn): boolean => {
     if (selection === 'every_row') return true;
@@ -71,12 +75,14 @@ function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): read
   const isOfItem = ({ group }: HeaderColumn) => selection === 'rows_with_item' && isItemGroup(group);
   const otherNames = header.flatMap((column) => (isShown(column) && !isOfItem(column) ? [column.source] : []));
   const takenNames = new Set([...reservedNames(stream), ...otherNames].map(foldName));
-  return header.flatMap((column, index) => {
+  const shownColumns = header.flatMap((column, index) => {
     if (!isShown(column)) return [];
     const shortName = column.source.slice(ITEM_PREFIX.length);
-    const name = isOfItem(column) && !takenNames.has(foldName(shortName)) ? shortName : column.source || UNNAMED;
-    return [{ name, plainName: name, column, index }];
+    const hasShortName = isOfItem(column) && !takenNames.has(foldName(shortName));
+    return [{ plainName: hasShortName ? shortName : column.source || UNNAMED, column, index }];
   });
+  const rank = ({ plainName }: ShownColumn) => (plainName === plainName.toLowerCase() ? 0 : 1);
+  return shownColumns.sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
 }
 
 /**
@@ -86,12 +92,4 @@ function shownColumns(stream: StreamName, header: readonly HeaderColumn[]): read
 function nameWithHash(name: string, { source, occurrence }: HeaderColumn): string {
   const text = occurrence < 3 ? source : `${source}#${occurrence}`;
   return `${name}_${createHash('sha256').update(text).digest('hex').slice(0, HASH_DIGITS)}`;
-}
-
-/** Chooses the names anew, one after the other: those in lower case first, then by bytes. */
-function chooseNames(properties: readonly Property[], choose: (property: Property) => string): readonly Property[] {
-  const rank = ({ plainName }: Property) => (plainName === plainName.toLowerCase() ? 0 : 1);
-  const byPrecedence = [...properties].sort((a, b) => rank(a) - rank(b) || compareUtf8(a.plainName, b.plainName));
-  const names = new Map(byPrecedence.map((property) => [property.index, choose(property)]));
-  return properties.map((property) => ({ ...property, name: names.get(property.index) ?? property.name }));
 }

@@ -1,14 +1,15 @@
 import { isObject } from '../../base/json.ts';
+import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { COLUMN_TYPES, type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
-import { type CellForms, DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';
+import { DATETIME_OFFSET, NULL_TEXT } from '../../cells/types/forms.ts';
 import { type Zone, zoneOf } from '../../cells/types/zone.ts';
-import type { Property } from './properties.ts';
 
 /** How the cells of one column become a property of the records. */
 export interface RecordColumn {
-  readonly name: string;
-  /** The `memberLabel` of its name. */
+  /** Its name in the records. */
+  readonly property: string;
+  /** The `memberLabel` of this name. */
   readonly label: Uint8Array;
   /** The label in `_rescued`: of the column's own name. Of equal names, the second has that of its property. */
   readonly rescuedLabel: Uint8Array;
@@ -22,22 +23,22 @@ export interface RecordColumn {
 }
 
 /**
- * How the cells of a property are written under its configured JSON schema: as text if that names no type. `forms`:
- * those of all cells of the file; `zone`: that of datetimes that name none.
+ * How the cells of a column are written under the configured JSON schema of its property: as text if that names no
+ * type. `zone`: that of datetimes that name none.
  */
 export function recordColumn(
-  { name, column }: Property,
+  property: string,
+  { name, occurrence, forms }: Pick<ColumnScan, 'name' | 'occurrence' | 'forms'>,
   schema: unknown,
-  forms: CellForms,
   zone: Zone | undefined,
 ): RecordColumn {
   const { codec, zone: cellZone } = codecOfSchema(schema, zone);
   // Without a zone the scan did not see the year that an instant has in UTC.
   const mayNotFit = !fits(codec, forms) || (cellZone !== undefined && zone === undefined);
   return {
-    name,
-    label: memberLabel(name),
-    rescuedLabel: memberLabel(column.occurrence === 1 ? column.name : name),
+    property,
+    label: memberLabel(property),
+    rescuedLabel: memberLabel(occurrence === 1 ? name : property),
     codec,
     zone: cellZone,
     mayNotFit,

@@ -61,13 +61,14 @@ export class RecordEncoder {
 
   /** `zone`: that of datetimes that name none. `lines` get the records. */
   constructor(
-    { name, schemas }: RecordStream,
+    stream: RecordStream,
     { columns }: Pick<CheckedFile, 'columns'>,
     { zone, emittedAt }: { readonly zone: Zone | undefined; readonly emittedAt: number },
     lines: LineBuffer,
     stats: StreamStats,
   ) {
-    const { selection, ownProperties } = STREAMS[name];
+    const { schemas } = stream;
+    const { selection, ownProperties } = STREAMS[stream.name];
     this.selection = selection;
     this.#lines = lines;
     this.#stats = stats;
@@ -77,16 +78,18 @@ export class RecordEncoder {
     this.#rescuedLabel = ownLabelOf(RESCUED_PROPERTY);
     this.#positionLabel = ownLabelOf(ITEM_POSITION);
     this.#logIdLabel = selection === 'row_per_event' ? labelOf(LOG_ID) : undefined;
-    this.#lineStart = Buffer.from(`{"type":"RECORD","record":{"stream":"${name}","emitted_at":${emittedAt},"data":`);
+    this.#lineStart = Buffer.from(
+      `{"type":"RECORD","record":{"stream":"${stream.name}","emitted_at":${emittedAt},"data":`,
+    );
     this.#room = this.#lineStart.length + FRAME_ROOM;
     this.#columns = columns.map(() => undefined);
-    for (const property of configuredProperties(name, columns, (propertyName) => schemas.has(propertyName))) {
-      if (!schemas.has(property.name)) {
-        stats.unsentColumns.add(property.name);
+    for (const { name, plainName, index } of configuredProperties(stream.name, columns, (text) => schemas.has(text))) {
+      if (name === undefined) {
+        stats.unsentColumns.add(plainName);
         continue;
       }
-      const column = recordColumn(property, schemas.get(property.name), columns[property.index].forms, zone);
-      this.#columns[property.index] = column;
+      const column = recordColumn(name, columns[index], schemas.get(name), zone);
+      this.#columns[index] = column;
       // A name stands in a line three times: as the label of its cell, in `_rescued` and in `meta.changes`.
       this.#room += 2 * column.label.length + column.rescuedLabel.length;
     }
@@ -157,9 +160,9 @@ export class RecordEncoder {
       }
       lines.openObject(objectStart);
     }
-    const changes = misfits.map(({ column: { name } }) => {
-      rescuedCells.set(name, (rescuedCells.get(name) ?? 0) + 1);
-      return `{"field":${JSON.stringify(name)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
+    const changes = misfits.map(({ column: { property } }) => {
+      rescuedCells.set(property, (rescuedCells.get(property) ?? 0) + 1);
+      return `{"field":${JSON.stringify(property)},"change":"NULLED","reason":"SOURCE_SERIALIZATION_ERROR"}`;
     });
     const endOfRescued = this.#rescuedLabel === undefined ? '' : '}';
     lines.append(Buffer.from(`${endOfRescued}},"meta":{"changes":[${changes.join(',')}]}}}\n`));

@@ -76,7 +76,7 @@ describe('a record', () => {
     const both = streamOf('events', { color: 'string', [withHash('color')]: 'string' });
     expect((await fixture.write(row('color'), [both])).data('events')).toEqual([{ color: 'value' }]);
     const { streams } = await fixture.write(row('color'), [streamOf('events', { other: 'string' })]);
-    expect([...streams[0].unsentColumns]).toEqual([...KEYS, 'color']);
+    expect(streams[0].unsentColumns).toEqual(new Set([...KEYS, 'color']));
   });
 
   it('names a column as its catalog does when another of the same name came or went later', async () => {
@@ -90,7 +90,6 @@ describe('a record', () => {
     expect(await write('Memo,memo', 'Memo')).toEqual([{ Memo: 'one' }]);
     expect(await write('Memo,memo', 'Memo', 'memo')).toEqual([{ Memo: 'one', memo: 'two' }]);
     expect(await write('a,a', 'a', withHash('a'))).toEqual([{ a: 'one', [withHash('a')]: 'two' }]);
-    expect(await write('a,a', withHash('a'))).toEqual([{ [withHash('a')]: 'two' }]);
   });
 
   it('never has one property twice, nor two columns swapped', async () => {
@@ -101,9 +100,6 @@ describe('a record', () => {
     const hashed = withHash('Grade');
     expect(await write('grade,Grade,Grade', 'Grade')).toContain('"data":{"Grade":"two"}');
     expect(await write('grade,Grade,Grade', 'Grade', hashed)).toContain(`"data":{"Grade":"two","${hashed}":"three"}`);
-    const discovered = ['grade', hashed, `${hashed}_${hashed.slice(-6)}`];
-    const whole = `"data":{"grade":"one","${hashed}":"two","${discovered[2]}":"three"}`;
-    expect(await write('grade,Grade,Grade', ...discovered)).toContain(whole);
     expect(await write('a,b,_key', '_key', 'a')).toMatch(/"data":\{"_key":"hash:\w+","a":"one"\}/);
   });
 
