@@ -52,7 +52,7 @@ const KINDS: readonly Kind[] = [
   },
 ];
 
-export const RUNS = 30;
+export const RUNS = 24;
 const SEEDS = (process.env.SIMULATION_SEEDS ?? '1').split(',').map(Number);
 export const HOURS = [3, 9, 14, 24, 24, 25, 31];
 

@@ -3,7 +3,7 @@ import { CASES, HOURS, inWorld, RUNS } from './kinds.ts';
 import { PlatformSimulation } from './platform.ts';
 
 describe.each(['append_dedup', 'append'] as const)(
-  'thirty syncs of a platform (%s) have every row of the truth',
+  'twenty-four syncs of a platform (%s) have every row of the truth',
   (mode) => {
     it.each(CASES.filter(({ kind }) => mode === 'append_dedup' || kind.append !== 'never'))(
       '$name (seed $seed)',
