@@ -4,7 +4,7 @@ import { HOUR_MS } from '../base/clock.ts';
 import { addDays, type Day, daysOf, earlierOf, formatDays, laterOf } from '../base/days.ts';
 import { configError } from '../base/errors.ts';
 import { groupBy } from '../base/group.ts';
-import type { Logger } from '../base/log.ts';
+import type { LogEvent, Logger } from '../base/log.ts';
 import { lastDayOver, latestToday, oldestExportedDay, todayIn } from './calendar.ts';
 import { hasOtherSettings, type KnownReceipt, type KnownReceipts } from './checked-day.ts';
 import { type ExportSettings, fingerprintsOf, type SettingsFingerprints } from './export-settings.ts';
@@ -28,13 +28,6 @@ export interface PlanInput {
   readonly now: number;
 }
 
-/** What the user is told of a plan before anything is sent. */
-interface PlanNote {
-  readonly level: 'info' | 'warn';
-  readonly event: string;
-  readonly message: string;
-}
-
 /** The decisions of a run, made before the first request. */
 export interface Plan {
   readonly settings: ExportSettings;
@@ -52,7 +45,8 @@ export interface Plan {
   readonly days: readonly Day[];
   /** The day `lookback_days` before the first one to load, if it is read for late events alone. */
   readonly lookedBackTo?: Day | undefined;
-  readonly notes: readonly PlanNote[];
+  /** What the user is told before anything is sent. */
+  readonly notes: readonly LogEvent[];
 }
 
 /** The cursor before the run. */
@@ -127,7 +121,7 @@ interface PlanBasis extends Omit<Plan, keyof ChosenDays> {
   readonly now: number;
 }
 
-const note = (level: PlanNote['level'], event: string, message: string): PlanNote => ({ level, event, message });
+const note = (level: 'info' | 'warn', event: string, message: string): LogEvent => ({ level, event, message });
 
 function namedDays(from: Day, to: Day | undefined, { settings, lastDay, now }: PlanBasis): ChosenDays {
   if (from > lastDay) {
@@ -179,7 +173,7 @@ function syncDays(basis: PlanBasis): ChosenDays {
 const union = (...lists: readonly (readonly Day[])[]): Day[] => [...new Set(lists.flat())].sort();
 
 /** Why days are read again that are over. */
-function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBasis): PlanNote[] {
+function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBasis): LogEvent[] {
   const why = (receipt: KnownReceipt | undefined) => {
     if (hasOtherSettings(receipt, fingerprints)) return 'they were loaded with other filters or columns';
     return receipt?.rows === 0
@@ -192,7 +186,7 @@ function readAgainNotes(days: readonly Day[], { receipts, fingerprints }: PlanBa
 }
 
 /** Warns if days after `start_date` are not read. */
-function startWarnings({ settings, receipts, state, start, now }: PlanBasis): PlanNote[] {
+function startWarnings({ settings, receipts, state, start, now }: PlanBasis): LogEvent[] {
   const { startDate = start, historyDays } = settings;
   if (state === undefined) {
     const message = `Days before ${start} can no longer be exported: reading from ${start} instead of ${startDate}.`;

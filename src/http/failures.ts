@@ -43,11 +43,9 @@ interface ProblemRow {
   readonly nodeCodes: RegExp;
   readonly code: string;
   readonly clause: (host: string) => string;
-  /** False if a wrong address is not the cause; default true. */
-  readonly asksForAddress?: boolean;
 }
 
-/** Problems whose cause may pass. The first row that matches applies. */
+/** Problems whose cause may pass. The first row that matches applies; the last one matches everything. */
 const NETWORK_PROBLEMS: readonly ProblemRow[] = [
   { nodeCodes: /^(ENOTFOUND|EAI_)/, code: 'dns', clause: (host) => `the name of ${host} could not be looked up` },
   { nodeCodes: /^ECONNREFUSED$/, code: 'refused', clause: (host) => `${host} refused the connection` },
@@ -66,26 +64,14 @@ const NETWORK_PROBLEMS: readonly ProblemRow[] = [
     code: 'tls',
     clause: (host) => `no TLS connection to ${host} came about`,
   },
-  {
-    nodeCodes: /^HPE_HEADER_OVERFLOW$/,
-    code: 'protocol',
-    clause: (host) => `${host} answered with more headers than Node accepts`,
-    asksForAddress: false,
-  },
   { nodeCodes: /^HPE_/, code: 'protocol', clause: (host) => `${host} answered with something that is not HTTP` },
   {
     nodeCodes: /^(ECONNRESET|EPIPE|ECONNABORTED)$/,
     code: 'reset',
     clause: (host) => `the connection to ${host} broke`,
-    asksForAddress: false,
   },
+  { nodeCodes: /(?:)/, code: 'network', clause: (host) => `the request to ${host} failed` },
 ];
-
-const UNKNOWN_PROBLEM: Omit<ProblemRow, 'nodeCodes'> = {
-  code: 'network',
-  clause: (host) => `the request to ${host} failed`,
-  asksForAddress: false,
-};
 
 const CERTIFICATE =
   /^(CERT_|ERR_TLS_CERT|DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|HOSTNAME_MISMATCH|INVALID_CA)/;
@@ -103,10 +89,11 @@ export function networkProblem(error: unknown, host: string, setting?: string): 
     return { isConfig: true, code: 'certificate', clause };
   }
   const isMatch = ({ nodeCodes }: ProblemRow) => nodeCodes.test(nodeCode);
-  const problem = NETWORK_PROBLEMS.find(isMatch) ?? UNKNOWN_PROBLEM;
-  const { code, asksForAddress = true } = problem;
-  const question = asksForAddress && setting !== undefined ? `; is ${setting} right?` : '';
-  return { isConfig: false, code, clause: `${problem.clause(host)} (${nodeCode || 'no code'}${question})` };
+  const { code, clause } = NETWORK_PROBLEMS.find(isMatch) ?? NETWORK_PROBLEMS[NETWORK_PROBLEMS.length - 1];
+  // A connection that broke was one to the right address.
+  const mayBeAddress = code !== 'reset' && code !== 'network';
+  const question = mayBeAddress && setting !== undefined ? `; is ${setting} right?` : '';
+  return { isConfig: false, code, clause: `${clause(host)} (${nodeCode || 'no code'}${question})` };
 }
 
 function proxyProblem({ host, status, isRefused, cause }: ProxyError): NetworkProblem {

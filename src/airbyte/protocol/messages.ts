@@ -1,4 +1,4 @@
-import { type ErrorKind, messageOf, UserError } from '../../base/errors.ts';
+import { messageOf, UserError } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import type { LogEvent } from '../../base/log.ts';
 import { diskErrorByItsPath } from '../../fs/disk-failure.ts';
@@ -87,12 +87,6 @@ export function statusMessage(
   return { type: 'TRACE', trace: { type: 'STREAM_STATUS', emitted_at: emittedAt, stream_status } } as const;
 }
 
-const FAILURE_TYPES = {
-  config: 'config_error',
-  transient: 'transient_error',
-  system: 'system_error',
-} as const satisfies Record<ErrorKind, string>;
-
 const DEFECT_MESSAGE = 'The connector failed in a way that was not foreseen; the log has the details for its makers.';
 
 /** Converts anything that was thrown into a TRACE ERROR, secrets masked. `stream`: the only one that failed by it. */
@@ -109,7 +103,7 @@ export function errorTrace(
     message: mask(isExpected ? failure.platformMessage : DEFECT_MESSAGE),
     internal_message: mask(isExpected ? technicalText(failure) : safeMessageOf(thrown)),
     ...(stack !== undefined && { stack_trace: mask(stack) }),
-    failure_type: isExpected ? FAILURE_TYPES[failure.kind] : FAILURE_TYPES.system,
+    failure_type: `${isExpected ? failure.kind : 'system'}_error` as const,
     ...(stream !== undefined && { stream_descriptor: stream }),
   };
   return { type: 'TRACE', trace: { type: 'ERROR', emitted_at: emittedAt, error } } as const;

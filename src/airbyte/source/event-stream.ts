@@ -13,7 +13,10 @@ import type { StreamPlan } from './stream-plans.ts';
 /** Number of days of which a state keeps the row counts. What is usual for a weekday follows from four weeks. */
 const KEPT_DAYS = 35;
 
-/** One stream of events while it is read, with a cursor of its own, which never goes backward. */
+/**
+ * One stream of events while it is read: its days, what they come to, and its state. `read.ts` gives it each day in
+ * order, writes the records of those that it accepts, and has it finish them.
+ */
 export class EventStream {
   readonly plan: StreamPlan;
   readonly output: StreamOutput;
@@ -33,7 +36,7 @@ export class EventStream {
   async start(): Promise<void> {
     await this.output.writeStatus('STARTED');
     // Before its first day nothing was read under any filters.
-    const initialState = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.plan.refreshJob };
+    const initialState = { version: 1, from_date: cursorOf(this.plan), days: {}, ...this.#refreshKeys() };
     await this.output.writeState(this.#state ?? initialState, 0);
     await this.output.writeStatus('RUNNING');
     if (this.plan.days.length === 0) await this.output.writeStatus('COMPLETE');
@@ -63,13 +66,18 @@ export class EventStream {
   async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
     this.output.logStats(receipt.day, stats);
     const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));
-    const refresh = this.plan.refreshJob && { ...this.plan.refreshJob, refreshed_through: receipt.day };
     this.#state = {
       ...stateAfter(this.#state, receipts, this.#outcome.commitInfo()),
       days: Object.fromEntries(receipts),
-      ...refresh,
+      ...this.#refreshKeys(receipt.day),
     };
     await this.output.writeState(this.#state, stats.recordCount);
+  }
+
+  /** The keys by which a later attempt of the same full refresh goes on; none of an incremental stream. */
+  #refreshKeys(refreshedThrough?: Day): object {
+    if (this.plan.mode !== 'refresh') return {};
+    return { sync_id: this.output.configuredStream.syncId, refreshed_through: refreshedThrough };
   }
 
   /** Writes COMPLETE behind the last day; a failure if a day was lost, or if nothing could be read. */

@@ -70,6 +70,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   await output.writeStatus('STARTED');
   await output.attempt(async () => {
     requireFilledColumn(PROFILE_STREAM, output.configuredStream);
+    // It beats between records, too: without a state before them, a beat is a status alone.
     await heartbeat.beatWhile(loadSnapshot(undefined, config, deps, write));
     await output.writeStatus('COMPLETE');
   });

@@ -10,8 +10,6 @@ import { EVENT_STREAMS, STREAMS, type StreamName } from '../records/streams.ts';
 
 export interface StreamPlan extends Plan {
   readonly name: StreamName;
-  /** The job of a full refresh, which its state names; undefined for an incremental stream. */
-  readonly refreshJob: { readonly sync_id: number | undefined } | undefined;
   /** True if the destination keeps a record that one sync sends twice. */
   readonly keepsDuplicates: boolean;
 }
@@ -30,7 +28,7 @@ export function planStream(
   const state = withoutTransientKeys(savedState);
   const isRefresh = stream.syncMode === 'full_refresh';
   const plan = isRefresh ? refreshPlan(stream, state, input) : incrementalPlan(name, state, input);
-  return { ...plan, name, keepsDuplicates, refreshJob: isRefresh ? { sync_id: stream.syncId } : undefined };
+  return { ...plan, name, keepsDuplicates };
 }
 
 function requireEventStream({ descriptor, syncMode }: ConfiguredStream): StreamName {
@@ -85,7 +83,7 @@ function incrementalPlan(name: StreamName, state: JsonObject | undefined, input:
   } catch (error) {
     if (error instanceof OtherSettingsError) return planFromStart(name, error, input);
     if (!(error instanceof FutureCursorError)) throw error;
-    // A wrong clock leaves such a cursor, and by a wrong clock `start_date` may not have begun: the state stays as it is.
+    // A wrong clock leaves such a cursor: the state stays as it is. By it `start_date` may not have begun, too.
     const plan = planRun({ ...input, settings: { ...input.settings, startDate: undefined } });
     const message = `${name}: the saved cursor lies in the future; nothing is read, and the state stays as it is.`;
     const notes = [{ level: 'warn', event: 'state.future', message }] as const;

@@ -105,7 +105,7 @@ export class ExportClient implements ExportService {
 
   /** Classifies an answer by its status and first bytes; reads the body of one that is not data. */
   async #classify(answer: HttpAnswer, waitLimit: WaitLimit): Promise<ExportBody | NoData> {
-    let bytes: AsyncIterable<Uint8Array> = answer.bytes(waitLimit);
+    let bytes = answer.bytes(waitLimit);
     let start: Buffer;
     try {
       if (answer.status === 200) {

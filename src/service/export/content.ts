@@ -46,29 +46,25 @@ export function redirectOrigin(location: string | undefined, base: string): stri
 /** Leading white space, and a first line that may be JSON, are read no further than this many bytes. */
 const MAX_START_BYTES = 64 * 1024;
 
+type Bytes = AsyncGenerator<Uint8Array, void, undefined>;
+
 /** Reads a body until its first bytes show what it is; `bytes` is the whole body. Throws what the body throws. */
-export async function peekBody(
-  body: AsyncIterable<Uint8Array>,
-): Promise<{ readonly content: BodyContent; readonly bytes: AsyncIterable<Uint8Array> }> {
-  const chunks = body[Symbol.asyncIterator]();
+export async function peekBody(body: Bytes): Promise<{ readonly content: BodyContent; readonly bytes: Bytes }> {
   let start: Uint8Array = new Uint8Array(0);
   let content: BodyContent | undefined;
   while (content === undefined && start.length < MAX_START_BYTES) {
-    const next = await chunks.next();
+    const next = await body.next();
     if (next.done !== true) start = start.length === 0 ? next.value : Buffer.concat([start, next.value]);
     content = contentOf(start, { isAll: next.done === true });
   }
-  return { content: content ?? 'other', bytes: rejoined(start, chunks) };
+  return { content: content ?? 'other', bytes: rejoined(start, body) };
 }
 
-async function* rejoined(
-  start: Uint8Array,
-  chunks: AsyncIterator<Uint8Array>,
-): AsyncGenerator<Uint8Array, void, undefined> {
+async function* rejoined(start: Uint8Array, rest: Bytes): Bytes {
   try {
     if (start.length > 0) yield start;
-    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
+    yield* rest;
   } finally {
-    await chunks.return?.();
+    await rest.return();
   }
 }

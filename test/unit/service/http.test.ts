@@ -121,7 +121,6 @@ it.each<[code: string, kind: string, isConfig: boolean]>([
   ['CERT_HAS_EXPIRED', 'certificate', true],
   ['SELF_SIGNED_CERT_IN_CHAIN', 'certificate', true],
   ['HPE_INVALID_CONSTANT', 'protocol', false],
-  ['HPE_HEADER_OVERFLOW', 'protocol', false],
   ['EPIPE', 'reset', false],
   ['ETIMEDOUT', 'reset', false],
   ['ODD', 'network', false],
