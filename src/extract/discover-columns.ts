@@ -83,10 +83,7 @@ const standardNames = (config: SourceConfig): string[] =>
     .filter(({ name, required }) => name !== EVENT_NAME_ALTERNATIVE && (required || keepsColumn(name, config)))
     .map(({ name }) => name);
 
-/**
- * The columns of a sample of days until `lastDay`, from all of its cells. If the service does not export so many days
- * at once, of fewer. Throws a UserError.
- */
+/** The columns of the last days, from all cells; of fewer days if the service refuses them. Throws a UserError. */
 async function scanSample(lastDay: Day, config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {
   const to = config.toDateInclusive === 'false' ? addDays(lastDay, 1) : lastDay;
   for (let days = SAMPLED_DAYS; ; days--) {

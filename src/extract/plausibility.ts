@@ -40,10 +40,7 @@ function median(counts: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }
 
-/**
- * The days that are over, and are empty or implausible, until seven days after they were over, in order. Under plain
- * append (`appends`) only those without rows.
- */
+/** The empty or implausible days that ended a week ago at most, in order. `appends`: only those without rows. */
 export function emptyOrImplausibleDays(
   receipts: KnownReceipts,
   { now, appends = false }: { readonly now: number; readonly appends?: boolean },

@@ -13,9 +13,7 @@ import { emptyOrImplausibleDays } from './plausibility.ts';
 
 export interface PlanInput {
   readonly settings: ExportSettings;
-  /**
-   * Plain append: a row cannot be taken back, so only days over for `settleHours` are read, each once. Default false.
-   */
+  /** Plain append: no row can be taken back. Only days over for `settleHours` are read, each once. Default false. */
   readonly appends?: boolean | undefined;
   /** The exact days to read, both included, whatever the cursor is (`--from`, `--to`). */
   readonly from?: Day | undefined;

@@ -32,10 +32,7 @@ export class HttpAnswer {
     this.#stream.destroy();
   }
 
-  /**
-   * The decoded bytes of the body. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the caller's
-   * reason; `bodyProblem` classifies it.
-   */
+  /** The decoded bytes. Throws what the network threw, `TimeLimitReached`, `WrongBody`, or the caller's reason. */
   async *bytes(waitLimit?: WaitLimit): AsyncGenerator<Uint8Array, void, undefined> {
     const received = this.#received(waitLimit);
     yield* hasGzip(this.headers) ? gunzip(received) : received;

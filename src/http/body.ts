@@ -52,9 +52,7 @@ export async function* gunzip(raw: Bytes): Bytes {
 /** The most that is read of an answer that is not data. */
 const MAX_ANSWER_BYTES = 64 * 1024;
 
-/**
- * The first bytes of a body that is not data. Throws what the body throws. With `keepsPart` it gives what came before.
- */
+/** The first bytes of a body that is not data. `keepsPart`: what came before it failed, in place of the failure. */
 export async function firstBytes(bytes: AsyncIterable<Uint8Array>, { keepsPart = false } = {}): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let length = 0;

@@ -5,10 +5,7 @@ import { type ConfiguredStream, streamKey } from '../protocol/catalog-and-states
 
 type StreamRules = Pick<DestinationConfig, 'externalIdField' | 'requestedAtField' | 'streams'>;
 
-/**
- * The streams of the configured catalog, by `streamKey`. Throws one config failure that lists every problem of every
- * stream.
- */
+/** The streams of the catalog, by `streamKey`. Throws one config failure with the problems of all streams. */
 export function requireDeletableStreams(
   catalog: readonly ConfiguredStream[],
   rules: StreamRules,

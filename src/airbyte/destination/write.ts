@@ -2,7 +2,7 @@ import { EXIT } from '../../base/errors.ts';
 import type { JsonObject } from '../../base/json.ts';
 import { formatDuration, plainCount } from '../../base/quantities.ts';
 import { type DestinationConfig, parseDestinationConfig } from '../../config/destination.ts';
-import { type ErasureResult, runErasure } from '../../erasure/erasure.ts';
+import { runErasure } from '../../erasure/erasure.ts';
 import { type ErasureReport, reportLines } from '../../erasure/erasure-report.ts';
 import { IdList } from '../../erasure/id-list.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
@@ -14,10 +14,7 @@ import { StateQueue } from './state-queue.ts';
 /** A CDC source sets this column on a row that was deleted there, which withdraws the request. */
 const CDC_DELETED_AT = '_ab_cdc_deleted_at';
 
-/**
- * The verb `write` of the Airbyte destination: erases the people of the rows. Echoes each state once its rows are
- * decided. A dry run echoes none.
- */
+/** The verb `write`: erases the people of the rows. Echoes each state once its rows are decided; a dry run, none. */
 export const write: Verb = async (context) => {
   const { catalog, clock, env, logger, writer } = context;
   const config = readConfig(parseDestinationConfig, context);
@@ -33,7 +30,7 @@ export const write: Verb = async (context) => {
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
     const consent = config.dryRun ? 'none' : 'configured';
-    const erased = await runErasure({
+    const { report, failure } = await runErasure({
       settings: config,
       io: context,
       list: idList,
@@ -46,23 +43,20 @@ export const write: Verb = async (context) => {
         if (hasConfirmed) queue.release();
       },
     });
-    const { report, failure } = erased;
-    if (report.mode === 'executed') await endExecution(erased, queue, context);
-    else logWarnings(report, context);
-    if (config.dryRun) logDryRun(erased, context);
-    else if (failure !== undefined) throw failure;
+    if (report.mode === 'executed') {
+      // After a wrong token, service or field the rows must come again.
+      if (failure?.exitCode !== EXIT.usage) queue.release();
+      await queue.drain();
+    } else logWarnings(report, context);
+    if (report.mode === 'executed' || config.dryRun)
+      for (const line of reportLines(report)) logger.info('erase.report', line);
+    // A guard does not fail a dry run, which is there to show it.
+    if (failure !== undefined && !(config.dryRun && failure.exitCode === EXIT.guard)) throw failure;
+    if (config.dryRun) logDryRun(report, context);
   } finally {
     await deleter.close();
   }
 };
-
-/** Echoes the last states and logs the report. */
-async function endExecution({ report, failure }: ErasureResult, queue: StateQueue, { logger }: VerbContext) {
-  // After a wrong token, service or field the rows must come again.
-  if (failure?.exitCode !== EXIT.usage) queue.release();
-  await queue.drain();
-  for (const line of reportLines(report)) logger.info('erase.report', line);
-}
 
 /** Adds the person of a row to the list, or withdraws the request. Returns the id; undefined for a refused row. */
 function addToList(idList: IdList, data: JsonObject, line: number, config: DestinationConfig) {
@@ -86,10 +80,8 @@ function logStart(plan: ErasureReport, { requestsPerMinute }: DestinationConfig,
   context.logger.info('erase.begin', text);
 }
 
-/** Says what a real run would do. A guard does not fail a dry run, which is there to show it. */
-function logDryRun({ report, failure }: ErasureResult, { logger }: VerbContext): void {
-  for (const line of reportLines(report)) logger.info('erase.report', line);
-  if (failure !== undefined && failure.exitCode !== EXIT.guard) throw failure;
+/** Says what a real run would do. */
+function logDryRun(report: ErasureReport, { logger }: VerbContext): void {
   if (report.guard !== null) {
     logger.warn('erase.guard', `A real run would stop before its first deletion: ${report.guard}`);
   }

@@ -67,9 +67,7 @@ const numberIn = (value: unknown): number | undefined => (typeof value === 'numb
 
 const catalogError = (why: string) => configError(`The configured catalog is not usable: ${why}.`);
 
-/**
- * The states that earlier runs saved, by `streamKey(descriptor)`; a stream that was saved without a state is not in it.
- */
+/** The states that earlier runs saved, by `streamKey`; none of a stream that was saved without one. */
 export type SavedStates = ReadonlyMap<string, JsonObject>;
 
 /** Parses the content of a state file: absent, empty, one STATE message of a stream, or a list of them. */

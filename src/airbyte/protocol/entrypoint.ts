@@ -20,9 +20,7 @@ interface ConnectorSystem extends Pick<VerbContext, 'writer' | 'input' | 'clock'
   readonly args: readonly string[];
 }
 
-/**
- * Runs one verb and returns the exit code. Failures are reported as the protocol requires, and all output is flushed.
- */
+/** Runs one verb and returns the exit code. Reports failures as the protocol requires, and flushes all output. */
 export async function runConnector(connector: Connector, system: ConnectorSystem): Promise<number> {
   const { writer, signal, clock } = system;
   const redactor = new Redactor();

@@ -70,10 +70,7 @@ const LEVELS = { debug: 'DEBUG', info: 'INFO', warn: 'WARN', error: 'ERROR' } as
 export const logMessage = ({ level, message, event, fields }: LogEvent) =>
   ({ type: 'LOG', log: { level: LEVELS[level], message, event, ...(fields && { fields }) } }) as const;
 
-/**
- * A change of a stream's status. `quotaReset` makes a RUNNING say that it waits for a limit to reset. Both instants
- * are in ms since 1970.
- */
+/** `quotaReset`: a RUNNING says that it waits for a limit to reset. Both instants are in ms since 1970. */
 export function statusMessage(
   stream: StreamDescriptor,
   status: StreamStatus,

@@ -43,10 +43,7 @@ type TypedColumn = Pick<DiscoveredColumn, 'source' | 'type'>;
 const ID_COLUMNS: readonly TypedColumn[] = [UNIFIED_ID, EXTERNAL_ID].map((source) => ({ source, type: 'string' }));
 const isIdColumn = ({ source }: TypedColumn): boolean => source === UNIFIED_ID || source === EXTERNAL_ID;
 
-/**
- * The columns of the export of profiles, with the types of all cells. If the export fails, or takes longer than two
- * minutes, the ids alone.
- */
+/** The columns of the profiles, typed by all cells; the ids alone if the export fails or takes two minutes. */
 async function discoverProfileColumns(
   { columnTypes, columnsDrop }: SourceConfig,
   deps: ExtractDeps,

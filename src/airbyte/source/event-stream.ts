@@ -59,10 +59,7 @@ export class EventStream {
     return dayToWrite !== undefined;
   }
 
-  /**
-   * Writes the state that goes with the records of a day just written. It is an `ExportState` with the receipts of the
-   * last days and the keys of a refresh.
-   */
+  /** Writes the state that goes with the records of a day: an `ExportState` with the receipts of the last days. */
   async finishDay(receipt: Receipt, stats: StreamStats): Promise<void> {
     this.output.logStats(receipt.day, stats);
     const receipts = new Map([...this.#outcome.receipts].sort(([a], [b]) => (a < b ? -1 : 1)).slice(-KEPT_DAYS));

@@ -76,10 +76,7 @@ async function readProfiles(output: StreamOutput, deps: ReadDeps): Promise<void>
   });
 }
 
-/**
- * Reads the streams of events. Each day is downloaded once, and goes to the streams that want it. A failure ends a
- * stream, and leaves the others. Throws for a stop, and for defects.
- */
+/** Reads each day once for all streams of events. A failure ends its stream. Throws for a stop, and for defects. */
 async function readEvents(outputs: readonly StreamOutput[], states: SavedStates, deps: ReadDeps): Promise<void> {
   const streams = await startStreams(outputs, states, deps);
   if (!streams.some(isRunning)) return;

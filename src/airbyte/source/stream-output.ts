@@ -85,10 +85,7 @@ export class StreamOutput {
     }
   }
 
-  /**
-   * Ends the stream with a failure; its last state remains valid. Throws what is none: a stop, a closed stdout, a
-   * defect.
-   */
+  /** Ends the stream; its last state remains valid. Throws what is no failure: a stop, a closed stdout, a defect. */
   async fail(error: unknown): Promise<void> {
     const { writer, clock, redactor, signal } = this.#context;
     if (signal.aborted || !(error instanceof UserError)) throw error;

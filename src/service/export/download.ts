@@ -36,10 +36,7 @@ const MAX_QUOTA_REFUSALS = 50;
 /** Answers that may mean "too large" before it is taken for that. */
 const TOO_LARGE_AFTER = 3;
 
-/**
- * Sends an export, with pauses, until its answer is final. Throws what `openOutput` and its output throw, and
- * UserErrors of the quota.
- */
+/** Sends an export until its answer is final. Throws what its output throws, and UserErrors of the quota. */
 export const downloadChecked = <Output extends CheckedOutput>(
   options: DownloadOptions<Output>,
 ): Promise<FinalAnswer<Output>> => new Download(options).run();
