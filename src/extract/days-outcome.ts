@@ -99,7 +99,6 @@ export class DaysOutcome {
     if (serviceFailures.length >= MAX_FAILED) throw this.failure;
   }
 
-  /** What is to be stored with the days that were loaded so far. */
   commitInfo(): CommitInfo {
     const { settings, fingerprints, appends, mode, state, start } = this.#plan;
     const lastUnwanted = this.#unwantedDays.at(-1);

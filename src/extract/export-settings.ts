@@ -24,7 +24,6 @@ export type ExportSettings = Pick<
   | 'hashKey'
 >;
 
-/** The columns that a configuration drops or hashes. */
 export function editsOf(settings: Pick<ExportSettings, 'columnsDrop' | 'columnsHash' | 'hashKey'>): ColumnEdits {
   const { columnsDrop, columnsHash, hashKey } = settings;
   return { drop: new Set(columnsDrop), hash: new Set(columnsHash), hashKey: hashKey && new HashKey(hashKey) };
@@ -37,7 +36,6 @@ export function keepsColumn(name: string, settings: ExportSettings): boolean {
   return isExported && !columnsDrop.includes(name);
 }
 
-/** How every export of events is scanned. */
 export const scannerOptionsOf = (settings: ExportSettings, suppression?: Suppression): ScannerOptions => ({
   timezone: settings.timezone,
   needsEventColumns: true,
@@ -73,26 +71,26 @@ export const fingerprintsOf = (settings: ExportSettings): SettingsFingerprints =
 export const profileFingerprintsOf = (settings: ExportSettings): SettingsFingerprints => fingerprintsWith(settings, []);
 
 function fingerprintsWith(settings: ExportSettings, canonicalFilters: readonly unknown[]): SettingsFingerprints {
-  const hashedColumns = hashedColumnsOf(settings);
+  const { columnsDrop, columnsHash, hashKey } = settings;
+  const hashesAny = columnsHash.length > 0 && hashKey !== undefined;
+  const hashedColumns = hashesAny
+    ? { columns: canonicalNames(columnsHash), key_check: new HashKey(hashKey).checkValue }
+    : NOTHING_HASHED;
   const { columns, key_check } = hashedColumns;
-  const filters = sha256OfJson([...canonicalFilters, [...new Set(settings.columnsDrop)].sort(), columns, key_check]);
+  const filters = sha256OfJson([...canonicalFilters, canonicalNames(columnsDrop), columns, key_check]);
   return { service: serviceFingerprint(settings), filters, hashedColumns };
 }
 
-function hashedColumnsOf({ columnsHash, hashKey }: ExportSettings): HashedColumns {
-  if (columnsHash.length === 0 || hashKey === undefined) return NOTHING_HASHED;
-  return { columns: [...new Set(columnsHash)].sort(), key_check: new HashKey(hashKey).checkValue };
-}
+/** Names without repetitions, in an order that does not depend on theirs. */
+const canonicalNames = (names: readonly string[]): readonly string[] => [...new Set(names)].sort();
 
 /** The hash by which the state identifies a service; `base_url` may change. */
 export const serviceFingerprint = ({ serviceId }: Pick<SourceConfig, 'serviceId'>): string =>
   sha256OfJson(['dfinery', serviceId]);
 
 /** A form that is equal for filters with equal meaning: order, repetitions and names without effect do not count. */
-function canonicalFilter(names: readonly string[], condition: NameCondition): unknown {
-  if (!isFilter(names, condition)) return ['all'];
-  return [condition, [...new Set(names)].sort()];
-}
+const canonicalFilter = (names: readonly string[], condition: NameCondition): readonly unknown[] =>
+  isFilter(names, condition) ? [condition, canonicalNames(names)] : ['all'];
 
 /** True if a list filters anything: one without names does not, whatever its condition. */
 export const isFilter = (names: readonly string[], condition: NameCondition): boolean =>

@@ -14,7 +14,6 @@ const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 
 /** The service, and what its answers have shown so far. Each checked export may add to it. */
 export class ObservedService implements ExportService {
-  /** Number of exports that the service answered. */
   answeredExports = 0;
   /** Bytes of CSV received, also of exports that fail. */
   bytes = 0;
@@ -24,7 +23,6 @@ export class ObservedService implements ExportService {
   hasFinalNewline: boolean | undefined;
   /** True once it has exported a day as CSV, in this run or an earlier one. */
   hasExportedDay = false;
-  /** Event names of all exports. */
   readonly eventNames = new Set<string>();
   /** Columns to drop or hash that no export has had so far. At the end the run warns of them. */
   readonly unseenColumns: Set<string>;
@@ -79,7 +77,6 @@ export class ObservedService implements ExportService {
     this.hasExportedDay ||= plan.receipts.size > 0;
   }
 
-  /** Takes what the export of a day shows. */
   learnFromScan({ eventNames, editedNames, hasFinalNewline }: ScanResult): void {
     for (const name of eventNames) this.eventNames.add(name);
     this.learnColumns(editedNames);

@@ -12,7 +12,6 @@ interface SpoolOutput extends Required<CheckedOutput> {
   readonly path: string;
 }
 
-/** A checked body that lies in a file. */
 export type SpooledBody = CheckedBody<SpoolOutput>;
 
 /** What the exports of one request came to: a checked file, or the reason why there is none. */
@@ -21,7 +20,6 @@ export type SpooledAnswer = FinalAnswer<SpoolOutput>;
 /** Exports the day at hand, or with these changes to its request, until the answer is final. */
 export type SendExport = (changes?: Partial<EventRequest>) => Promise<SpooledAnswer>;
 
-/** Begins a file in the folder of a run. */
 export async function openSpoolOutput(folder: RunFolder): Promise<SpoolOutput> {
   const path = join(folder.path, `${randomUUID()}.csv`);
   const file = await folder.withDiskErrors(open(path, 'wx', PRIVATE_FILE_MODE));

@@ -35,7 +35,6 @@ export interface Plan {
   readonly mode: 'sync' | 'named' | 'refresh';
   /** The state before the run; undefined before the first commit. */
   readonly state: ExportState | undefined;
-  /** The receipts before the run. */
   readonly receipts: KnownReceipts;
   /** The start: that of the state, if it has one. */
   readonly start: Day;
@@ -110,7 +109,6 @@ function lastDayOf({ settings, appends, to, now }: PlanInput): Day {
 
 type ChosenDays = Pick<Plan, 'mode' | 'days' | 'lookedBackTo' | 'notes'>;
 
-/** What the days are chosen from. */
 interface PlanBasis extends Omit<Plan, keyof ChosenDays> {
   /** The first day from the start on that is most likely still exported. */
   readonly firstDay: Day;

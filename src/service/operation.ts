@@ -31,7 +31,6 @@ interface HasStatus {
   readonly status: number;
 }
 
-/** Matches answers with one of these statuses. */
 export const hasStatus =
   (...statuses: number[]) =>
   ({ status }: HasStatus): boolean =>

@@ -39,7 +39,6 @@ const EVENT_KINDS: readonly EventKind[] = [
 /** Each kind as many times as it weighs, so that one of them is drawn. */
 const WEIGHTED_KINDS = EVENT_KINDS.flatMap((kind) => Array<EventKind>(kind.weight).fill(kind));
 
-/** The names of events with items. */
 export const ITEM_EVENTS = EVENT_KINDS.flatMap(({ name, maxItems }) => (maxItems > 0 ? [name] : []));
 
 /** One row of an event; instants in ms UTC. */
@@ -56,11 +55,8 @@ export interface EventRow {
   readonly serviceId: string;
   /** Number of rows: one for each item, or one for an event without items. */
   readonly rowCount: number;
-  /** When the service received the event. */
   readonly receivedAt: number;
-  /** When the device sent it. */
   readonly sentAt: number;
-  /** When it happened. */
   readonly occurredAt: number;
   /** Number of the item that the row has, from 0; 0 for an event without items. */
   readonly item: number;

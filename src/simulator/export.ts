@@ -20,7 +20,6 @@ class BadRequest extends Error {}
 
 const invalidParameter = () => new BadRequest(MESSAGES[400]);
 
-/** Serves an export of events. */
 export const serveExport = (exchange: Exchange): Promise<void> =>
   serveCsv(exchange, 'export', ({ service, body }) => eventLines(service.dataset, readQuery(body, service)));
 
@@ -110,7 +109,6 @@ function* eventLines(dataset: Dataset, query: RowQuery): Generator<string> {
   for (const row of dataset.rows(query)) yield lineOf(columns.map((column) => cellText(column, row)));
 }
 
-/** The lines of an export of profiles, with these columns. */
 function* profileLines(dataset: Dataset, columns: readonly string[]): Generator<string> {
   yield lineOf(columns);
   for (const profile of dataset.profiles()) yield lineOf(columns.map((name) => profile[name] ?? ''));

@@ -7,7 +7,6 @@ import { specMessage } from '../protocol/messages.ts';
 
 const spec: Verb = async () => specMessage('destination-dfinery', schema, ['append', 'append_dedup']);
 
-/** The Airbyte destination. */
 export const destination: Connector = {
   spec: { files: [], load: async () => spec },
   check: { files: ['config'], load: async () => (await import('./check.ts')).check },

@@ -32,7 +32,6 @@ export interface VerbContext extends Runtime {
  */
 export type Verb = (context: VerbContext) => Promise<Message | undefined>;
 
-/** A file that a verb needs. */
 type VerbFile = 'config' | 'catalog';
 
 /** The verbs of a connector by their names. Each is loaded only when it is called, so that `spec` starts at once. */

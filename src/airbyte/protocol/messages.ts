@@ -25,13 +25,9 @@ export type StreamStatus = 'STARTED' | 'RUNNING' | 'COMPLETE' | 'INCOMPLETE';
 
 /** Every message that is written as an object. Records are written as bytes, echoed states as text. */
 export type Message =
-  | ReturnType<typeof specMessage>
   | { readonly type: 'CATALOG'; readonly catalog: { readonly streams: readonly AirbyteStream[] } }
-  | ReturnType<typeof connectionStatus>
-  | ReturnType<typeof stateMessage>
-  | ReturnType<typeof statusMessage>
-  | ReturnType<typeof errorTrace>
-  | ReturnType<typeof logMessage>;
+  | ReturnType<typeof specMessage | typeof connectionStatus | typeof stateMessage>
+  | ReturnType<typeof statusMessage | typeof errorTrace | typeof logMessage>;
 
 const CONNECTORS = 'https://github.com/dfinery-elt/dfinery-elt/blob/main/connectors';
 
@@ -60,7 +56,6 @@ export const stateMessage = (stream: StreamDescriptor, state: object, recordCoun
     },
   }) as const;
 
-/** The answer of `check`. */
 export const connectionStatus = (status: 'SUCCEEDED' | 'FAILED', message: string) =>
   ({ type: 'CONNECTION_STATUS', connectionStatus: { status, message } }) as const;
 

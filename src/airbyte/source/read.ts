@@ -19,7 +19,6 @@ import { Heartbeat } from './heartbeat.ts';
 import { StreamOutput } from './stream-output.ts';
 import { planStream, requireFilledColumn } from './stream-plans.ts';
 
-/** What the streams of one read share. */
 interface ReadDeps extends ExtractDeps {
   readonly config: SourceConfig;
   readonly writer: MessageWriter;
@@ -132,7 +131,6 @@ async function deliverDay(result: DayResult, streams: readonly EventStream[], de
   for (const stream of streams) if (stream.needs(day)) await stream.completeAfter(day);
 }
 
-/** Writes the records of a day. */
 function writeDay(day: CheckedDay, streams: readonly RecordStream[], { config, writer, clock, signal }: ReadDeps) {
   const options = { timezone: config.timezone, emittedAt: clock.now(), signal };
   return writeRecords(day, streams, (lines) => writer.writeBytes(lines), options);

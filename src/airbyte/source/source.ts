@@ -8,7 +8,6 @@ import { specMessage } from '../protocol/messages.ts';
 
 const spec: Verb = async () => specMessage('source-dfinery', schema);
 
-/** The Airbyte source. */
 export const source: Connector = {
   spec: { files: [], load: async () => spec },
   check: { files: ['config'], load: async () => (await import('./check.ts')).check },

@@ -40,7 +40,6 @@ export interface FailedDay {
   readonly isOver: boolean;
 }
 
-/** What the downloads of one run share. */
 export interface DownloadDeps extends ExtractDeps, Pick<Plan, 'settings' | 'fingerprints' | 'receipts'> {
   readonly spool: RunFolder;
   /** The day that shows whether an export includes its end; undefined if that is known, or if no day is over. */
@@ -157,7 +156,6 @@ export class DayDownload {
     );
   }
 
-  /** Requests a day that is too large in parts. */
   async #inParts(): Promise<DayResult> {
     const day = this.#day;
     const message = `${day} is too large for one export: it is requested in parts by event name.`;

@@ -41,7 +41,6 @@ export async function proveEndDay(
   return { answer: answerWithNext, includesEnd };
 }
 
-/** Removes the file of an answer that has one. */
 async function discard(answer: SpooledAnswer): Promise<void> {
   if (answer.kind === 'checked') await answer.output.discard();
 }

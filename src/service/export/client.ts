@@ -39,7 +39,6 @@ export interface ExportClientOptions extends Pick<SourceConfig, 'baseUrl' | 'ser
 
 const UNLIMITED: Pick<ExportQuota, 'run' | 'record'> = { run: (_signal, send) => send(), record() {} };
 
-/** The path and the body of a request. */
 function pathAndBodyOf(request: ExportRequest): readonly [path: string, body: object] {
   const { properties, propertiesCondition } = request;
   // No list is sent empty: the service takes that for everything, as if it were absent.

@@ -14,7 +14,6 @@ export interface DownloadOptions<Output extends CheckedOutput> extends Omit<Runt
   readonly request: ExportRequest;
   /** Names what is exported, in messages: `2026-01-17`, `profiles`. */
   readonly label: string;
-  /** Begins an attempt. */
   readonly openOutput: () => Output | Promise<Output>;
   readonly scannerOptions: ScannerOptions;
   /** Whether the files of the service end with a line end, as far as that is known; default true. */
@@ -54,7 +53,6 @@ export const downloadChecked = <Output extends CheckedOutput>(
  */
 class Download<Output extends CheckedOutput> {
   readonly #options: DownloadOptions<Output>;
-  /** What came of the attempts so far. */
   readonly #failedAttempts: NoData[] = [];
   /** Number of requests that were sent, and of those that were refused for the quota. */
   #exports = 0;

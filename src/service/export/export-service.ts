@@ -61,7 +61,6 @@ export interface ExportService {
 /** The filters of an export, without the days. */
 export type ExportFilters = Pick<SourceConfig, 'events' | 'eventsCondition' | 'properties' | 'propertiesCondition'>;
 
-/** A request of events. */
 export interface EventRequest extends ExportFilters {
   readonly from: Day;
   readonly to: Day;

@@ -5,7 +5,6 @@ import type { NoData } from './export-service.ts';
 /** The content that a body's first bytes show, without a BOM and white space. An empty list shows in a whole body. */
 export type BodyContent = 'empty' | 'empty_list' | 'json' | 'html' | 'other';
 
-/** The traits of an answer by which it is classified. */
 export interface ExportTraits {
   readonly status: number;
   readonly content: BodyContent;

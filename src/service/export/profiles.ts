@@ -5,7 +5,6 @@ import { type DownloadOptions, downloadChecked, type FinalAnswer } from './downl
 import type { ProfileRequest } from './export-service.ts';
 import { NOT_FOUND } from './outcomes.ts';
 
-/** Asks for all attributes. */
 export const ALL_PROPERTIES: ProfileRequest = { properties: [], propertiesCondition: 'all' };
 /** Asks for the ids alone, as far as a request can. */
 export const IDS_ALONE: ProfileRequest = { properties: [UNIFIED_ID], propertiesCondition: 'include' };
