@@ -54,7 +54,7 @@ describe('batches', () => {
     await start({ fault: slow.fault });
     const batches = fixture.batches(SETTINGS);
     const first = batches.next();
-    await until(() => fixture.requests.filter(({ end }) => end !== undefined).length >= 2);
+    await until(() => fixture.extraction?.outcome.receipts.size === 2);
     await turns();
     fixture.clock.pass(10_000);
     const early = await Promise.race([first, turns()]);
