@@ -56,7 +56,6 @@ export interface Storage {
    * erases an object of its own in the `PROBE_FOLDER`. On a disk it looks whether the folders can be written.
    */
   checkErasable(paths: readonly string[]): Promise<void>;
-  /** Ends what the storage keeps open; it is not used afterwards. */
   close(): void;
 }
 
@@ -65,7 +64,6 @@ export const OWN_FOLDER = '_dfinery';
 /** Folder of objects that a run makes to see what the store does, and removes if the store allows it. */
 export const PROBE_FOLDER = `${OWN_FOLDER}/probe`;
 
-/** Everything below a folder whose path comes after `after`, in order of the paths' bytes. */
 export async function listAll(storage: Storage, folder: string, after?: string): Promise<StoredObject[]> {
   const objects: StoredObject[] = [];
   for await (const object of storage.list(folder, after)) objects.push(object);

@@ -172,19 +172,6 @@ describe.runIf(THIS_PROCESS.pidSpace !== '')('the lock of a process of this mach
     expect(names()).toEqual(['the.lock']);
   });
 
-  it('is left to a process that begins to take it over at the same moment', async () => {
-    const stealing = `${path}.steal`;
-    const other = ownerText().replace(/.token.*/, '"token":"other"}');
-    for (const file of [path, stealing]) writeFileSync(file, DEAD);
-    const replacedBehind = (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
-      const text = real(...all);
-      if (all[0] === stealing) writeFileSync(stealing, other);
-      return text;
-    };
-    await expect(withCall(fs, 'readFileSync', replacedBehind, () => take())).rejects.toMatchObject({ exitCode: 3 });
-    expect(readFileSync(stealing, 'utf8')).toBe(other);
-  });
-
   it('is taken over although the process that did so before was killed', async () => {
     writeFileSync(path, DEAD);
     writeFileSync(`${path}.steal`, DEAD);
