@@ -49,6 +49,16 @@ describe('a Parquet folder', () => {
     });
   };
 
+  /** Stops a commit, as a kill would, once it has renamed or unlinked this path. */
+  const stoppedAfter = async (call: 'rename' | 'unlink', path: string, committing: () => Promise<unknown>) => {
+    const loseLock = async (real: (...all: unknown[]) => unknown, ...all: unknown[]) => {
+      await real(...all);
+      if (all.at(-1) === path) writeFileSync(lockFile(), ownerText());
+    };
+    await expect(withCall(fs.promises, call, loseLock, committing)).rejects.toMatchObject({ exitCode: 3 });
+    rmSync(lockFile());
+  };
+
   it('has one file a day and one state, and nothing else that a reader sees', async () => {
     await place.load([[place.of(D1, [{ id: 'a' }]), place.of(D2, [{ id: 'b' }])]]);
     const names = filesBelow(place.place).map((path) => path.slice(place.place.length + 1));
@@ -94,17 +104,12 @@ describe('a Parquet folder', () => {
     await place.load([
       [place.of(D1, [{ id: 'a', member: 'm1', n: '1' }]), place.of(D2, [{ id: 'b', member: '', n: '2' }])],
     ]);
-    const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
-      await real(from, to);
-      if (to === stateFile()) writeFileSync(lockFile(), ownerText());
-    };
     const loading = () => place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
-    await expect(withCall(fs.promises, 'rename', rename, loading)).rejects.toMatchObject({ exitCode: 3 });
-    rmSync(lockFile());
+    await stoppedAfter('rename', stateFile(), loading);
     expect((await place.verify()).differences).toEqual([]);
     expect(await place.find(['m1'])).toMatchObject({ rowCount: 2 });
     expect(await place.report()).toMatchObject({ rows: 2 });
-    await place.load([[place.of(D3, [{ id: 'c', n: 'x', more: '5' }])]]);
+    await loading();
     expect(await place.verify()).toEqual({ differences: [], warnings: [] });
     const changes = (await place.state())?.events.changes.filter(({ day }) => day === D3);
     const recorded = changes?.map(({ sourceName, change }) => `${sourceName} ${change}`);
@@ -386,17 +391,11 @@ describe('a Parquet folder', () => {
   it('knows which columns a killed run hashed, so that people are found in its rows', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }])]]);
     const hashedColumns = { columns: ['member'], key_check: '0123456789abcdef' };
-    const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
-      await real(from, to);
-      if (to === fileOf(D2)) writeFileSync(lockFile(), ownerText());
-    };
     const sink = await place.open();
-    const committing = withCall(fs.promises, 'rename', rename, () =>
+    await stoppedAfter('rename', fileOf(D2), () =>
       sink.commit([place.of(D2, [{ id: 'b', member: 'hash' }])], place.facts(D1, hashedColumns)),
     );
-    await expect(committing).rejects.toMatchObject({ exitCode: 3 });
     await sink.close();
-    rmSync(lockFile());
     const { receipts, exportState } = (await place.state())?.events ?? {};
     expect([receipts?.has(D2), exportState?.from_date, exportState?.hashed]).toMatchObject([
       true,
@@ -407,13 +406,7 @@ describe('a Parquet folder', () => {
 
   it('counts no day as removed whose last rows a killed purge took', async () => {
     await place.load([[place.of(D1, [{ id: 'a', member: 'm1' }]), place.of(D2, [{ id: 'b' }])]]);
-    const unlink = async (real: (...all: unknown[]) => unknown, path: unknown) => {
-      await real(path);
-      if (path === fileOf(D1)) writeFileSync(lockFile(), ownerText());
-    };
-    const purging = withCall(fs.promises, 'unlink', unlink, () => place.purge(['m1']));
-    await expect(purging).rejects.toMatchObject({ exitCode: 3 });
-    rmSync(lockFile());
+    await stoppedAfter('unlink', fileOf(D1), () => place.purge(['m1']));
     await place.load([[place.of(D3, [{ id: 'c' }])]]);
     expect(place.log.filter(({ event }) => event === 'days.removed')).toEqual([]);
     expect(state().events.days[0]).toMatchObject({ day: D1, rows_stored: 0 });
@@ -423,25 +416,12 @@ describe('a Parquet folder', () => {
   it('loses a day that a killed run was to remove, also if that run widened a column', async () => {
     await place.load([[place.of(D1, [{ id: 'a', n: '1' }]), place.of(D2, [{ id: 'b', n: '2' }])]]);
     const columnTypes = new Map([['n', 'double' as const]]);
-    const loadAgain = () =>
-      place.load(
-        [
-          [
-            place.of(D1, []),
-            place.of(D3, [
-              { id: 'c', n: '1.5' },
-              { id: 'd', n: 'x' },
-            ]),
-          ],
-        ],
-        { columnTypes },
-      );
-    const rename = async (real: (...all: unknown[]) => unknown, from: unknown, to: unknown) => {
-      await real(from, to);
-      if (to === stateFile()) writeFileSync(lockFile(), ownerText());
-    };
-    await expect(withCall(fs.promises, 'rename', rename, loadAgain)).rejects.toMatchObject({ exitCode: 3 });
-    rmSync(lockFile());
+    const lastRows = [
+      { id: 'c', n: '1.5' },
+      { id: 'd', n: 'x' },
+    ];
+    const loadAgain = () => place.load([[place.of(D1, []), place.of(D3, lastRows)]], { columnTypes });
+    await stoppedAfter('rename', stateFile(), loadAgain);
     await loadAgain();
     expect(await place.keys()).toEqual([`${D2} b`, `${D3} c`, `${D3} d`]);
     expect((await place.verify()).differences).toEqual([]);

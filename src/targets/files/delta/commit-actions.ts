@@ -22,7 +22,6 @@ import { retentionConfiguration, retentionMsOf } from './vacuum.ts';
 
 /** The operation that the history of the table shows for a change. */
 const OPERATIONS = { load: 'WRITE', purge: 'DELETE', prune: 'DELETE' } as const;
-/** The tag of this program on the files of the log. */
 const FILE_TAG = 'dfinery';
 
 /** A change of one table, and what its log holds after it. */

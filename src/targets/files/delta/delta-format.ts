@@ -33,8 +33,6 @@ interface DeltaVersion extends PlaceVersion {
   readonly tables: DeltaTables;
 }
 
-type TableChanges = ByTable<TableChange | undefined>;
-
 export const DELTA: FilesFormat<DeltaVersion> = {
   layout: DELTA_LAYOUT,
   // A damaged file fails what needs it.
@@ -68,7 +66,7 @@ export const DELTA: FilesFormat<DeltaVersion> = {
     const { change, result } = await prepare(version);
     place.runFolder.checkHeld();
     if (change === undefined) return { version, result };
-    const changes = await changesOfTables(place, version, change);
+    const changes = { events: await changeOfEvents(place, version, change), user_profiles: changeOfProfiles(change) };
     return { version: versionOf(await commitToTables(place, version.tables, changes)), result };
   },
 
@@ -176,28 +174,21 @@ async function pathsIn(storage: Storage, table: Table['name']): Promise<string[]
   return paths.filter((path) => !path.startsWith(`${logFolder(table)}/`));
 }
 
-/**
- * What a change of a place changes in each of its tables. A purge commits to each that is there. So a load that began
- * before it loses the race for the next entry, and cannot bring people back.
- */
-async function changesOfTables(place: OpenPlace, before: DeltaVersion, change: PlaceChange): Promise<TableChanges> {
-  const profiles = changeOfProfiles(change);
-  const makesProfiles = profiles !== undefined && before.state.user_profiles === undefined;
-  return { events: await changeOfEvents(place, before, change, makesProfiles), user_profiles: profiles };
-}
-
 function changeOfProfiles({ kind, state, files }: PlaceChange): TableChange | undefined {
   const profileFiles = files.filter(({ table }) => table === USER_PROFILES.name);
   if (state.user_profiles === undefined || (kind !== 'purge' && profileFiles.length === 0)) return undefined;
   return { kind, state: state.user_profiles, files: profileFiles };
 }
 
-/** The first load of profiles commits to loaded events, too: a purge before it had no table of profiles to commit to. */
+/**
+ * What a change of a place changes in events. A purge commits to each table that is there. So a load that began before
+ * it loses the race for the next entry, and cannot bring people back. The first load of profiles has no table of them to
+ * race for: it commits to events, too, if they are loaded.
+ */
 async function changeOfEvents(
   place: OpenPlace,
   before: DeltaVersion,
   change: PlaceChange,
-  makesProfiles: boolean,
 ): Promise<TableChange | undefined> {
   const { kind, state } = change;
   const files = change.files.filter(({ table }) => table === EVENTS.name);
@@ -206,13 +197,18 @@ async function changeOfEvents(
   // The log of events has what belongs to the whole place.
   const events: LogState = { ...state.events, suppressionLength: state.suppressionLength };
   const { snapshot, missingPaths, state: eventsBefore } = before.tables.events;
+  const makesProfiles = state.user_profiles !== undefined && before.state.user_profiles === undefined;
   const hasOtherChanges = makesProfiles || missingPaths.size > 0 || stateActions(snapshot.domains, events).length > 0;
   const isCommitted = kind === 'purge' || files.length > 0 || (eventsBefore !== undefined && hasOtherChanges);
   return isCommitted ? { kind, state: events, files } : undefined;
 }
 
 /** Stores all files, then creates the entry of each table, events first. */
-async function commitToTables(place: OpenPlace, before: DeltaTables, changes: TableChanges): Promise<DeltaTables> {
+async function commitToTables(
+  place: OpenPlace,
+  before: DeltaTables,
+  changes: ByTable<TableChange | undefined>,
+): Promise<DeltaTables> {
   const { storage } = place;
   let uncommittedFiles = TABLES.flatMap(({ name }) => newFilesIn(changes[name]?.files ?? []));
   // No reader sees them before their entry.

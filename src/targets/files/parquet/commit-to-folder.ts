@@ -18,7 +18,6 @@ const FOLDER_STAYS_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ENOTEMPTY', 
  * `readFolder` understands. A kill between the files of two days can leave a row of both in neither of them. A killed
  * purge can leave people in some days, but they are on the suppression list. In both cases the same command, run again,
  * does the rest. A change without files finishes what a killed run left half-way.
- * `checkHeld` throws once the lock is lost: this process may have been suspended for long.
  */
 export async function commitToFolder(
   place: FolderPlace,

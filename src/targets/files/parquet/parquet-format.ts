@@ -87,10 +87,7 @@ function hasReplacedFiles({ storage }: FolderPlace, { files }: FolderVersion): b
   });
 }
 
-/**
- * Has a change prepared under the lock, of the folder as it is then, and commits it. Without a change the commit only
- * finishes what a killed run left half-way.
- */
+/** Has a change prepared under the lock, of the folder as it is then, and commits it. */
 async function commitUnderLock<T>(place: FolderPlace, prepare: (version: PlaceVersion) => Promise<PreparedChange<T>>) {
   await makeFolders(place.storage.fullPath(OWN_FOLDER));
   return withLockFile(lockPathOf(place), lockOptionsOf(place), async (checkHeld) => {

@@ -115,7 +115,7 @@ type Comparison =
  *   the hash      and                                     the file
  *   is the same   its receipt does not say "no row"       `unchanged`: it was copied at most
  *   is the same   its receipt says so                     `leftover`: a killed run was to remove it
- *   is another    it is later, and the state fits         `leftover`: a killed run wrote it
+ *   is another    it is later, and its columns are known  `leftover`: a killed run wrote it
  *   is another    the state has no table of its rows      `foreign`: profiles of another program
  *   is another    its columns are new                     `damaged`: somebody put an older state back
  *   is another    it is older, or unusable                `damaged`

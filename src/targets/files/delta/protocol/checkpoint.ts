@@ -48,20 +48,15 @@ export async function writeCheckpoint(
   since: number,
 ): Promise<void> {
   const { table, version } = snapshot;
-  const jsonFile = join(runFolder.path, 'checkpoint.json');
-  const file = join(runFolder.path, 'checkpoint.parquet');
+  const [jsonFile, file] = [join(runFolder.path, randomUUID()), join(runFolder.path, randomUUID())];
   const lines = Array.from(snapshot.actions(since), (action) => JSON.stringify(action));
-  try {
-    await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
-    const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
-    await engine.run(
-      `COPY (SELECT * FROM read_json(${pathLiteral(jsonFile)}, format = 'newline_delimited',
-      columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
-    );
-    await storage.putFile(file, checkpointPath(table, version));
-    const pointer = JSON.stringify({ version, size: lines.length });
-    await storage.write(lastCheckpointPath(table), pointer);
-  } finally {
-    for (const path of [jsonFile, file]) await rm(path, { force: true });
-  }
+  await writeFile(jsonFile, lines.join('\n'), { flag: 'wx', mode: PRIVATE_FILE_MODE });
+  const columns = Object.entries(CHECKPOINT_COLUMNS).map(([name, type]) => `${literal(name)}: ${literal(type)}`);
+  await engine.run(
+    `COPY (SELECT * FROM read_json(${pathLiteral(jsonFile)}, format = 'newline_delimited',
+    columns = {${columns.join(', ')}})) TO ${literal(file)} (FORMAT parquet, COMPRESSION zstd, USE_TMP_FILE false)`,
+  );
+  await rm(jsonFile);
+  await storage.putFile(file, checkpointPath(table, version));
+  await storage.write(lastCheckpointPath(table), JSON.stringify({ version, size: lines.length }));
 }
