@@ -16,9 +16,9 @@ export function failureOf(
 ): Failure {
   const error = diskErrorByItsPath(thrown);
   if (error instanceof Stopped || signal.aborted) {
-    const message = `${messageOf(signal.reason ?? error)}. Run the same command again.`;
-    const exit = stopExit(signal.reason ?? error);
-    return { exit, error: redactor.mask(message), log: () => logger.warn('run.stopped', message) };
+    const reason: unknown = signal.reason ?? error;
+    const message = `${messageOf(reason)}. Run the same command again.`;
+    return { exit: stopExit(reason), error: redactor.mask(message), log: () => logger.warn('run.stopped', message) };
   }
   if (error instanceof UserError) {
     const message = messageIn(error);

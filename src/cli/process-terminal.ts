@@ -21,10 +21,8 @@ const COLOURS: Readonly<Partial<Record<LogLevel, number>>> = { debug: 2, warn: 3
 /** Bytes of results that may wait for a reader before a command waits, too. */
 const MAX_WAITING_BYTES = 16 << 20;
 
-const DEFAULT_COLUMNS = 80;
-
 /** A terminal without a size has 0 columns: that of a container, or of a job without a window. */
-export const terminalColumns = ({ columns }: { readonly columns: number }): number => columns || DEFAULT_COLUMNS;
+export const terminalColumns = ({ columns }: { readonly columns: number }): number => columns || 80;
 
 /** Both streams of this process. A result comes after the log lines before it, in case both are the same stream. */
 export class ProcessTerminal implements Terminal {

@@ -16,18 +16,14 @@ export interface Prompts {
 /** Questions on stderr, where stdin and stderr are terminals; elsewhere no question can be asked. */
 export function systemPrompts(signal: AbortSignal): Prompts | undefined {
   if (!isatty(0) || !isatty(2)) return undefined;
-  return terminalPrompts({ input: process.stdin, output: process.stderr, signal });
+  return terminalPrompts(process.stdin, process.stderr, signal);
 }
 
-export function terminalPrompts({
-  input,
-  output,
-  signal,
-}: {
-  readonly input: NodeJS.ReadableStream;
-  readonly output: NodeJS.WritableStream;
-  readonly signal: AbortSignal;
-}): Prompts {
+export function terminalPrompts(
+  input: NodeJS.ReadableStream,
+  output: NodeJS.WritableStream,
+  signal: AbortSignal,
+): Prompts {
   const ask = async (question: string, isHidden = false): Promise<string> => {
     // What was logged before the question is written first.
     await setImmediate();

@@ -20,12 +20,10 @@ export const LOCAL_PART = {
     spoolDir: spoolDir ?? tmpdir(),
   }),
   ruleProblems: ({ target, place }: Pick<ValuesOf<typeof localSchema>, 'target' | 'place'>) => [
-    target === undefined && place !== undefined && wrongValue('target', MISSING_HALF),
-    place === undefined && target !== undefined && wrongValue('place', MISSING_HALF),
+    (target === undefined) !== (place === undefined) &&
+      wrongValue(target === undefined ? 'target' : 'place', 'is missing: target and place go together'),
   ],
 };
-
-const MISSING_HALF = 'is missing: target and place go together';
 
 /** Milliseconds of a duration that the schema has checked. */
 function durationOf(text: string): number {

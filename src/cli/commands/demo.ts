@@ -53,16 +53,10 @@ async function loadDemo(place: Place, context: Context): Promise<Summary> {
   const simulator = await startSimulator({ clock: context.clock, scenario: { events_per_day: EVENTS_PER_DAY } });
   try {
     // A fixed start in the past would leave a gap when the demo is run again after a month.
-    const start = addDays(dayAt(context.clock.now()), 1 - DEMO_DAYS);
-    const keys = {
-      base_url: simulator.url,
-      service_id: simulator.scenario.service_id,
-      export_token: simulator.scenario.export_token,
-      start_date: start,
-      on_gap: 'warn',
-      user_profiles: true,
-    };
-    const config = readConfiguration(keys, context);
+    const start_date = addDays(dayAt(context.clock.now()), 1 - DEMO_DAYS);
+    const { service_id, export_token } = simulator.scenario;
+    const service = { base_url: simulator.url, service_id, export_token };
+    const config = readConfiguration({ ...service, start_date, on_gap: 'warn', user_profiles: true }, context);
     const { summary, error } = await runSync({ place, config, daySelection: {} }, context);
     if (error !== undefined) throw error;
     return summary;

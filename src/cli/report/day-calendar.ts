@@ -7,7 +7,7 @@ import type { TargetReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
 
 /** Each state of a day, as a cell names it, with its meaning in the legend. Its class has hyphens for blanks. */
-const DAY_STATES = {
+export const DAY_STATES = {
   loaded: 'loaded',
   'read again': 'loaded with no rows or few: the next run reads it again',
   pruned: 'loaded, its rows were removed since',
@@ -67,7 +67,7 @@ export function dayCalendar(days: readonly ReportedDay[]): Html {
   return html`<ul class="legend">${legend}</ul><div class="months">${[...months].map(([month, daysOfMonth]) => monthTable(month, daysOfMonth))}</div>`;
 }
 
-const classOfState = (state: string): string => state.replaceAll(' ', '-');
+export const classOfState = (state: string): string => state.replaceAll(' ', '-');
 
 function monthTable(month: string, days: readonly ReportedDay[]): Html {
   const cells: Html[] = Array.from({ length: weekdayOf(days[0].day) }, () => html`<td></td>`);

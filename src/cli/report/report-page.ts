@@ -38,6 +38,8 @@ function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone } = report.state.events;
   const [snapshot] = report.state.user_profiles?.receipts.values() ?? [];
   const daysThatAre = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
+  const includesEnd = exportState?.to_date_inclusive;
+  const toDateText = includesEnd === undefined ? 'not proved yet' : `proved ${includesEnd ? 'inclusive' : 'exclusive'}`;
   const profileCount = (rows: number, asOf: string) => `${withSeparators(rows)}, as of ${minuteText(asOf)} UTC`;
   const figures: Readonly<Record<string, string>> = {
     Rows: withSeparators(report.rows),
@@ -48,15 +50,10 @@ function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
     'Days lost': formatCount(daysThatAre('lost'), 'day'),
     'Soon lost, not loaded': formatCount(daysThatAre('lost soon'), 'day'),
     Size: formatBytes(report.sizeBytes),
-    to_date: toDateText(exportState?.to_date_inclusive),
+    to_date: toDateText,
   };
   const entries = Object.entries(figures).map(([term, value]) => html`<div><dt>${term}</dt><dd>${value}</dd></div>`);
   return html`<dl class="figures" style="--columns:${Math.ceil(entries.length / 2)}">${entries}</dl>`;
-}
-
-function toDateText(isInclusive: boolean | undefined): string {
-  if (isInclusive === undefined) return 'not proved yet';
-  return isInclusive ? 'proved inclusive' : 'proved exclusive';
 }
 
 /** The runs that opened the target, the latest first, with what they cost and how they ended. */

@@ -1,11 +1,13 @@
+import { classOfState, DAY_STATES } from './day-calendar.ts';
 import { Html } from './html.ts';
 
 const SERIES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
   .map((n) => `.series-${n} { fill: var(--series-${n}); background: var(--series-${n}); }`)
   .join('\n');
 
-const DAY_STATES = ['loaded', 'read-again', 'pruned', 'so-far', 'lost', 'not-there-yet', 'lost-soon']
-  .map((state) => `.${state} { background: var(--${state}); }`)
+const STATES = Object.keys(DAY_STATES)
+  .map(classOfState)
+  .map((name) => `.${name} { background: var(--${name}); }`)
   .join('\n');
 
 /** The page's only style sheet: light and dark as the reader chooses, for narrow screens and for paper. */
@@ -37,7 +39,7 @@ table.month caption { text-align: left; font-weight: 600; padding-bottom: .25rem
 table.month th { font-weight: 400; font-size: .8rem; color: var(--quiet); }
 table.month th, table.month td { width: 2.3rem; height: 2.1rem; text-align: center; position: relative; }
 table.month td time { font-size: .85rem; } table.month td b { display: block; font-size: .65rem; line-height: 1; }
-${DAY_STATES}
+${STATES}
 table.month td[class] { border: 2px solid var(--page); border-radius: .35rem; }
 .scroll { overflow-x: auto; max-width: 100%; /* a shadow on the side where more columns are */
   background: linear-gradient(to right, var(--page) 40%, transparent) left / 2.5rem 100% no-repeat local,

@@ -118,7 +118,7 @@ function asking() {
   output.setEncoding('utf8').on('data', (text: string) => {
     seen.text += text;
   });
-  const prompts = terminalPrompts({ input, output, signal: new AbortController().signal });
+  const prompts = terminalPrompts(input, output, new AbortController().signal);
   return { prompts, input, seen, until: (what: string) => expect.poll(() => seen.text).toContain(what) };
 }
 
