@@ -33,10 +33,7 @@ export type CommandConfig = ReturnType<typeof readConfiguration>;
  * environment. Every default is filled in. A key that only some commands need may be missing. Throws for values that
  * are wrong, and for unknown keys.
  */
-export function readConfiguration(
-  pathOrObject: string | object | undefined,
-  context: Pick<Context, 'env' | 'redactor'>,
-) {
+export function readConfiguration(pathOrObject: string | object | undefined, context: Context) {
   const { values, variableNames, shownFile } = readValues(pathOrObject, context);
   const source = parsePart(SOURCE_PART, values);
   const local = parsePart(LOCAL_PART, values);
@@ -48,9 +45,9 @@ export function readConfiguration(
 }
 
 /** The values of the file and the environment by their keys. `variableNames`: the variables that gave some of them. */
-function readValues(pathOrObject: string | object | undefined, context: Pick<Context, 'env' | 'redactor'>) {
+function readValues(pathOrObject: string | object | undefined, { env: processEnv, redactor }: Context) {
   // 1. Read the file and the variables.
-  const { folder, shownFile, env, values: fileObject } = readFileOrObject(pathOrObject, context.env);
+  const { folder, shownFile, env, values: fileObject } = readFileOrObject(pathOrObject, processEnv);
   const { erasure: erasureValue, ...valuesInFile } = fileObject;
   const erasureInFile: unknown = erasureValue ?? {};
   if (!isObject(erasureInFile)) throw configError(`erasure in ${shownFile} is not usable, wanted an object.`);
@@ -60,7 +57,7 @@ function readValues(pathOrObject: string | object | undefined, context: Pick<Con
   // 2. From here on no message shows a secret, whatever else is wrong with it.
   for (const values of [valuesInFile, erasureInFile, valuesInEnvironment])
     for (const { key, schema } of CONFIG_KEYS)
-      if (schema.airbyte_secret && typeof values[key] === 'string') context.redactor.add(new Secret(values[key]));
+      if (schema.airbyte_secret && typeof values[key] === 'string') redactor.add(new Secret(values[key]));
 
   // 3. Refuse what would be ignored.
   if (problems.length > 0) throw problemsError('the environment', problems);

@@ -10,10 +10,7 @@ interface Failure {
   log(): void;
 }
 
-export function failureOf(
-  thrown: unknown,
-  { signal, redactor, logger }: Pick<Context, 'signal' | 'redactor' | 'logger'>,
-): Failure {
+export function failureOf(thrown: unknown, { signal, redactor, logger }: Context): Failure {
   const error = diskErrorByItsPath(thrown);
   if (error instanceof Stopped || signal.aborted) {
     const reason: unknown = signal.reason ?? error;

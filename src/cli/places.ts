@@ -62,7 +62,7 @@ export function checkedTarget<T extends Target>(
 
 /** What all places of a command have in common. */
 export function placeSettings(
-  { lockWaitMs, memoryLimit, spoolDir }: Pick<CommandConfig, 'lockWaitMs' | 'memoryLimit' | 'spoolDir'>,
+  { lockWaitMs, memoryLimit, spoolDir }: CommandConfig,
   { env, clock, random, logger, signal }: Context,
 ): Omit<PlaceOptions, 'address'> & Runtime {
   return { lockWaitMs, memoryLimit, spoolDir, env, clock, random, logger, signal };

@@ -41,12 +41,11 @@ export const printableTerminal = (terminal: Terminal, isQuiet: boolean): Termina
 });
 
 export const LOG_FORMATS = ['text', 'json'] as const;
-export type LogFormat = (typeof LOG_FORMATS)[number];
 
 const LEVEL_MARKS = { debug: '·', info: ' ', warn: '!', error: '✗' } as const;
 
 /** The log below the results of a terminal. */
-export function terminalLog(terminal: Terminal, clock: Clock, format: LogFormat): LogSink {
+export function terminalLog(terminal: Terminal, clock: Clock, format: (typeof LOG_FORMATS)[number]): LogSink {
   return ({ level, event, message, fields }) => {
     const time = new Date(clock.now()).toISOString();
     const json = () => JSON.stringify({ time, level, event, message, ...fields });

@@ -3,11 +3,7 @@
 import type { Command } from '../command.ts';
 
 /** `usage` follows the name: `[TARGET PLACE]`. The file of a command is loaded when it is chosen. */
-const entry = (usage: string, summary: string, load: () => Promise<{ readonly command: Command }>) => ({
-  usage,
-  summary,
-  load,
-});
+const entry = (usage: string, summary: string, load: () => Promise<{ command: Command }>) => ({ usage, summary, load });
 
 /** Every command by its name, in the order of help. */
 export const COMMANDS: Readonly<Record<string, ReturnType<typeof entry>>> = {

@@ -7,7 +7,6 @@ import { locateLedger } from '../../erasure/ledger/ledger-key.ts';
 import { exitOfProof, proveErasure } from '../../erasure/ledger/proof.ts';
 import { proofLines, summarySentences } from '../../erasure/ledger/proof-text.ts';
 import type { SearchSettings } from '../../erasure/listed-people.ts';
-import type { PurgeSettings } from '../../erasure/purge.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import { PRIVATE_FILE_MODE } from '../../fs/permissions.ts';
 import { DeletionClient } from '../../service/deletion-client.ts';
@@ -130,18 +129,15 @@ async function erase(values: ForgetValues, context: Context): Promise<CommandRes
     };
     try {
       const what = confirm === undefined ? 'Planning the erasure' : 'Erasing';
-      return erasureResult(await withElapsedTime(what, work(), context), purgeSettings, context);
+      return erasureResult(await withElapsedTime(what, work(), context), purgeSettings !== undefined, context);
     } finally {
       await deleter?.close();
     }
   });
 }
 
-function purgeSettingsOf(
-  values: ForgetValues,
-  search: SearchSettings,
-  config: CommandConfig,
-): PurgeSettings | undefined {
+/** How the places are purged; undefined for an erasure without places. */
+function purgeSettingsOf(values: ForgetValues, search: SearchSettings, config: CommandConfig) {
   if (search.places.length === 0) return undefined;
   const { newList: beginsNewList, maxPeople, allowShared: allowsShared } = values;
   const suppressionList = SuppressionList.of(requireKeys(config, 'suppression_key'));
@@ -156,14 +152,10 @@ function purgeSettingsOf(
 
 const NO_PLACES = 'The erasure has no places: rows that were loaded stay where they are.';
 
-function erasureResult(
-  erased: ErasureResult,
-  purgeSettings: PurgeSettings | undefined,
-  context: Context,
-): CommandResult {
+function erasureResult(erased: ErasureResult, hasPlaces: boolean, context: Context): CommandResult {
   const { logger } = context;
   const { failure } = erased;
-  const warnings = [...(purgeSettings === undefined ? [NO_PLACES] : []), ...erased.report.warnings];
+  const warnings = [...(hasPlaces ? [] : [NO_PLACES]), ...erased.report.warnings];
   const report = { ...erased.report, warnings };
   for (const warning of warnings) logger.warn('forget.plan', warning);
   const isPlan = report.mode === 'plan';
@@ -181,11 +173,9 @@ function erasureResult(
 }
 
 /** `--verify-ledger FILE [--head H]`: exit 1 for a ledger that was edited or cut. */
-async function verify(
-  { verifyLedger: path = '', head, config }: ForgetValues,
-  context: Context,
-): Promise<CommandResult> {
-  const { ledgerKey } = readConfiguration(config, context);
+async function verify(values: ForgetValues, context: Context): Promise<CommandResult> {
+  const { verifyLedger: path = '', head } = values;
+  const { ledgerKey } = readConfiguration(values.config, context);
   const verdict = await verifyLedger(locateLedger(path, ledgerKey), head);
   const lines = [
     `${verdict.file}: ${formatCount(verdict.lines, 'line')}`,

@@ -6,13 +6,13 @@ import { Scanner, type ScanResult } from '../../cells/columns/scanner.ts';
 import { missingColumns, settingOf } from '../../cells/csv/header.ts';
 import { MalformedCsv } from '../../cells/csv/malformed.ts';
 import { codecOf, fits } from '../../cells/types/column-types.ts';
-import { type Zone, zoneOf } from '../../cells/types/zone.ts';
+import { zoneOf } from '../../cells/types/zone.ts';
 import { readPinnedTypes } from '../../extract/discover-columns.ts';
 import { editsOf } from '../../extract/export-settings.ts';
 import { whyUnreadable } from '../../fs/disk-failure.ts';
 import type { ColumnSettings } from '../../table/column-type.ts';
 import { argument, defineCommand, required, textOption } from '../command.ts';
-import { readConfiguration, requireKeys } from '../configuration.ts';
+import { type CommandConfig, readConfiguration, requireKeys } from '../configuration.ts';
 import { percent, tableLines } from '../text-layout.ts';
 
 export const command = defineCommand({
@@ -24,10 +24,9 @@ export const command = defineCommand({
   docsPage: 'days-and-types.md',
   async run({ file, schema, config: path }, context) {
     const config = requireKeys(readConfiguration(path, context), 'hash_key');
-    const { timezone, columnTypes } = config;
     const edits = editsOf(config);
     const pinnedTypes = readPinnedTypes(schema);
-    const scanner = new Scanner({ timezone, needsEventColumns: false, edits });
+    const scanner = new Scanner({ timezone: config.timezone, needsEventColumns: false, edits });
     const { scan, bytes } = await scanFile(file, scanner, context.signal);
     const unseen = [...edits.drop, ...edits.hash].filter((name) => !scan.editedNames.includes(name));
     if (unseen.length > 0) {
@@ -38,7 +37,7 @@ export const command = defineCommand({
     if (missing.length > 0) {
       context.logger.warn('inspect.missing', `${file} lacks columns that every export has: ${missing.join(', ')}.`);
     }
-    const columns = inspectedColumns(scan, { columnTypes, pinnedTypes, zone: zoneOf(timezone) });
+    const columns = inspectedColumns(scan, config, pinnedTypes);
     const result = {
       v: 1,
       file,
@@ -81,8 +80,10 @@ type InspectedColumn = ReturnType<typeof inspectedColumns>[number];
  */
 function inspectedColumns(
   { columns }: ScanResult,
-  { columnTypes, pinnedTypes, zone }: Pick<ColumnSettings, 'columnTypes' | 'pinnedTypes'> & { zone: Zone | undefined },
+  { columnTypes, timezone }: CommandConfig,
+  pinnedTypes: ColumnSettings['pinnedTypes'],
 ) {
+  const zone = zoneOf(timezone);
   return columns.map((column) => {
     const { source, occurrence } = column;
     const pinnedType = occurrence === 1 ? settingOf(pinnedTypes, source, columns) : undefined;

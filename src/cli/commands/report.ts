@@ -26,10 +26,7 @@ export const command = defineCommand({
   },
 });
 
-export async function readReport(
-  place: Place<StatefulTarget>,
-  { historyDays }: Pick<CommandConfig, 'historyDays'>,
-): Promise<string> {
+export async function readReport(place: Place<StatefulTarget>, { historyDays }: CommandConfig): Promise<string> {
   const { target, address, clock } = place;
   const report = await (await target.maintenance(place)).report();
   return reportPage(report, { place: `${target.name} ${address}`, now: clock.now(), historyDays });

@@ -26,10 +26,7 @@ export const command = defineCommand({
 });
 
 /** Reads what a place holds, without its rows. */
-export async function readStatus(
-  place: Place<StatefulTarget>,
-  { historyDays }: Pick<CommandConfig, 'historyDays'>,
-): Promise<Status> {
+export async function readStatus(place: Place<StatefulTarget>, { historyDays }: CommandConfig): Promise<Status> {
   const { target, address, clock } = place;
   const state = await storedState(place);
   if (state === undefined)
