@@ -127,6 +127,8 @@ async function* readCsv(input: Input, columns: readonly string[]): RowCells<stri
 }
 
 function columnIndex(header: readonly string[], column: string, { name }: Input): number {
+  if (header.some((text) => /\r(?!\n)/.test(text)))
+    throw configError(`${name} ends its lines with CR alone: save it as CSV UTF-8. Nothing was done.`);
   const names = header.map(nfc);
   const index = names.indexOf(nfc(column));
   if (index !== -1 && index === names.lastIndexOf(nfc(column))) return index;

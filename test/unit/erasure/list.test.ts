@@ -151,6 +151,7 @@ describe('the file of a list', () => {
     ['a,a\n1,2\n', 'a', /has the column "a" more than once/],
     ['a,b\n1\n', 'a', /is no whole CSV: row 2 .* has too few cells/],
     ['a,b\n1,2\n\n3,4\n', 'a', /is no whole CSV: row 3 .* is blank/],
+    ['a,b\r1,2\r3,4\r', 'a', /ends its lines with CR alone: save it as CSV UTF-8/],
     ['a,b\n"1,2\n', 'a', /is no whole CSV: row 2 .* ends inside a quoted cell/],
     ['{"b":1}\n', 'a', /line 1: there is no a, but "b"/],
     ['{"a":1}\nx\n', 'a', /line 2: this is no JSON object/],
