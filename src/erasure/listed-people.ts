@@ -20,11 +20,10 @@ import { type ListedId, rowsText } from './id-list.ts';
 import { readMapping } from './list-file.ts';
 import { profilesOfIds } from './profiles-of-ids.ts';
 
-// The ways in which the people of a list are found. One is the profiles: of the service, else of the places
+// The ways in which the people of a list are found. One is the profiles of the service and of the places
 // (`user_profiles`), or a mapping in place of both. The other is the rows of places whose column holds an id. The union
 // is meant.
 
-/** A place in which people are looked for. */
 export interface NamedPlace extends Place<StatefulTarget> {
   /** As the ledger and hashes name it, whatever working folder and links lead to it. */
   readonly name: string;
@@ -69,14 +68,10 @@ const NO_WAY =
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
-/**
- * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `whyNoProfiles`:
- * the service was asked, and exports none.
- */
+/** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
 export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
-  whyNoProfiles?: string,
 ): Promise<ListedPeople> {
   const { mapping, profileService, byColumn, hashKey, io } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
@@ -85,19 +80,15 @@ export async function findListedPeople(
   const unifiedIdsInMapping = mapping === undefined ? undefined : await readMapping(mapping, ids);
 
   // 2. The rows of all places. They come first: an id changed hands if the profile of a person in rows has another id.
-  const searchesProfiles = mapping === undefined && profileService === undefined;
-  const query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles };
+  const query: PeopleQuery = { ids: [...ids], byColumn, hashKey, searchesProfiles: mapping === undefined };
   const inPlaces = await searchPlaces(query, settings);
 
-  // 3. The profiles of the service. If it exports none, those that the places hold.
+  // 3. The profiles of the service.
   const peopleInRows = new Set([...inPlaces.unifiedIdsById.values()].flat().map((text) => personOf(text, hashKey)));
-  const answer =
+  const { profiles, whyNoProfiles } =
     profileService === undefined || ids.size === 0
       ? {}
       : await profilesOfIds({ ids, peopleInRows, hashKey }, profileService, io);
-  const { profiles } = answer;
-  if (answer.whyNoProfiles !== undefined)
-    return findListedPeople(listedIds, { ...settings, profileService: undefined }, answer.whyNoProfiles);
 
   const usedWays = [
     ...(unifiedIdsInMapping === undefined ? [] : ['a mapping']),

@@ -90,6 +90,8 @@ export class IdColumn {
     if (hasPlainIds) this.keys.requireMatchingKey(place);
     const warnings = this.keys.warnings(place, { hasPlainIds, hasHashedIds });
     const texts = [...textsOfIds, ...suppressedTexts.map((text) => ({ id: null, text }))];
+    // A condition without a look-up needs no scan of the rows.
+    if (texts.length === 0) return { conditionSql: 'false', warnings, idsOf: () => [] };
     const { queryKey, matchingKey, hasPlainRows } = this.keys;
     // A hash of other rows, or of another place, names the id of a plain cell that has the same hash.
     const cellKey = hasPlainRows && texts.some(({ text }) => isHash(text)) ? queryKey : undefined;

@@ -383,6 +383,17 @@ describe('the table user_profiles', () => {
     for (const place of PLACES) expect((await runAt('verify', place)).code, place).toBe(0);
   });
 
+  it('tells whose an ID is that the service no longer has, unless the person has another one by now', async () => {
+    useProfiles(CSV, {}, { user_profiles: true });
+    await load([row('a'), row('b')], DUCKDB);
+    useProfiles(csvOf(['B', u('a')]), {}, { user_profiles: true });
+    expect((await planOf('--id', 'A-a', ...IN())).exit).toBe(5);
+    useProfiles(csvOf(['A-b', u('b')]), {}, { user_profiles: true });
+    const done = await erase('--id', 'A-a', ...IN());
+    expect([done.exit, done.ids_with_profile, done.places[0].rows_removed], done.said).toEqual([0, 0, 2]);
+    expect(holding(u('a'))).toEqual([]);
+  });
+
   it('whose file is damaged is named by the plan, the purge, a person and the proof of its files', async () => {
     const verify = async () => (await runAt('verify', LAKE)).code;
     useProfiles(CSV, {}, { user_profiles: true });
