@@ -9,7 +9,6 @@ import { Ledger, type LedgerSettings } from './ledger/ledger.ts';
 import { type PurgePlan, type PurgeSettings, peopleLimitProblem, planPurge } from './purge.ts';
 import type { Deleter, RequestLimits } from './requests.ts';
 
-/** The settings of an erasure, from either configuration. */
 interface ErasureSettings extends LedgerSettings, RequestLimits {
   readonly maxDeletionsPerSync: number;
   readonly onRejected: 'continue' | 'fail';
@@ -47,24 +46,22 @@ export async function planErasure(options: ErasureOptions) {
   const requestableIds = deleter === undefined ? [] : listedIds;
   const byIsDone = groupBy(requestableIds, (listed) => !requestsAgain && isDoneBefore(listed, ledger));
   const [idsToRequest, idsDoneBefore] = [byIsDone.get(false) ?? [], byIsDone.get(true) ?? []];
-  const hasPurge = purgeSettings !== undefined && (ids.length > 0 || isSuppressedOnly);
-  const purgePlan = hasPurge
-    ? await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequest }, settings)
-    : undefined;
+  const purgePlan =
+    purgeSettings === undefined || (ids.length === 0 && !isSuppressedOnly)
+      ? undefined
+      : await planPurge({ settings: purgeSettings, ledger, listedIds, idsToRequest }, settings);
   return {
     ledger,
     counts,
     listedIds,
     /** Undefined if no place is to be purged. */
     purgePlan,
-    /** Whom the service is asked for. */
     idsToRequest,
     /** Whom the ledger knows as deleted. */
     idsDoneBefore,
     isPurgeOnly: deleter === undefined,
     /** The limit that the erasure exceeds, as a sentence. */
     limitProblem: requestLimitProblem(idsToRequest, ledger, settings) ?? (purgePlan && peopleLimitProblem(purgePlan)),
-    /** What the officer confirms. */
     hash: consentHash(options, purgePlan),
     warnings: [
       counts.received > 0 || isSuppressedOnly ? [] : 'The list is empty: nobody is deleted.',

@@ -15,7 +15,6 @@ const REFUSALS = {
 } as const;
 type Refusal = keyof typeof REFUSALS;
 
-/** Somebody on the list. */
 export interface ListedId {
   readonly id: string;
   /** The number of its first row, as a spreadsheet shows the file. */
@@ -35,7 +34,6 @@ export interface ListRow {
 /** Numbers of the rows of a list, with the names of the report. A withdrawal lowers `ids`, but not `received`. */
 export interface ListCounts {
   readonly received: number;
-  /** By the key of the reason. */
   readonly refused: Readonly<Partial<Record<Refusal, number>>>;
   readonly duplicates: number;
   readonly ids: number;

@@ -73,7 +73,6 @@ class ProfileReader implements ProfilesOfIds {
   readonly unifiedIdsById = new Map<string, string[]>();
   readonly similarIdById = new Map<string, string>();
   readonly peopleWithOtherIds = new Set<string>();
-  /** True if a profile has an external id. */
   hasExternalIds = false;
   readonly #query: ProfileQuery;
   readonly #idsBySpelling: Map<string, string[]>;

@@ -20,7 +20,6 @@ import { ensureKey, type KeyedFile, keyForReading } from './key-file.ts';
 // an HMAC of a person's df_unified_id. Purges append to it, and never change a line. Downloads leave out the rows of
 // these people.
 
-/** The part of a configuration that names the list. */
 type ListSettings = Pick<SourceConfig, 'suppressionFile' | 'suppressionKey'> & {
   readonly ledgerDir?: string | undefined;
 };

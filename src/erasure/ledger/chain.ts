@@ -9,12 +9,8 @@ import type { LedgerLine, SignedLine } from './lines.ts';
 const GENESIS = '0'.repeat(64);
 
 /** Where a chain ends: behind so many lines, which are `size` bytes. `head` is the code of the last. */
-export interface ChainEnd {
-  readonly lineCount: number;
-  readonly size: number;
-  readonly head: string;
-}
-export const EMPTY_CHAIN: ChainEnd = { lineCount: 0, size: 0, head: GENESIS };
+type ChainEnd = Readonly<typeof EMPTY_CHAIN>;
+export const EMPTY_CHAIN = { lineCount: 0, size: 0, head: GENESIS };
 
 /** The text of lines that follow `end`, and the end behind them. */
 export function signLines(lines: readonly LedgerLine[], { lineCount, size, head }: ChainEnd, key: LedgerKey) {

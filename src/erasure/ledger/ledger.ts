@@ -39,7 +39,6 @@ export class Ledger {
   readonly key: LedgerKey;
   /** What other runs wrote; and whether the service has confirmed a deletion, also in this run. */
   readonly history: LedgerHistory;
-  readonly #folder: string | undefined;
   readonly #settings: LedgerSettings;
   readonly #clock: Clock;
   /** Behind the last line that this run has read or written. */
@@ -49,7 +48,6 @@ export class Ledger {
   #writes: Promise<void> = Promise.resolve();
 
   private constructor(settings: LedgerSettings, clock: Clock, key: LedgerKey, ids: readonly string[]) {
-    this.#folder = settings.ledgerDir;
     this.#settings = settings;
     this.#clock = clock;
     this.key = key;
@@ -83,7 +81,7 @@ export class Ledger {
 
   /** False for a container that keeps nothing. */
   get isKept(): boolean {
-    return this.#folder !== undefined;
+    return this.#settings.ledgerDir !== undefined;
   }
 
   /** Code of the last line that this run has read or written, to be printed and stored elsewhere. */
@@ -105,8 +103,8 @@ export class Ledger {
   /** The same for several lines, which follow each other. */
   async writeAll(contents: readonly LedgerContent[]): Promise<void> {
     this.history.noteWritten(contents);
-    if (this.#folder === undefined) return;
-    const folder = this.#folder;
+    const { ledgerDir: folder } = this.#settings;
+    if (folder === undefined) return;
     const at = new Date(this.#clock.now()).toISOString();
     for (const content of contents) {
       this.#pending.push({ v: 1, run: this.run, at, key_check: this.key.checkValue, ...content });

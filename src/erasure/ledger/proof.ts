@@ -22,17 +22,14 @@ export async function proveErasure(list: IdList, settings: LedgerSettings, expec
   const history = new LedgerHistory(settings, ledger.key, ids);
   const { ok, problems, head } = await verifyLedger(ledger, expectedHead, (line, number) => history.add(line, number));
   const provedIds = ok ? listedIds.map(({ id, row }) => ({ id, row, idHistory: history.of(id) })) : [];
+  const histories = provedIds.map(({ idHistory }) => idHistory);
   return {
     v: 1,
     kind: 'proof',
     base_url,
     service_id,
     head,
-    summary: summaryOf(
-      list.counts,
-      history,
-      provedIds.map(({ idHistory }) => idHistory),
-    ),
+    summary: summaryOf(list.counts, history, histories),
     ids: provedIds.map(({ id, row, idHistory: { state, openRequest, answers, countedRows, accesses } }) => ({
       /** HMAC of the id, as in the lines. */
       id: ledger.key.idHash(id),

@@ -226,19 +226,6 @@ describe('a proof', () => {
     );
   });
 
-  it('calls a confirmed ID open that a later run was to request again, and was killed before', async () => {
-    await request({ a: 'done' });
-    const ledger = await open();
-    await ledger.begin({ ids: 1, places: ['duckdb /x'], requests: true });
-    await ledger.write({ ...purgeOf(ledger, 'a', 0), again: true });
-    await ledger.write({ kind: 'purged', place: 'duckdb /x', rows: 0, listed: 1 });
-    const proof = await prove(['a']);
-    expect([proof.ids[0].state, exitOfProof(proof)]).toEqual(['open', 3]);
-    expect(answerText(proof.ids[0], (at) => at.slice(0, 4))).toMatch(/^open: confirmed \d{4}, then purged and/);
-    await answer(ledger, { a: 'rejected' });
-    expect((await prove(['a'])).ids[0].state).toBe('confirmed');
-  });
-
   it('says of each id what its lines say: answers, and rows that left places', async () => {
     const ledger = await open({ requestedBy: 'officer', reason: 'ticket 7' });
     await ledger.begin({ ids: 1, places: [], requests: true });
