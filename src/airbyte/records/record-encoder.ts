@@ -1,4 +1,5 @@
-import { isNull, NUMBER_SIGN, QUOTE } from '../../base/ascii.ts';
+import { isNull, NUMBER_SIGN, OPEN_BRACE, QUOTE } from '../../base/ascii.ts';
+import type { ByteBuffer } from '../../base/byte-buffer.ts';
 import { LOG_ID } from '../../cells/csv/header.ts';
 import { CellText, type CsvRow } from '../../cells/csv/row.ts';
 import { fits, formsOf } from '../../cells/types/column-types.ts';
@@ -7,7 +8,6 @@ import { WallTime } from '../../cells/types/wall-time.ts';
 import type { Zone } from '../../cells/types/zone.ts';
 import type { CheckedFile } from '../../extract/checked-day.ts';
 import { ITEM_POSITION } from '../../table/column-names.ts';
-import type { LineBuffer } from './line-buffer.ts';
 import { configuredProperties } from './properties.ts';
 import { memberLabel, type RecordColumn, recordColumn } from './record-columns.ts';
 import type { RowIds } from './row-ids.ts';
@@ -57,14 +57,14 @@ export class RecordEncoder {
   readonly #text = new CellText();
   readonly #time = new WallTime();
   readonly #stats: StreamStats;
-  readonly #lines: LineBuffer;
+  readonly #lines: ByteBuffer;
 
   /** `zone`: that of datetimes that name none. `lines` get the records. */
   constructor(
     stream: RecordStream,
     { columns }: Pick<CheckedFile, 'columns'>,
     { zone, emittedAt }: { readonly zone: Zone | undefined; readonly emittedAt: number },
-    lines: LineBuffer,
+    lines: ByteBuffer,
     stats: StreamStats,
   ) {
     const { schemas } = stream;
@@ -110,10 +110,16 @@ export class RecordEncoder {
       lines.append(this.#positionLabel);
       lines.end = copyBytes(rowIds.id.bytes, rowIds.positionStart, rowIds.positionEnd, lines.bytes, lines.end);
     }
-    lines.openObject(dataStart);
+    this.#openObject(dataStart);
     if (this.#misfits.length > 0) this.#writeMisfits(row);
     else lines.append(LINE_END);
     this.#stats.recordCount++;
+  }
+
+  /** Makes an object of the members from `start` on. Each begins with a comma, of which the first becomes the brace. */
+  #openObject(start: number): void {
+    this.#lines.bytes[start] = OPEN_BRACE;
+    this.#lines.end = Math.max(this.#lines.end, start + 1);
   }
 
   /** Writes a label and its cell; nothing if the column is not sent or the cell is absent. */
@@ -141,7 +147,7 @@ export class RecordEncoder {
     if (occurrence === 1) return;
     lines.bytes[lines.end - 1] = NUMBER_SIGN;
     lines.append(Buffer.from(`${occurrence}`));
-    lines.bytes[lines.end++] = QUOTE;
+    lines.appendByte(QUOTE);
   }
 
   /** Writes the end of a line with misfits: `,"_rescued":{"age":"x"}},"meta":{"changes":[…]}}}`. */
@@ -158,7 +164,7 @@ export class RecordEncoder {
         const { bytes, start, end } = this.#text;
         lines.end = writeString(bytes, start, end, lines.bytes, lines.end);
       }
-      lines.openObject(objectStart);
+      this.#openObject(objectStart);
     }
     const changes = misfits.map(({ column: { property } }) => {
       rescuedCells.set(property, (rescuedCells.get(property) ?? 0) + 1);

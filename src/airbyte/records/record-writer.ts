@@ -1,17 +1,17 @@
 // This folder: Airbyte records. The bytes of CSV become the bytes of JSON without an object or a string for each cell.
 // `writeRecords` goes through the files of a day. `streams.ts` has what the streams are. `properties.ts` names the
 // columns of a file, `record-columns.ts` decides how each is written. `row-ids.ts` reads the ids of a row.
-// `record-encoder.ts` writes its line into a `LineBuffer`.
+// `record-encoder.ts` writes its line into a `ByteBuffer`.
 
 import { createReadStream } from 'node:fs';
 import { isNull } from '../../base/ascii.ts';
+import { ByteBuffer } from '../../base/byte-buffer.ts';
 import { DETAIL_LOG_ID } from '../../cells/csv/header.ts';
 import type { CsvRow } from '../../cells/csv/row.ts';
 import { RowReader } from '../../cells/csv/row-reader.ts';
 import { zoneOf } from '../../cells/types/zone.ts';
 import { type CheckedDay, type CheckedFile, mayHaveDuplicateIds } from '../../extract/checked-day.ts';
 import { isItemGroup } from '../../table/tables.ts';
-import { LineBuffer } from './line-buffer.ts';
 import { RecordEncoder, type StreamStats } from './record-encoder.ts';
 import { RowIds } from './row-ids.ts';
 import { type RecordStream, STREAMS } from './streams.ts';
@@ -44,7 +44,7 @@ export async function writeRecords(
   const needsEventRows = streams.some(({ name }) => STREAMS[name].selection === 'row_per_event');
   const eventRowFlags = needsEventRows ? await flagEventRows(day, signal) : undefined;
   const rowCountById = mayHaveDuplicateIds(day) ? new Map<string, number>() : undefined;
-  const lines = new LineBuffer();
+  const lines = new ByteBuffer();
   let rowIndex = 0;
   for (const file of day.files) {
     const rowIds = new RowIds(file.columns, idColumn, rowCountById);

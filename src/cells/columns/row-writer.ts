@@ -1,4 +1,5 @@
 import { COMMA, isNull, LF, QUOTE } from '../../base/ascii.ts';
+import { ByteBuffer } from '../../base/byte-buffer.ts';
 import type { HashKey } from '../../base/hash-key.ts';
 import { BARE_CR, CellText, type CsvRow, QUOTED } from '../csv/row.ts';
 import type { EditedColumns } from './column-edits.ts';
@@ -28,9 +29,7 @@ export class RowWriter {
   /** [rangeStart, rangeEnd) of the input are unchanged rows that are not copied yet. */
   #rangeStart = 0;
   #rangeEnd = 0;
-  #out: Buffer = Buffer.alloc(1 << 16);
-  /** The index behind the written bytes of `out`. */
-  #written = 0;
+  readonly #out = new ByteBuffer();
 
   constructor(columns: EditedColumns, hashKey: HashKey | undefined) {
     this.#columns = columns;
@@ -49,12 +48,10 @@ export class RowWriter {
 
   /** The bytes of all rows since the last call, valid until the input changes, or the next row is written. */
   take(): Uint8Array {
-    if (this.#written > 0) this.#flush();
-    const uncopied = this.#input.subarray(this.#rangeStart, this.#rangeEnd);
-    const bytes = this.#written > 0 ? this.#out.subarray(0, this.#written) : uncopied;
+    if (this.#out.end > 0) this.#flush();
+    const bytes = this.#out.end > 0 ? this.#out.take() : this.#input.subarray(this.#rangeStart, this.#rangeEnd);
     this.#rangeStart = 0;
     this.#rangeEnd = 0;
-    this.#written = 0;
     return bytes;
   }
 
@@ -68,15 +65,15 @@ export class RowWriter {
     if (bytes[contentEnd] === LF) this.#rangeEnd++;
     else {
       this.#flush();
-      this.#reserve(1);
-      this.#out[this.#written++] = LF;
+      this.#out.reserve(1);
+      this.#out.appendByte(LF);
     }
     return contentEnd - start + 1;
   }
 
   /** Copies the range of unchanged rows. */
   #flush(): void {
-    this.#reserve(this.#rangeEnd - this.#rangeStart);
+    this.#out.reserve(this.#rangeEnd - this.#rangeStart);
     this.#copy(this.#rangeStart, this.#rangeEnd);
     this.#rangeStart = this.#rangeEnd;
   }
@@ -86,20 +83,20 @@ export class RowWriter {
     const { filledCells, columnNumbers, start, contentEnd } = row;
     this.#flush();
     // Room for the row with its commas, hashes, quotes around each cell, and the end of the line.
-    this.#reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + 2 * filledCells + 3);
-    const rowStart = this.#written;
+    this.#out.reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + 2 * filledCells + 3);
+    const rowStart = this.#out.end;
     let commas = 0;
     for (let k = 0; k < filledCells; k++) {
       const column = this.#columns[columnNumbers[k]];
       if (column === undefined) continue;
-      for (; commas < this.#positions[columnNumbers[k]]; commas++) this.#out[this.#written++] = COMMA;
+      for (; commas < this.#positions[columnNumbers[k]]; commas++) this.#out.appendByte(COMMA);
       this.#writeCell(row, k, column.isHashed && !isHeader);
     }
-    for (; commas < this.#width - 1; commas++) this.#out[this.#written++] = COMMA;
+    for (; commas < this.#width - 1; commas++) this.#out.appendByte(COMMA);
     // A row of one empty cell must not become a blank line.
-    if (this.#width === 1 && this.#written === rowStart) this.#writeText('""');
-    this.#out[this.#written++] = LF;
-    return this.#written - rowStart;
+    if (this.#width === 1 && this.#out.end === rowStart) this.#writeText('""');
+    this.#out.appendByte(LF);
+    return this.#out.end - rowStart;
   }
 
   #writeCell(row: CsvRow, k: number, isHashed: boolean): void {
@@ -110,26 +107,19 @@ export class RowWriter {
       this.#writeText(this.#hashKey.hashOf(this.#cell.content));
     } else if ((flags & BARE_CR) !== 0) {
       // A CR alone ends a row for many readers, so that its cell gets quotes.
-      this.#out[this.#written++] = QUOTE;
+      this.#out.appendByte(QUOTE);
       this.#copy(start, end);
-      this.#out[this.#written++] = QUOTE;
+      this.#out.appendByte(QUOTE);
     } else this.#copy(start - (flags & QUOTED), end + (flags & QUOTED));
   }
 
   /** Writes ASCII. */
   #writeText(text: string): void {
-    this.#written += this.#out.write(text, this.#written, 'latin1');
+    this.#out.end += this.#out.bytes.write(text, this.#out.end, 'latin1');
   }
 
   /** Copies [start, end) of the input. */
   #copy(start: number, end: number): void {
-    this.#written += this.#input.copy(this.#out, this.#written, start, end);
-  }
-
-  #reserve(bytes: number): void {
-    if (this.#written + bytes <= this.#out.length) return;
-    const largerOut = Buffer.alloc(2 * (this.#written + bytes));
-    largerOut.set(this.#out.subarray(0, this.#written));
-    this.#out = largerOut;
+    this.#out.end += this.#input.copy(this.#out.bytes, this.#out.end, start, end);
   }
 }
