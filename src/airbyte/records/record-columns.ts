@@ -74,16 +74,13 @@ function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColu
 }
 
 /** The column type of a property; undefined if no cell can be a value of it. */
-function typeOfSchema({ type, format, airbyte_type, items }: PropertySchema): ColumnType | undefined {
+function typeOfSchema({ type, format, items }: PropertySchema): ColumnType | undefined {
   const jsonTypes: readonly unknown[] = [type ?? 'string'].flat();
-  // No type is a time of day: a property that asks for one must not get any text.
-  if (format === 'time') return undefined;
   if (jsonTypes.includes('string')) return format === 'date' ? 'date' : format === 'date-time' ? 'datetime' : 'string';
   if (jsonTypes.includes('boolean')) return 'boolean';
-  if (jsonTypes.includes('number')) return airbyte_type === 'integer' ? 'long' : 'double';
+  if (jsonTypes.includes('number')) return 'double';
   if (jsonTypes.includes('integer')) return 'long';
   if (!jsonTypes.includes('array')) return undefined;
-  // No list is one of days or times: their items are texts.
-  const itemType = typeOfSchema({ ...(isObject(items) && items), format: undefined });
+  const itemType = typeOfSchema(isObject(items) ? items : {});
   return COLUMN_TYPES.find((listType) => listType === `${itemType}[]`);
 }
