@@ -27,11 +27,8 @@ export function createLogger(sink: LogSink, level: LogLevel, mask: (text: string
   const clean = (text: string) => printable(mask(text));
   const logAt = (name: LogLevel) => (event: string, message: string, fields?: LogFields) => {
     if (LOG_LEVELS.indexOf(name) < leastIndex) return;
-    sink({ level: name, event, message: clean(message), ...(fields && { fields: cleanFields(fields, clean) }) });
+    const texts = Object.entries(fields ?? {}).map(([k, v]) => [k, typeof v === 'string' ? clean(v) : v]);
+    sink({ level: name, event, message: clean(message), ...(fields && { fields: Object.fromEntries(texts) }) });
   };
   return { debug: logAt('debug'), info: logAt('info'), warn: logAt('warn'), error: logAt('error') };
-}
-
-function cleanFields(fields: LogFields, clean: (text: string) => string): LogFields {
-  return Object.fromEntries(Object.entries(fields).map(([k, v]) => [k, typeof v === 'string' ? clean(v) : v]));
 }

@@ -32,7 +32,11 @@ export class IdHashes {
 
   /** The number of different ids, undefined if there were too many. Called at the end: it sorts the hashes. */
   distinctCount(): number | undefined {
-    return this.#count > MAX_HASHED_IDS ? undefined : countDistinct(this.#hashes.subarray(0, this.#count));
+    if (this.#count > MAX_HASHED_IDS) return undefined;
+    const hashes = this.#hashes.subarray(0, this.#count);
+    // The bits of positive numbers have the same order as integers, and are sorted in half the time.
+    new BigUint64Array(hashes.buffer, 0, hashes.length).sort();
+    return hashes.reduce((count, hash, i) => (hash === hashes[i - 1] ? count : count + 1), 0);
   }
 
   #grow(): void {
@@ -42,15 +46,6 @@ export class IdHashes {
     hashes.set(this.#hashes);
     this.#hashes = hashes;
   }
-}
-
-/** Sorts positive numbers in place, and counts the different ones. */
-function countDistinct(numbers: Float64Array): number {
-  // The bits of positive numbers have the same order as integers, and are sorted in half the time.
-  new BigUint64Array(numbers.buffer, numbers.byteOffset, numbers.length).sort();
-  let count = 0;
-  for (let i = 0; i < numbers.length; i++) if (i === 0 || numbers[i] !== numbers[i - 1]) count++;
-  return count;
 }
 
 /** Spreads the bits of a hash: the last steps of MurmurHash3. */

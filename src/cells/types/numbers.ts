@@ -20,19 +20,16 @@ export function numberForm(bytes: Uint8Array, start: number, end: number): CellF
   if (i < end) return bytes[i] === DOT ? doubleForm(bytes, firstDigit, i, end) : 0;
   if (bytes[firstDigit] === ZERO) return isNegative ? 0 : LONG;
   if (digits <= EXACT_DIGITS) return LONG;
-  return digits > INT64_DIGITS ? 0 : wideForm(asciiText(bytes, start, end));
+  if (digits > INT64_DIGITS) return 0;
+  const value = BigInt(asciiText(bytes, start, end));
+  if (BigInt.asIntN(64, value) !== value) return 0;
+  return BigInt(Number(value)) === value ? LONG : LONG_WIDE;
 }
 
 function digitsEnd(bytes: Uint8Array, start: number, end: number): number {
   let i = start;
   while (i < end && bytes[i] >= ZERO && bytes[i] <= NINE) i++;
   return i;
-}
-
-function wideForm(text: string): CellForms {
-  const value = BigInt(text);
-  if (BigInt.asIntN(64, value) !== value) return 0;
-  return BigInt(Number(text)) === value ? LONG : LONG_WIDE;
 }
 
 /**

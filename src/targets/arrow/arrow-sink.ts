@@ -184,7 +184,5 @@ async function sendDays(
     if (codeOf(error) !== 'EPIPE') throw error;
     const message = `The reader closed the Arrow stream before its end, after ${plainCount(daysTaken, 'whole day')}.`;
     logger.warn('arrow.reader_left', message, { days: daysTaken });
-  } finally {
-    stream.release();
   }
 }

@@ -43,9 +43,6 @@ function frameOf(schema: Schema): { readonly begin: Uint8Array; readonly end: Ui
   return { begin: empty.subarray(0, -END_BYTES), end: empty.subarray(-END_BYTES) };
 }
 
-/** An error of a Node stream that nothing handles ends the process. Here each also reaches the call that wrote. */
-const ignoreError = () => undefined;
-
 /**
  * Writes the messages of an Arrow IPC stream to a Node stream. Each call resolves once its bytes are accepted. A reader
  * that stands still keeps no run from stopping: it rejects as soon as the signal aborts.
@@ -60,7 +57,8 @@ export class IpcStream {
     this.#frame = frameOf(schema);
     this.#output = output;
     this.#signal = signal;
-    output.on('error', ignoreError);
+    // An error that nothing handles ends the process. Each also reaches the call that wrote.
+    output.on('error', () => undefined);
   }
 
   async write(messages: Uint8Array): Promise<void> {
@@ -76,11 +74,6 @@ export class IpcStream {
 
   end(): Promise<void> {
     return this.write(this.#frame.end);
-  }
-
-  /** Removes its listener from the Node stream, which stays usable. */
-  release(): void {
-    this.#output.off('error', ignoreError);
   }
 }
 
