@@ -42,10 +42,8 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
   const sampledDays = `${addDays(lastDay, 1 - SAMPLED_DAYS)} to ${lastDay}`;
   // The first day that every service still exports, and the last that has begun everywhere.
   const [from, to] = [addDays(oldestExportedDay(now, config.historyDays), 1), earliestToday(now)];
-  deps.logger.info(
-    'discover.cost',
-    `Discovery sends two exports, more if the service refuses one: the header of ${from} to ${to}, and ${sampledDays} for the types.`,
-  );
+  const cost = `Discovery sends two exports, more if the service refuses one: the header of ${from} to ${to}, and ${sampledDays} for the types.`;
+  deps.logger.info('discover.cost', cost);
   const header = await exportHeader({ ...filtersOf(config), from, to }, deps).catch((error: unknown) => {
     if (!(error instanceof UserError && error.kind === 'transient')) throw error;
     const message =
@@ -57,7 +55,7 @@ export async function discoverColumns(config: SourceConfig, deps: ExtractDeps): 
   return joinColumns(header, await scanSample(lastDay, config, deps), config);
 }
 
-/** The columns of a header, of a sample and of the service, each once. */
+/** The columns of a header, of a sample, and those of the service that the configuration keeps, each once. */
 function joinColumns(
   header: readonly string[],
   scans: readonly ColumnScan[],
@@ -65,7 +63,9 @@ function joinColumns(
 ): DiscoveredColumn[] {
   const edits = editsOf(config);
   const types = new Map(scans.map(({ key, type }) => [key, type]));
-  const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(standardNames(config))];
+  const keptColumns = [...KNOWN_COLUMNS.values()].filter(({ name, required }) => required || keepsColumn(name, config));
+  const standardNames = keptColumns.map(({ name }) => name).filter((name) => name !== EVENT_NAME_ALTERNATIVE);
+  const columns = [...editHeader(header, edits).columns, ...scans, ...headerColumns(standardNames)];
   const byKey = new Map(columns.flatMap((column) => (column === undefined ? [] : [[column.key, column] as const])));
   const sortedColumns = [...byKey.values()].sort(
     (a, b) => compareUtf8(a.source, b.source) || a.occurrence - b.occurrence,
@@ -76,12 +76,6 @@ function joinColumns(
     return { source, group, type };
   });
 }
-
-/** The columns that the service defines, as far as the configuration keeps them. */
-const standardNames = (config: SourceConfig): string[] =>
-  [...KNOWN_COLUMNS.values()]
-    .filter(({ name, required }) => name !== EVENT_NAME_ALTERNATIVE && (required || keepsColumn(name, config)))
-    .map(({ name }) => name);
 
 /** The columns of the last days, from all cells; of fewer days if the service refuses them. Throws a UserError. */
 async function scanSample(lastDay: Day, config: SourceConfig, deps: ExtractDeps): Promise<readonly ColumnScan[]> {

@@ -56,10 +56,8 @@ export async function loadSnapshot(
     const rows = rowCount([answer]);
     const rowsBefore = lastSnapshot?.rows ?? 0;
     if (rows === 0 && rowsBefore > 0) {
-      const profiles = plainCount(rowsBefore, 'profile');
-      throw transientError(
-        `The export of profiles has no row, and ${profiles} are stored: they stay. Run again later.`,
-      );
+      const stored = plainCount(rowsBefore, 'profile');
+      throw transientError(`The export of profiles has no row, and ${stored} are stored: they stay. Run again later.`);
     }
     if (rows < rowsBefore * MIN_SNAPSHOT_PART) {
       const message = `The export of profiles has ${plainCount(rows, 'row')}, and had ${rowsBefore}: it replaces them.`;

@@ -27,13 +27,9 @@ export interface OutcomeRow<Answer, Kind> {
   readonly text: (answer: Answer) => string;
 }
 
-interface HasStatus {
-  readonly status: number;
-}
-
 export const hasStatus =
   (...statuses: number[]) =>
-  ({ status }: HasStatus): boolean =>
+  ({ status }: { readonly status: number }): boolean =>
     statuses.includes(status);
 
 /** Matches a timeout, a conflict, a lock and the like, which are temporary. */
@@ -42,7 +38,7 @@ export const hasTemporaryStatus = hasStatus(408, 409, 423, 424, 425, 499);
 /** Matches answers with a status from the first to the last. */
 export const hasStatusBetween =
   (first: number, last: number) =>
-  ({ status }: HasStatus): boolean =>
+  ({ status }: { readonly status: number }): boolean =>
     status >= first && status <= last;
 
 /** What the first row that matches says of an answer; the last one of a table matches everything. */

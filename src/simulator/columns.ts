@@ -168,10 +168,9 @@ const COLUMN_RULES: Readonly<Record<string, Pick<Column, 'draw'> & Partial<Colum
   level: { draw: level, share: 0.23 },
 };
 
+const DEFAULT_RULES = { isSystem: false, isPerItem: false, share: 1, dayShare: 1 };
+
 /** All columns of exports, in the order of their names. */
 export const COLUMNS: readonly Column[] = Object.entries(COLUMN_RULES)
-  .map(([name, definition]) => {
-    const rules = { isSystem: false, isPerItem: false, share: 1, dayShare: 1, ...definition };
-    return { name, seed: hashText(name), ...rules };
-  })
+  .map(([name, rules]) => ({ ...DEFAULT_RULES, name, seed: hashText(name), ...rules }))
   .sort((a, b) => (a.name < b.name ? -1 : 1));

@@ -73,10 +73,8 @@ function streamOf(name: unknown, namespace: unknown, line: number, streams: Stre
   if (descriptor === undefined) throw lineError(line, 'names no stream');
   const stream = streams.get(streamKey(descriptor));
   if (stream !== undefined) return stream;
-  throw configError(
-    `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(descriptor.name)}, which the connection does not have.`,
-    { where: { row: line } },
-  );
+  const message = `Nothing was deleted: line ${line} of the input is of the stream ${JSON.stringify(descriptor.name)}, which the connection does not have.`;
+  throw configError(message, { where: { row: line } });
 }
 
 const lineError = (line: number, why: string) =>

@@ -29,12 +29,11 @@ export const write: Verb = async (context) => {
   }
   const deleter = new DeletionClient({ ...config, clock, env });
   try {
-    const consent = config.dryRun ? 'none' : 'configured';
     const { report, failure } = await runErasure({
       settings: config,
       io: context,
       list: idList,
-      consent,
+      consent: config.dryRun ? 'none' : 'configured',
       deleter,
       onPlanned: (plan) => logStart(plan, config, context),
       onDecided(id, decision, hasConfirmed) {

@@ -8,8 +8,8 @@ export class Heartbeat {
   readonly #clock: Clock;
   readonly #onBeat: (waitingUntil: number | undefined) => void;
   #waitingUntil: number | undefined;
-  #isBeating = false;
-  #cancel = () => {};
+  /** Cancels the next beat; undefined between two calls of `beatWhile`. */
+  #cancel: (() => void) | undefined;
 
   /** `onBeat` gets the end of a wait for the service (ms since 1970), or undefined. */
   constructor(clock: Clock, onBeat: (waitingUntil: number | undefined) => void) {
@@ -20,19 +20,18 @@ export class Heartbeat {
   /** Called with the end of a wait for the service, and with undefined when it is over. */
   readonly setWaitingUntil = (waitingUntil: number | undefined): void => {
     this.#waitingUntil = waitingUntil;
-    if (this.#isBeating) this.#onBeat(waitingUntil);
+    if (this.#cancel !== undefined) this.#onBeat(waitingUntil);
   };
 
   /** Beats until `work` has settled. */
   async beatWhile<T>(work: Promise<T>): Promise<T> {
-    this.#isBeating = true;
     if (this.#waitingUntil !== undefined) this.#onBeat(this.#waitingUntil);
     this.#schedule();
     try {
       return await work;
     } finally {
-      this.#isBeating = false;
-      this.#cancel();
+      this.#cancel?.();
+      this.#cancel = undefined;
       if (this.#waitingUntil !== undefined) this.#onBeat(undefined);
     }
   }

@@ -1,4 +1,4 @@
-import type { Logger, LogLevel } from '../../base/log.ts';
+import { createLogger, type Logger, type LogSink } from '../../base/log.ts';
 import { parseSourceConfig, type SourceConfig } from '../../config/source.ts';
 import { SuppressionList } from '../../erasure/suppression-list.ts';
 import type { CheckedDay } from '../../extract/checked-day.ts';
@@ -139,13 +139,11 @@ function writeDay(day: CheckedDay, streams: readonly RecordStream[], { config, w
 /** Streams that read the same days warn of the same things: a logger that gives each message on once. */
 function loggedOnce(logger: Logger): Logger {
   const logged = new Set<string>();
-  const once =
-    (level: LogLevel): Logger[LogLevel] =>
-    (event, message, fields) => {
-      if (!logged.has(message)) logger[level](event, message, fields);
-      logged.add(message);
-    };
-  return { debug: once('debug'), info: once('info'), warn: once('warn'), error: once('error') };
+  const sink: LogSink = ({ level, event, message, fields }) => {
+    if (!logged.has(message)) logger[level](event, message, fields);
+    logged.add(message);
+  };
+  return createLogger(sink, 'debug', (text) => text);
 }
 
 /** Some readers look at the exit code alone, so one failed stream fails the run. The first failure says what to do. */

@@ -69,10 +69,8 @@ export class StreamOutput {
     const newColumns = [...unsentColumns].filter((name) => !this.#loggedColumns.has(name));
     if (newColumns.length === 0) return;
     for (const name of newColumns) this.#loggedColumns.add(name);
-    logger.info(
-      'columns.unsent',
-      `${this.descriptor.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`,
-    );
+    const message = `${this.descriptor.name}: not in the configured catalog and so not sent: ${newColumns.join(', ')}.`;
+    logger.info('columns.unsent', message);
   }
 
   /** Does a part of the work; its failure ends the stream, as `fail` does. Returns undefined then. */

@@ -35,14 +35,10 @@ export async function proveEndDay(
   if (hasNoRows(answerOfDay) && answerWithNext.kind === 'checked' && rowCount([answerWithNext]) > 0) {
     const nextAlone = await sendExport({ from: next, to: next });
     if (hasNoRows(nextAlone)) includesEnd = false;
-    await discard(nextAlone);
+    if (nextAlone.kind === 'checked') await nextAlone.output.discard();
   }
-  await discard(answerOfDay);
+  if (answerOfDay.kind === 'checked') await answerOfDay.output.discard();
   return { answer: answerWithNext, includesEnd };
-}
-
-async function discard(answer: SpooledAnswer): Promise<void> {
-  if (answer.kind === 'checked') await answer.output.discard();
 }
 
 /** True for a failure that another `to_date` would not change. */

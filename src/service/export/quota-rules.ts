@@ -69,9 +69,7 @@ export function afterAnswer(state: QuotaState, { kind, quotaReport }: QuotaAnswe
 
 /** Within one span of the quota the lowest report holds: answers may arrive in another order than requests. */
 function withReport(state: QuotaState, { remaining, resetAt }: QuotaReport, now: number): QuotaState {
-  if (remaining === undefined) return state;
-  // A report without a reset blocks nothing: it only says that an older one no longer holds.
-  if (resetAt === undefined) return { ...state, remaining, resetAt };
+  if (remaining === undefined || resetAt === undefined) return state;
   const end = Math.min(resetAt, now + HOUR_MS) + MARGIN_MS;
   const lowestRemaining = end === state.resetAt ? Math.min(remaining, state.remaining ?? remaining) : remaining;
   return { ...state, remaining: lowestRemaining, resetAt: end };
