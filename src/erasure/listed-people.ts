@@ -52,6 +52,8 @@ export interface SearchSettings {
 export interface ListedPeople {
   /** Asks a place for the rows of these people. An id whose rows name nobody has no unified id, and is a key. */
   readonly query: PeopleQuery & { readonly unifiedIdsById: UnifiedIdsById };
+  /** Those that no way found. */
+  readonly missedIds: readonly ListedId[];
   /** Number of ids with a profile at the service; null if it was not asked. */
   readonly idsWithProfile: number | null;
   /** The people whom rows name, and whose profile has another external id: the id changed hands. */
@@ -68,10 +70,14 @@ const NO_WAY =
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
   '(--by-column, erasure.by_column). Or give --mapping FILE.';
 
-/** Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. */
+/**
+ * Looks for the people in every way. Changes nothing. Throws UserError where people could be missed. `wasErased`: ids
+ * that nothing may find any more.
+ */
 export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
+  wasErased: (id: string) => boolean = () => false,
 ): Promise<ListedPeople> {
   const { mapping, profileService, byColumn, hashKey, io } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
@@ -100,11 +106,12 @@ export async function findListedPeople(
     throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
   }
   const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
-  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id));
+  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id) && !wasErased(id));
   const similarIdById = new Map(profiles?.similarIdById);
   for (const [id, similarId] of inPlaces.similarIds) keepNearest(similarIdById, id, similarId);
   return {
     query: { ...query, unifiedIdsById },
+    missedIds,
     idsWithProfile: profiles?.unifiedIdsById.size ?? null,
     peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
     usedWays,

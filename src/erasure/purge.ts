@@ -70,7 +70,9 @@ export async function planPurge(
   const { suppressionList, beginsNewList, io } = settings;
   const isSuppressedOnly = listedIds.length === 0;
   await suppressionList.requireWritable();
-  const listedPeople = await findListedPeople(listedIds, settings);
+  const wasErased = (id: string) =>
+    ledger.history.of(id).countedRows.some(({ rows, removed_at }) => rows > 0 && removed_at !== null);
+  const listedPeople = await findListedPeople(listedIds, settings, wasErased);
   const query = { ...listedPeople.query, suppressedPeople: suppressionList.readPeople() };
   const places: PlannedPlace[] = [];
   for (const [i, place] of settings.places.entries()) {
@@ -104,7 +106,7 @@ export async function planPurge(
   const isEmpty = places.every(({ people }) => people.rowCount + people.suppressedOthers.rowCount === 0);
   const soughtPeople = isSuppressedOnly ? 'anybody of the suppression list' : 'any of these IDs';
   if (isEmpty) warnings.push(`No place holds ${soughtPeople}.`);
-  if (listedIds.some(({ id }) => !listedPeople.query.unifiedIdsById.has(id))) {
+  if (listedPeople.missedIds.length > 0) {
     warnings.push(
       'IDs that no way finds are not put on the suppression list, and their rows stay. Run again after the next sync.',
     );

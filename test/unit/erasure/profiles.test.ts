@@ -158,6 +158,18 @@ describe('an ID that no way finds', () => {
     expect(person).toMatchObject({ code: 0, result: '', said: expect.stringContaining('differs only in capitals') });
   });
 
+  it('is not warned of if an earlier run has erased it', async () => {
+    useProfiles(csvOf(['A', u('a')], ['B', u('b')]));
+    await load([row('a'), row('b')], DUCKDB);
+    await erase('--id', 'A', ...IN());
+    useProfiles(csvOf(['B', u('b')]));
+    const { warnings } = await planOf('--id', 'A', ...IN());
+    expect(warnings).toEqual([
+      expect.stringContaining('deleted at the service before'),
+      expect.stringContaining('No place holds'),
+    ]);
+  });
+
   it('is found by the next run, once a row names it', async () => {
     useProfiles(csvOf(['B', u('b')]), { by_column: 'member' });
     await load([row('b')], DUCKDB);
