@@ -63,31 +63,6 @@ describe('read', () => {
     expect(second.records('events').length).toBeLessThan(first.records('events').length);
   });
 
-  it('writes the remaining rows from each checkpoint', async () => {
-    const whole = await fixture.read(catalog);
-    const checkpoints = whole.messages.flatMap(({ state: one }, i) =>
-      one?.stream.stream_descriptor.name === 'events' ? [{ i, value: one.stream.stream_state }] : [],
-    );
-    for (const { i, value } of [checkpoints[2], checkpoints[4]]) {
-      const after = whole.messages.slice(i).filter(({ record }) => record?.stream === 'events').length;
-      const rest = await fixture.read(catalog, savedStates(value, 'events', 'event_logs', 'event_items'));
-      expect(rest.records('events').length).toBeGreaterThanOrEqual(after);
-      expect(rest.records('events').length).toBeLessThan(whole.records('events').length);
-    }
-  });
-
-  it('writes each day once for a plain append, once it has been over for settle_hours', async () => {
-    const appending = await fixture.catalog({ destination_sync_mode: 'append' });
-    const first = await fixture.read(appending);
-    expect(first.states('events').at(-1)?.from_date).toBe('2026-01-19');
-    const before = fixture.sim.requests().length;
-    const second = await fixture.read(appending, first.lastStates());
-    expect(fixture.requested(before)).toEqual([]);
-    expect(readProblems(second, appending)).toEqual([]);
-    expect(second.of('RECORD')).toEqual([]);
-    expect(second.states('events')).toHaveLength(1);
-  });
-
   it('writes only configured properties, and names the others once', async () => {
     const half = structuredClone(catalog) as { streams: { stream: { json_schema: { properties: Json } } }[] };
     for (const { stream } of half.streams) {
@@ -136,15 +111,6 @@ describe('read', () => {
       '2026-01-19',
       '2026-01-19',
     ]);
-  });
-
-  it('stops at end_date', async () => {
-    const output = await fixture.read(catalog, undefined, { end_date: '2026-01-16' });
-    expect(readProblems(output, catalog)).toEqual([]);
-    expect(output.states('events').at(-1)?.from_date).toBe('2026-01-17');
-    const again = await fixture.read(catalog, output.lastStates(), { end_date: '2026-01-16', lookback_days: 0 });
-    expect(again.of('RECORD')).toEqual([]);
-    expect(again.statuses('events')).toEqual(['STARTED', 'RUNNING', 'COMPLETE']);
   });
 
   it('warns of unknown configuration keys', async () => {
