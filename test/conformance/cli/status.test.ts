@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { subtractAge } from '../../../src/cli/commands/prune.ts';
 import { CliFixture, daysBack } from '../../support/processes/cli-child.ts';
+import { query } from '../../support/targets/query.ts';
 
 let fixture: CliFixture;
 beforeAll(async () => {
@@ -38,6 +39,12 @@ describe('a place over its life', () => {
       ...{ v: 1, days: 6, cursor: daysBack(1), gaps: [], open_days: [], pruned_days: [], implausible_days: [] },
       last_run: { exit: 0, days: 6 },
     });
+    const runs =
+      "SELECT exit_code, cause, version <> '' AS has_version, rows, days, began <= ended AS ends FROM _dfinery_runs";
+    const rows = `${fixture.sim.countRows({ from: daysBack(7), to: daysBack(2) })}`;
+    expect(await query(fixture.file, runs)).toEqual([
+      { exit_code: 0, cause: null, has_version: true, rows, days: '6', ends: true },
+    ]);
   });
 
   it('loses old days by prune, after a plan, and says so', async () => {
