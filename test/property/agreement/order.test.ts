@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
@@ -58,80 +58,6 @@ const orderless = (rows: readonly Record<string, unknown>[]) =>
 const selectOf = (names: readonly string[], from: string): string =>
   `SELECT _key, CAST(_rescued AS VARCHAR) AS r, ${names.map((name) => `CAST(to_json("${name}") AS VARCHAR) AS "${name}"`).join(', ')}
   FROM ${from} ORDER BY _key`;
-
-/** Three days of cells, and what a column of them holds in the end. */
-const CASES = {
-  'long, double, text': {
-    days: [
-      ['5', '-7', '9007199254740992'],
-      ['1.50', '5.0', '1.0E20'],
-      ['abc', ''],
-    ],
-    type: 'string',
-    values: ['5', '-7', '9007199254740992', '1.5', '5', '1e+20', 'abc', null],
-  },
-  'long, double': { days: [['5'], ['1.50'], ['7']], type: 'double', values: [5, 1.5, 7] },
-  'date, datetime, boolean': {
-    days: [['2026-01-02'], ['2026.1.2 3:04', '2026-01-02 00:00:00'], ['TRUE']],
-    type: 'string',
-    values: ['2026-01-02', '2026-01-02 03:04:00.000', '2026-01-02', 'TRUE'],
-  },
-  'lists of numbers, a scalar': {
-    days: [['[1,2]'], ['[1.5]', '[2.0]'], ['7']],
-    type: 'string',
-    values: ['[1,2]', '[1.5]', '[2]', '7'],
-  },
-  'lists of numbers, lists of texts, a scalar': {
-    days: [['[188,null]', '[-1]'], ['["a","188","x,\\"7\\",","7"]', '["\\\\","8"]', '["8",null]'], ['7']],
-    type: 'string',
-    values: ['[188,null]', '[-1]', '["a","188","x,\\"7\\",","7"]', '["\\\\","8"]', '["8",null]', '7'],
-  },
-  'lists of doubles, lists of longs, lists of texts': {
-    days: [['[5.0,1.50]', '[null]'], ['[7]'], ['["a"]']],
-    type: 'string',
-    values: ['[5,1.5]', '[null]', '[7]', '["a"]'],
-  },
-  'lists without values, lists of texts': {
-    days: [['[]'], ['["a"]'], ['[null]']],
-    type: 'string[]',
-    values: [[], ['a'], [null]],
-  },
-  'a long that a double would round, a double': {
-    days: [['9007199254740993'], ['1.5E-20'], ['2']],
-    type: 'string',
-    values: ['9007199254740993', '1.5e-20', '2'],
-  },
-} as const;
-const NAMES = Object.keys(CASES) as (keyof typeof CASES)[];
-
-/** Every case in a column of its own. */
-const ALL_CASES: ThreeDays = DAYS.map((_, d) => {
-  const most = Math.max(...NAMES.map((name) => CASES[name].days[d].length));
-  return Array.from({ length: most }, (_, i) => ({
-    id: `${d}-${i}`,
-    ...Object.fromEntries(NAMES.map((name, c) => [`x${c}`, CASES[name].days[d][i] ?? ''])),
-  }));
-});
-
-describe('a column whose type changes over three days', () => {
-  const found: Awaited<ReturnType<typeof inOrder>>[] = [];
-  beforeAll(async () => {
-    for (const order of ORDERS_OF_THREE) found.push(await inOrder(ALL_CASES, order));
-  });
-
-  for (const [c, name] of NAMES.entries()) {
-    it(`has the same type and values in every order: ${name}`, () => {
-      const { days, type, values } = CASES[name];
-      const keys = days.flatMap((cells, d) => cells.map((_, i) => `${d}-${i}`));
-      for (const { columns, rows } of found) {
-        const byKey = new Map(rows.map((row) => [row._key, row[`x${c}`]]));
-        const held = keys.map((key) => byKey.get(key) ?? null);
-        expect(held.map((json) => (json === null ? null : JSON.parse(String(json))))).toEqual(values);
-        expect(columns.find((column) => column.source_name === `x${c}`)?.type).toBe(type);
-      }
-    });
-  }
-});
 
 const cellsOfDay = fc
   .oneof({ weight: 9, arbitrary: forms.someForms }, fc.constant([]))
