@@ -3,7 +3,6 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
 import { HASH_KEY, hmac, LISTS, PrivacyFixture, person } from '../../support/privacy.ts';
 import { SERVICE_ID, TOKENS } from '../../support/service/simulator.ts';
-import { query } from '../../support/targets/query.ts';
 
 let fixture: PrivacyFixture;
 beforeEach(async () => {
@@ -78,33 +77,6 @@ describe('a purge by a hashed column', () => {
       code: 2,
       said: expect.stringContaining('hash_key is missing or another one'),
     });
-  });
-
-  it('finds hashed rows by a mapping of plain ids', async () => {
-    fixture.serve(PEOPLE);
-    expect((await fixture.sync()).code).toBe(0);
-    writeFileSync(fixture.at('mapping.csv'), 'external_id,df_unified_id\nme,marked-person-3\n');
-    const done = await forget(TARGETS[0], 'me', ENV, ['--mapping', fixture.at('mapping.csv')]);
-    expect(done.code, done.said).toBe(0);
-    expect(JSON.parse(done.result)).toMatchObject({ places: [{ people: 1, rows_removed: 1 }] });
-    expect(fixture.holding(hmac('marked-person-3'))).toEqual([]);
-  });
-
-  it('reaches rows of both forms after the lists were changed', async () => {
-    fixture.serve(PEOPLE, '2026-01-14');
-    fixture.serve(PEOPLE.map((row) => ({ ...row, id: `${row.id}-next` })));
-    const early = { start_date: '2026-01-14', end_date: '2026-01-14', columns_drop: ['phone'] };
-    expect((await fixture.sync(early)).code).toBe(0);
-    const late = await fixture.sync(
-      { ...LISTS, columns_hash: ['df_unified_id', 'email'], history_days: 5 },
-      undefined,
-      '--full-refresh',
-    );
-    expect(late.code, late.said).toBe(0);
-    const done = await forget(TARGETS[0], 'marked-1@example.com', ENV);
-    expect(done.code, done.said).toBe(0);
-    expect(JSON.parse(done.result)).toMatchObject({ places: [{ rows_removed: 2, ids_without_rows: 0 }] });
-    expect(await query(fixture.at('events.duckdb'), 'SELECT count(*) AS n FROM events')).toEqual([{ n: '4' }]);
   });
 
   it('is warned of, by person too, where some rows are hashed under another key', async () => {
