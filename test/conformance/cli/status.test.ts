@@ -15,14 +15,8 @@ const json = async (...words: string[]) => JSON.parse((await fixture.run([...wor
 
 describe('a place over its life', () => {
   it('is planned by sync --dry-run, which sends and stores nothing', async () => {
-    const { code, stdout } = await fixture.run([
-      'sync',
-      'duckdb',
-      fixture.file,
-      '--dry-run',
-      '--config',
-      fixture.config(),
-    ]);
+    const argv = ['sync', 'duckdb', fixture.file, '--dry-run', '--config', fixture.config()];
+    const { code, stdout } = await fixture.run(argv);
     expect([code, stdout]).toEqual([0, expect.stringContaining('6 days, ')]);
     expect(existsSync(fixture.file)).toBe(false);
     expect(fixture.sim.requests()).toEqual([]);

@@ -65,13 +65,7 @@ describe.concurrent('a stopped run', () => {
       expect(fixture.spooled().filter((name) => name.endsWith('.csv')).length).toBeGreaterThan(0);
       await until(() => !fixture.sim.isStalled);
       fixture.sim.setScenario({ fault: onNth(2, STALL) });
-      const living = fixture.start([
-        'sync',
-        'duckdb',
-        `${fixture.dir}/living.duckdb`,
-        '--config',
-        fixture.config(config),
-      ]);
+      const living = fixture.start(fixture.syncInto('duckdb', `${fixture.dir}/living.duckdb`, config));
       await until(() => fixture.sim.isStalled);
       const third = await fixture.sync(config);
       expect(third.code, third.stderr).toBe(0);

@@ -30,12 +30,12 @@ afterAll(() => rmSync(built, { recursive: true, force: true }));
 const start = (words: readonly string[], input = '', env: Readonly<Record<string, string>> = {}): RunningConnector =>
   startConnector(file, words, input, { TMPDIR: setup.folders.root, ...env });
 
+const wordsOfWrite = (more: Json = {}) => {
+  const [config, catalog] = [setup.files.write(setup.config(more)), setup.files.write(people(), 'txt')];
+  return ['write', '--config', config, '--catalog', catalog];
+};
 const write = (lines: readonly string[], more: Json = {}, env: Record<string, string> = {}): RunningConnector =>
-  start(
-    ['write', '--config', setup.files.write(setup.config(more)), '--catalog', setup.files.write(people(), 'txt')],
-    `${lines.join('\n')}\n`,
-    env,
-  );
+  start(wordsOfWrite(more), `${lines.join('\n')}\n`, env);
 
 const sound = (output: Output) => {
   expect(output.stderr).toBe('');
@@ -113,17 +113,10 @@ describe('write, in a process of its own', () => {
       if (id === 'a') json(response, SUCCESS);
       else writeFileSync(join(setup.folders.root, 'go'), '');
     };
-    const words = [
-      'write',
-      '--config',
-      setup.files.write(setup.config()),
-      '--catalog',
-      setup.files.write(people(), 'txt'),
-    ];
     // A named pipe, as the platform makes it. Its reader goes away once the second request is under way.
     const reader = '{ for i in $(seq 3000); do [ -e go ] && break; sleep 0.1; done; } < pipe';
     const shell = `mkfifo pipe && { ${reader} & "$@" > pipe; echo $? > exit; }`;
-    const child = spawn('sh', ['-c', shell, 'sh', process.execPath, file, ...words], {
+    const child = spawn('sh', ['-c', shell, 'sh', process.execPath, file, ...wordsOfWrite()], {
       cwd: setup.folders.root,
       env: { PATH: systemEnv.PATH, TMPDIR: setup.folders.root },
     });

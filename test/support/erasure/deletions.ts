@@ -18,18 +18,17 @@ interface Deletion {
   readonly headers: IncomingMessage['headers'];
   readonly body: string;
   readonly id: string | undefined;
-  readonly at: number;
 }
 
 export type Answer = (deletion: Deletion, response: ServerResponse, nth: number) => void;
 
-export const json = (response: ServerResponse, body: unknown, status = 200, headers: Record<string, string> = {}) => {
-  response.writeHead(status, { 'content-type': 'application/json', ...headers });
+export const json = (response: ServerResponse, body: unknown, status = 200) => {
+  response.writeHead(status, { 'content-type': 'application/json' });
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
 };
 
-export const code = (response: ServerResponse, value: string, status = 200, headers: Record<string, string> = {}) =>
-  json(response, { status: false, code: value, message: 'X', data: false }, status, headers);
+export const code = (response: ServerResponse, value: string, status = 200) =>
+  json(response, { status: false, code: value, message: 'X', data: false }, status);
 
 const accept: Answer = (_deletion, response) => json(response, SUCCESS);
 
@@ -44,7 +43,7 @@ export async function startDeletionServer(answer: Answer = accept) {
     request.on('end', () => {
       const body = Buffer.concat(parts).toString();
       const { method = '', url = '', headers } = request;
-      const deletion = { method, url, headers, body, id: idIn(body), at: Date.now() };
+      const deletion = { method, url, headers, body, id: idIn(body) };
       seen.push(deletion);
       if (method === 'HEAD') response.end();
       else answer(deletion, response, seen.filter(({ id }) => id === deletion.id).length);
@@ -161,10 +160,10 @@ export const record = (id: unknown, more: Json = {}, stream = 'people'): string 
     record: { stream, emitted_at: 1_700_000_000_000, data: { external_id: id, ...more } },
   });
 
-export const state = (n: number, stream = 'people', more: Json = {}): string =>
+export const state = (n: number): string =>
   JSON.stringify({
     type: 'STATE',
-    state: { type: 'STREAM', id: n, stream: { stream_descriptor: { name: stream }, stream_state: { n } }, ...more },
+    state: { type: 'STREAM', id: n, stream: { stream_descriptor: { name: 'people' }, stream_state: { n } } },
   });
 
 export interface WriteOptions extends Omit<InProcess, 'clock'> {

@@ -62,34 +62,18 @@ export const receiptOf = (day: Day): StoredReceipt => ({
   changed_at: `${addDays(day, 2)}T03:00:02.000Z`,
 });
 
-const CHANGES: TableState['changes'] = [
-  {
-    changedAt: '2026-02-01T03:00:00.000Z',
-    sourceName: 'level',
-    change: 'added',
-    fromType: null,
-    toType: 'long',
-    day: '2026-01-31',
-    shape: '9',
-  },
-  {
-    changedAt: '2026-02-03T03:00:00.000Z',
-    sourceName: 'level',
-    change: 'widened',
-    fromType: 'long',
-    toType: 'string',
-    day: '2026-02-02',
-    shape: 'aaaa',
-  },
-  {
-    changedAt: '2026-02-04T03:00:00.000Z',
-    sourceName: HOSTILE,
-    change: 'missing',
-    fromType: null,
-    toType: null,
-    day: '2026-02-03',
-    shape: null,
-  },
+type Change = TableState['changes'][number];
+/** A change of the column `level` in the rows of a day, which were loaded a day later. */
+const change = (day: Day, more: Pick<Change, 'change'> & Partial<Change>): Change => ({
+  ...{ changedAt: `${addDays(day, 1)}T03:00:00.000Z`, day, sourceName: 'level' },
+  ...{ fromType: null, toType: null, shape: null },
+  ...more,
+});
+
+const CHANGES: readonly Change[] = [
+  change('2026-01-31', { change: 'added', toType: 'long', shape: '9' }),
+  change('2026-02-02', { change: 'widened', fromType: 'long', toType: 'string', shape: 'aaaa' }),
+  change('2026-02-03', { change: 'missing', sourceName: HOSTILE }),
 ];
 
 const run = (began: string, ended: string, exitCode: number, cause: string | null) => ({
