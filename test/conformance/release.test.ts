@@ -1,9 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { newFolder } from '../support/new-folder.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
@@ -64,7 +64,7 @@ describe('a release', () => {
   it.skipIf(process.platform === 'win32')('refuses a tag while a page says that nothing is published', () => {
     const { jobs } = parse(read('.github/workflows/release.yml')) as { jobs: Readonly<Record<string, Job>> };
     const step = jobs.test?.steps.find(({ run }) => run?.includes('GITHUB_REF_NAME'))?.run ?? 'exit 9';
-    const folder = mkdtempSync(join(tmpdir(), 'dfinery-release-'));
+    const folder = newFolder();
     for (const name of ['README.md', 'CHANGELOG.md', 'package.json', 'docs', 'connectors'])
       cpSync(join(ROOT, name), join(folder, name), { recursive: true });
     const tag = (name: string) =>

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { EXIT } from '../../../src/base/errors.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { CliChild, PROGRAM } from '../../support/processes/cli-child.ts';
 
-const dir = mkdtempSync(join(tmpdir(), 'dfinery-no-engine-'));
-afterAll(() => rmSync(dir, { recursive: true }));
+const dir = newFolder();
 
 it.each([
   { argv: ['--help'], code: EXIT.done },

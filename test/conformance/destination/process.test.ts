@@ -1,9 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { systemEnv } from '../../../src/base/env.ts';
 import { verifyLedger } from '../../../src/erasure/ledger/chain.ts';
 import { locateLedger } from '../../../src/erasure/ledger/ledger-key.ts';
@@ -16,16 +15,14 @@ import {
 } from '../../support/airbyte/connector.ts';
 import { formProblems } from '../../support/airbyte/message-rules.ts';
 import { code, json, people, record, SUCCESS, setUpDeletions, state, TOKEN } from '../../support/erasure/deletions.ts';
+import { newFolder } from '../../support/new-folder.ts';
 
-let built = '';
 let file = '';
 const setup = setUpDeletions({ service_id: 's', max_deletions_per_sync: 100_000, requests_per_minute: 1_000_000 });
 
 beforeAll(async () => {
-  built = mkdtempSync(join(tmpdir(), 'dfinery-bundle-'));
-  file = await bundleConnector('destination-dfinery', built);
+  file = await bundleConnector('destination-dfinery', newFolder());
 });
-afterAll(() => rmSync(built, { recursive: true, force: true }));
 
 const start = (words: readonly string[], input = '', env: Readonly<Record<string, string>> = {}): RunningConnector =>
   startConnector(file, words, input, { TMPDIR: setup.folders.root, ...env });

@@ -1,11 +1,11 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, mkdtempSync, openSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, existsSync, mkdtempSync, openSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { build } from 'esbuild';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { validators } from '../../../connectors/validator.mjs';
+import { newFolder } from '../../support/new-folder.ts';
 
 /** A container as far as processes are concerned: process ids of its own, the host name of its host. */
 const CONTAINER = ['unshare', '-Urpf', '--mount-proc', '--kill-child'];
@@ -15,7 +15,7 @@ const isPermitted = spawnSync(CONTAINER[0], [...CONTAINER.slice(1), 'true']).sta
 let folder = '';
 let child = '';
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'dfinery-containers-'));
+  folder = newFolder();
   child = join(folder, 'child.mjs');
   await build({
     entryPoints: [resolve(import.meta.dirname, '../../support/processes/container-child.ts')],
@@ -28,7 +28,6 @@ beforeAll(async () => {
     banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
   });
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const words = (place: readonly string[], ...more: string[]) => [...place, process.execPath, child, ...more];
 

@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { literal } from '../../../src/base/sql.ts';
 import {
   COLUMN_TYPES,
@@ -13,6 +12,7 @@ import {
 import { Zone } from '../../../src/cells/types/zone.ts';
 import { canonical, cellTextsOf, exactJson, sqlText } from '../../support/column-types.ts';
 import { fitsBytes, formsOfCell, jsonOf } from '../../support/forms.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import fc from '../../support/property.ts';
 import { Duck } from './duck.ts';
 
@@ -35,8 +35,7 @@ const quoted = (cell: string) => `"${cell.replaceAll('"', '""')}"`;
 
 describe('the fast path for a clean column', () => {
   const duck = new Duck();
-  const folder = mkdtempSync(join(tmpdir(), 'types-'));
-  afterAll(() => rmSync(folder, { recursive: true }));
+  const folder = newFolder();
 
   async function readNatively(type: ColumnType, cells: readonly string[], zone: Zone | undefined) {
     const file = join(folder, 'cells.csv');

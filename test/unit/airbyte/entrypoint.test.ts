@@ -1,8 +1,7 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Writable } from 'node:stream';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import type { Verb, VerbContext } from '../../../src/airbyte/protocol/connector.ts';
 import { runConnector } from '../../../src/airbyte/protocol/entrypoint.ts';
 import { MessageWriter } from '../../../src/airbyte/protocol/message-writer.ts';
@@ -10,9 +9,9 @@ import { connectionStatus } from '../../../src/airbyte/protocol/messages.ts';
 import { systemClock } from '../../../src/base/clock.ts';
 import { configError, UserError } from '../../../src/base/errors.ts';
 import { systemRandom } from '../../../src/base/runtime.ts';
+import { newFolder } from '../../support/new-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'dfinery-entrypoint-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = newFolder();
 
 /** Runs `check` of a connector that does this; `fail` is what an uncaught error of the process calls. */
 async function check(

@@ -1,20 +1,19 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import summarySchema from '../../../schemas/summary.json' with { type: 'json' };
 import { systemClock } from '../../../src/base/clock.ts';
 import { EXPORT_KEYS, readConfiguration, requireKeys } from '../../../src/cli/configuration.ts';
 import { contextOf } from '../../../src/cli/context.ts';
 import { NO_TERMINAL } from '../../../src/cli/terminal.ts';
 import { refusalOf } from '../../support/failure.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'dfinery-configuration-'));
+const folder = newFolder();
 const here = process.cwd();
 beforeEach(() => process.chdir(folder));
 afterEach(() => process.chdir(here));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const SERVICE = { base_url: 'http://127.0.0.1:1', service_id: 'from-file', export_token: 'canary-1' };
 const REQUIRED = {

@@ -1,13 +1,12 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { widthOf } from '../../../src/cli/text-layout.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { runHere } from '../../support/processes/command-line.ts';
 import { csvOf } from '../../support/targets/csv.ts';
 
-const dir = mkdtempSync(join(tmpdir(), 'inspect-'));
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+const dir = newFolder();
 
 let files = 0;
 function fileOf(content: string | Uint8Array): string {

@@ -1,7 +1,6 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import erasure from '../../../schemas/erasure-config.json' with { type: 'json' };
 import local from '../../../schemas/local-config.json' with { type: 'json' };
 import source from '../../../schemas/source-config.json' with { type: 'json' };
@@ -17,9 +16,9 @@ import { ERASURE_PART, LOCAL_PART } from '../../../src/config/local.ts';
 import { parsePart } from '../../../src/config/parse.ts';
 import { SOURCE_PART } from '../../../src/config/source.ts';
 import { refusalOf } from '../../support/failure.ts';
+import { newFolder } from '../../support/new-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'dfinery-env-'));
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folder = newFolder();
 
 const refusal = (given: Record<string, string>) =>
   readVariables(CONFIG_KEYS, given)

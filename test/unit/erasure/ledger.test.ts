@@ -3,16 +3,14 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   rmSync,
   statSync,
   truncateSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { proofPage } from '../../../src/cli/report/proof-page.ts';
@@ -24,14 +22,14 @@ import { exitOfProof, proveErasure } from '../../../src/erasure/ledger/proof.ts'
 import { answerText, proofLines } from '../../../src/erasure/ledger/proof-text.ts';
 import { LeapingClock } from '../../support/clock.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
+import { newFolder } from '../../support/new-folder.ts';
 
 let root: string;
 let folder: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'dfinery-ledger-'));
+  root = newFolder();
   folder = join(root, 'ledger');
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const SERVICE = { baseUrl: 'https://host', serviceId: 's' };
 const clock = new LeapingClock();

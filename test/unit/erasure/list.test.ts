@@ -1,13 +1,12 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { afterAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { IdList, refusedSentence } from '../../../src/erasure/id-list.ts';
 import { readList, readMapping } from '../../../src/erasure/list-file.ts';
+import { newFolder } from '../../support/new-folder.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'dfinery-list-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = newFolder();
 
 const file = (text: string | Uint8Array): string => {
   const path = join(folder, 'list');

@@ -1,21 +1,20 @@
-import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import fs, { readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { HashKey } from '../../../src/base/hash-key.ts';
 import { Secret } from '../../../src/base/secrets.ts';
 import { SuppressionList } from '../../../src/erasure/suppression-list.ts';
 import { expectMode } from '../../support/modes.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { withCall } from '../../support/system-calls.ts';
 
 let folder: string;
 let file: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'dfinery-suppression-'));
+  folder = newFolder();
   file = join(folder, 'list.jsonl');
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 const KEY = new Secret('a suppression key of 32 characters');
 const HASH_KEY = new Secret('a hash key of at least 32 characters');

@@ -3,18 +3,15 @@ import fs, {
   lchownSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  rmSync,
   statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   createFile,
   removeTemporaries,
@@ -24,15 +21,15 @@ import {
 } from '../../../src/fs/atomic-file.ts';
 import { writeNamedFile } from '../../../src/fs/named-file.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
 let dir: string;
 let path: string;
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'atomic-'));
+  dir = newFolder();
   path = join(dir, 'state.json');
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const text = () => readFileSync(path, 'utf8');
 

@@ -1,19 +1,18 @@
-import fs, { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import fs, { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { makeFolders } from '../../../src/fs/folders.ts';
 import { holdPrivateUmask } from '../../../src/fs/permissions.ts';
 import { expectMode, HAS_MODES } from '../../support/modes.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 
 let dir: string;
 let path: string;
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'private-'));
+  dir = newFolder();
   path = join(dir, 'a', 'b');
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('folders', () => {
   it('are made with their parents for this user alone, once', async () => {

@@ -1,14 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import fs, { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import fs, { readdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { acquireLock, type LockOptions, ownerState, withLockFile } from '../../../src/fs/lock.ts';
 import { THIS_PROCESS } from '../../../src/fs/process-identity.ts';
 import { ManualClock } from '../../support/clock.ts';
 import { expectMode } from '../../support/modes.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { systemError, withCall } from '../../support/system-calls.ts';
 import { until } from '../../support/wait.ts';
@@ -19,10 +19,9 @@ const FAR = ownerText({ host: 'elsewhere', pidSpace: 'other' });
 let dir = '';
 let path = '';
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'dfinery-lock-'));
+  dir = newFolder();
   path = join(dir, 'the.lock');
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const options = { subject: 'the ledger in /l', clock: systemClock, waitMs: 0 };
 const take = (more: Partial<LockOptions> = {}) => acquireLock(path, { ...options, ...more });

@@ -1,17 +1,16 @@
 import { execFileSync } from 'node:child_process';
-import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, constants, openSync, readFileSync, readSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { finished } from 'node:stream/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { openOutputStream } from '../../../src/fs/output-stream.ts';
+import { newFolder } from '../../support/new-folder.ts';
 
 let dir: string;
 beforeEach(() => {
-  dir = mkdtempSync(join(tmpdir(), 'output-'));
+  dir = newFolder();
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Any descriptor stands for stdout or stderr here. */
 const streamOn = (fd: number) => openOutputStream(fd as 2);

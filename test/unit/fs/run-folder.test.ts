@@ -1,17 +1,16 @@
-import fs, { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import fs, { chmodSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { sweepRunFolders } from '../../../src/fs/run-folder.ts';
 import { HAS_MODES } from '../../support/modes.ts';
+import { newFolder } from '../../support/new-folder.ts';
 import { DEAD_PID, ownerText } from '../../support/processes/lock-owner.ts';
 import { withCall } from '../../support/system-calls.ts';
 
 let root: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'sweep-'));
+  root = newFolder();
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 /** Makes the folder of a dead run. */
 function deadRun(end: string, mode = 0o700): string {
