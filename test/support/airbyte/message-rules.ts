@@ -92,15 +92,8 @@ const PAYLOADS: Readonly<Record<string, Json>> = {
     ],
   },
 };
-const KEYS: Readonly<Record<string, string>> = {
-  RECORD: 'record',
-  STATE: 'state',
-  LOG: 'log',
-  SPEC: 'spec',
-  CONNECTION_STATUS: 'connectionStatus',
-  CATALOG: 'catalog',
-  TRACE: 'trace',
-};
+/** The member of a message that holds what it says. */
+const keyOf = (type: string) => (type === 'CONNECTION_STATUS' ? 'connectionStatus' : type.toLowerCase());
 
 const ajv = new Ajv({ strict: false, allowUnionTypes: true });
 const validators = new Map(Object.entries(PAYLOADS).map(([type, schema]) => [type, ajv.compile(schema)]));
@@ -108,10 +101,9 @@ const validators = new Map(Object.entries(PAYLOADS).map(([type, schema]) => [typ
 /** What is wrong with the form of messages. */
 export function formProblems(messages: readonly Heard[]): string[] {
   return messages.flatMap((message, i) => {
-    const key = KEYS[message.type];
     const validate = validators.get(message.type);
-    if (key === undefined || validate === undefined) return [`${i}: a message of type ${message.type}`];
-    const payload = Object.entries(message).find(([name]) => name === key)?.[1];
+    if (validate === undefined) return [`${i}: a message of type ${message.type}`];
+    const payload = Object.entries(message).find(([name]) => name === keyOf(message.type))?.[1];
     return validate(payload) ? [] : [`${i} ${message.type}: ${ajv.errorsText(validate.errors)}`];
   });
 }

@@ -66,6 +66,8 @@ describe('the properties of a discovered catalog', () => {
 });
 
 describe('a record', () => {
+  const texts = (names: readonly string[]) =>
+    streamOf('events', Object.fromEntries(names.map((name) => [name, 'string' as const])));
   const row = (column: string) => `${KEYS},${column}\nx:0,x,value\n`;
 
   it('names a column as its catalog does: with the hash when only that is configured', async () => {
@@ -80,12 +82,8 @@ describe('a record', () => {
   });
 
   it('names a column as its catalog does when another of the same name came or went later', async () => {
-    const write = async (header: string, ...names: string[]) => {
-      const properties = Object.fromEntries(names.map((name) => [name, 'string' as const]));
-      return (await fixture.write(`${KEYS},${header}\nx:0,x,one,two\n`, [streamOf('events', properties)])).data(
-        'events',
-      );
-    };
+    const write = async (header: string, ...names: string[]) =>
+      (await fixture.write(`${KEYS},${header}\nx:0,x,one,two\n`, [texts(names)])).data('events');
     expect(await write('Memo,note', 'memo', withHash('Memo'))).toEqual([{ [withHash('Memo')]: 'one' }]);
     expect(await write('Memo,memo', 'Memo')).toEqual([{ Memo: 'one' }]);
     expect(await write('Memo,memo', 'Memo', 'memo')).toEqual([{ Memo: 'one', memo: 'two' }]);
@@ -93,10 +91,8 @@ describe('a record', () => {
   });
 
   it('never has one property twice, nor two columns swapped', async () => {
-    const write = async (header: string, ...names: string[]) => {
-      const properties = Object.fromEntries(names.map((name) => [name, 'string' as const]));
-      return (await fixture.write(`${header}\none,two,three\n`, [streamOf('events', properties)])).text;
-    };
+    const write = async (header: string, ...names: string[]) =>
+      (await fixture.write(`${header}\none,two,three\n`, [texts(names)])).text;
     const hashed = withHash('Grade');
     expect(await write('grade,Grade,Grade', 'Grade')).toContain('"data":{"Grade":"two"}');
     expect(await write('grade,Grade,Grade', 'Grade', hashed)).toContain(`"data":{"Grade":"two","${hashed}":"three"}`);
