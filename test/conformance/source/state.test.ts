@@ -61,22 +61,6 @@ describe('a saved state', () => {
     expect(output.states('events')[0]).not.toHaveProperty('waiting_until');
   });
 
-  it('belongs to its stream: one goes on, and another of the same sync reads from the first day', async () => {
-    const both = await fixture.catalog({}, ['events', 'event_logs']);
-    const output = await fixture.read(both, savedStates(last, 'events'));
-    expect(readProblems(output, both)).toEqual([]);
-    const firstDay = (stream: string) =>
-      output
-        .records(stream)
-        .map((data) => String(data.df_server_datetime).slice(0, 10))
-        .sort()[0];
-    expect(firstDay('event_logs')).toBe('2026-01-15');
-    expect(firstDay('events') > '2026-01-15').toBe(true);
-    for (const stream of ['events', 'event_logs']) {
-      expect(output.states(stream).at(-1)?.from_date).toBe(last.from_date);
-    }
-  });
-
   it('keeps unknown keys', async () => {
     const output = await fixture.read(events, savedStates({ ...last, new_key: { a: [1] } }, 'events'));
     expect(output.states('events').at(-1)).toMatchObject({ new_key: { a: [1] }, from_date: '2026-01-19' });

@@ -7,18 +7,6 @@ import { malformedOf } from '../../support/failure.ts';
 
 const MIB = 1024 * 1024;
 
-describe('a header', () => {
-  it('is known as soon as its line ends, in any chunks', () => {
-    const source = new RowReader();
-    const reads = (byte: number) => {
-      source.push(Uint8Array.of(byte));
-      return source.next();
-    };
-    for (const byte of Buffer.from('"a\n""b",df_unified_id')) expect(reads(byte)).toBe(false);
-    expect(reads(10)).toBe(true);
-  });
-});
-
 describe('a header with too many columns', () => {
   const parse = (text: string) => {
     const source = new RowReader();

@@ -50,18 +50,6 @@ describe.each(TARGET_NAMES)('%s', (name) => {
     await agrees();
   });
 
-  it('adds and widens columns; stored values keep their text', async () => {
-    await place.load([[place.of(D1, [{ id: 'a', n: '5' }])]]);
-    const [commit] = await place.load([[place.of(D2, [{ id: 'b', n: 'x', m: '1.5' }])]]);
-    expect(commit).toMatchObject({ columnsAdded: ['m'], columnsWidened: [{ name: 'n', from: 'long', to: 'string' }] });
-    const rows = await place.read('SELECT _key, n, m FROM events ORDER BY _key');
-    expect(rows).toEqual([
-      { _key: 'a', n: '5', m: null },
-      { _key: 'b', n: 'x', m: 1.5 },
-    ]);
-    await agrees();
-  });
-
   it('stores nothing of a file that is read as other rows than were checked', async () => {
     const day = place.of(D1, [{ id: 'a' }]);
     const misread = { ...day, files: day.files.map((file) => ({ ...file, rows: 2 })) };

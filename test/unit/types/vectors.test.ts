@@ -58,13 +58,6 @@ describe('the vectors', () => {
     expect(changed).toEqual([]);
   });
 
-  it('have columns whose type does not depend on the order of their cells', () => {
-    const changed = VECTORS.columns.filter(
-      (vector) => typeOfAll([...vector.cells].reverse(), zoneOf(vector)) !== typeOfAll(vector.cells, zoneOf(vector)),
-    );
-    expect(changed).toEqual([]);
-  });
-
   it('cover every bit of forms and every type', () => {
     const bits = new Set(VECTORS.cells.flatMap((vector) => cellVector(vector).forms));
     expect([...bits].sort()).toEqual(Object.keys(FORM_BITS).sort());
