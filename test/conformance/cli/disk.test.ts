@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
 import { join } from 'node:path';
 import { DuckDBConnection } from '@duckdb/node-api';
@@ -69,21 +69,6 @@ describe('a full disk', () => {
       expect(summaryIn(next)).toMatchObject({ next_from_date: daysBack(1) });
     },
   );
-
-  it('of a report: exit 3 naming the file, the table stays whole', async (context) => {
-    fixture = await CliFixture.start();
-    const disk = smallDisk(4);
-    if (disk === undefined) return context.skip(NO_MOUNT);
-    writeFileSync(join(disk, 'filled'), 'x'.repeat(4_096));
-    const page = join(disk, 'report.html');
-    expect(await fixture.sync()).toMatchObject({ code: 0 });
-    const reported = await fixture.run(['report', 'duckdb', fixture.file, '-o', page]);
-    expect([reported.code, reported.stderr]).toEqual([
-      3,
-      expect.stringContaining(`The disk of the report ${page} is full`),
-    ]);
-    expect(readdirSync(disk)).toEqual(['filled']);
-  });
 
   it('simulated by a limit on file sizes: exit 3, and the next run continues', async () => {
     fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });

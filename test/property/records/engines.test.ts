@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, expect, it } from 'vitest';
 import fc from '../../support/property.ts';
 import { Place } from '../../support/targets/place.ts';
 import { RecordFixture, streamOf } from '../../support/targets/records.ts';
@@ -44,40 +44,38 @@ const sorted = (rows: readonly (readonly unknown[])[]) => rows.map((one) => JSON
 /** 64-bit integers come back as text. */
 const value = (one: unknown) => (one === null || one === undefined ? null : String(one));
 
-describe('records and tables', () => {
-  it('have the same keys, events, items and values', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 12 }), async (rows) => {
-        const csv = csvOf(rows);
-        const written = await fixture.write(csv, STREAMS);
-        const duck = new Place('duckdb');
-        ducks.push(duck);
-        await duck.load([[duck.ofCsv('2026-01-02', [csv])]]);
-        const table = async (sql: string) => (await duck.read(sql)).map((one) => Object.values(one).map(value));
-        const fields = (stream: 'events' | 'event_items', ...names: string[]) =>
-          written.data(stream).map((data) => names.map((name) => value(data[name])));
-        const price = 'df_items_df_price';
-        const columns = (await duck.read('DESCRIBE events')).map((one) => String(one.column_name));
-        const or = (name: string) => (columns.includes(name) ? `"${name}"` : 'NULL');
-        expect(sorted(fields('events', '_key', 'n', 'note', price))).toEqual(
-          sorted(await table(`SELECT _key, ${or('n')}, ${or('note')}, ${or(price)} FROM events`)),
-        );
-        const items = (await duck.read('DESCRIBE event_items')).map((one) => String(one.column_name));
-        const item = (name: string) => (items.includes(name) ? `"${name}"` : 'NULL');
-        expect(sorted(fields('event_items', '_key', 'df_price', 'tag', 'item_position'))).toEqual(
-          sorted(await table(`SELECT _key, ${item('df_price')}, ${item('tag')}, item_position FROM event_items`)),
-        );
-        const named = written
-          .data('event_logs')
-          .flatMap(({ df_event_log_id: id }) => (id === 'z' || rows.some(({ log }) => log === id) ? [id] : []));
-        const log = or('df_event_log_id');
-        expect(sorted(named.map((id) => [id]))).toEqual(
-          sorted(await table(`SELECT ${log} FROM event_logs WHERE ${log} IS NOT NULL`)),
-        );
-        const [[count]] = await table('SELECT count(*) FROM event_logs');
-        expect(String(written.streams[1].recordCount)).toBe(count);
-      }),
-      { numRuns: 6 },
-    );
-  });
+it('records and tables have the same keys, events, items and values', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 12 }), async (rows) => {
+      const csv = csvOf(rows);
+      const written = await fixture.write(csv, STREAMS);
+      const duck = new Place('duckdb');
+      ducks.push(duck);
+      await duck.load([[duck.ofCsv('2026-01-02', [csv])]]);
+      const table = async (sql: string) => (await duck.read(sql)).map((one) => Object.values(one).map(value));
+      const fields = (stream: 'events' | 'event_items', ...names: string[]) =>
+        written.data(stream).map((data) => names.map((name) => value(data[name])));
+      const price = 'df_items_df_price';
+      const columns = (await duck.read('DESCRIBE events')).map((one) => String(one.column_name));
+      const or = (name: string) => (columns.includes(name) ? `"${name}"` : 'NULL');
+      expect(sorted(fields('events', '_key', 'n', 'note', price))).toEqual(
+        sorted(await table(`SELECT _key, ${or('n')}, ${or('note')}, ${or(price)} FROM events`)),
+      );
+      const items = (await duck.read('DESCRIBE event_items')).map((one) => String(one.column_name));
+      const item = (name: string) => (items.includes(name) ? `"${name}"` : 'NULL');
+      expect(sorted(fields('event_items', '_key', 'df_price', 'tag', 'item_position'))).toEqual(
+        sorted(await table(`SELECT _key, ${item('df_price')}, ${item('tag')}, item_position FROM event_items`)),
+      );
+      const named = written
+        .data('event_logs')
+        .flatMap(({ df_event_log_id: id }) => (id === 'z' || rows.some(({ log }) => log === id) ? [id] : []));
+      const log = or('df_event_log_id');
+      expect(sorted(named.map((id) => [id]))).toEqual(
+        sorted(await table(`SELECT ${log} FROM event_logs WHERE ${log} IS NOT NULL`)),
+      );
+      const [[count]] = await table('SELECT count(*) FROM event_logs');
+      expect(String(written.streams[1].recordCount)).toBe(count);
+    }),
+    { numRuns: 6 },
+  );
 });

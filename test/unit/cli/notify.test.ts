@@ -68,26 +68,21 @@ describe('a notification', () => {
       ['1 new column: a\\u000a\\u001b[2J.'],
     ],
     ['a failure', { exit: 3, error: 'It is down.' }, ['The run failed (exit 3): It is down.']],
-    ['nothing for a day that remains exportable', { next_from_date: back(22) }, []],
-    [
-      'a first incomplete day that expires in seven days',
-      { next_from_date: back(23) },
-      [`${back(23)}, the first day not yet complete, can be exported for 7 more days.`],
-    ],
-    [
-      'a first incomplete day that expires today',
-      { next_from_date: back(30) },
-      [`${back(30)}, the first day not yet complete, can be exported until today at the latest.`],
-    ],
-    [
-      'a first incomplete day that has expired',
-      { next_from_date: back(31) },
-      [`${back(31)}, the first day not yet complete, can no longer be exported.`],
-    ],
   ])('reports %s', async (_what, summary, reasons) => {
     const found = await reported(summary);
     expect(found.reasons).toEqual(reasons);
     expect(found.posts).toHaveLength(reasons.length);
+  });
+
+  it.each([
+    [22, []],
+    [23, ['can be exported for 7 more days.']],
+    [30, ['can be exported until today at the latest.']],
+    [31, ['can no longer be exported.']],
+  ])('warns in time of a first incomplete day, which was %i days ago', async (days, ends) => {
+    const { posts, reasons } = await reported({ next_from_date: back(days) });
+    expect(reasons).toEqual(ends.map((end) => `${back(days)}, the first day not yet complete, ${end}`));
+    expect(posts).toHaveLength(ends.length);
   });
 
   it('counts the days that the service keeps by history_days', async () => {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { daysOf } from '../../../src/base/days.ts';
 import { reportPage } from '../../../src/cli/report/report-page.ts';
 import { newPlaceState } from '../../../src/table/place-state.ts';
@@ -126,24 +126,15 @@ describe('the page of a target', () => {
   });
 });
 
-/** A DuckDB file with one day. */
-async function withFile(work: (file: string, dir: string) => Promise<void>): Promise<void> {
+it('a report calls a day lost by the given history_days', async () => {
   const place = new Place('duckdb');
-  try {
-    await place.load([[place.of('2026-01-06', [{ id: 'a' }])]]);
-    await work(place.place, place.dir);
-  } finally {
-    place.close();
-  }
-}
-
-it('a report calls a day lost by the given history_days', () =>
-  withFile(async (file, dir) => {
-    const page = `${dir}/page.html`;
-    const isLost = async (env: Record<string, string>) => {
-      const done = await runHere(['report', 'duckdb', file, '-o', page], { env });
-      expect(done.code, done.stderr).toBe(0);
-      return readFileSync(page, 'utf8').includes('class="lost" title="2026-01-07: lost');
-    };
-    expect([await isLost({}), await isLost({ DFINERY_HISTORY_DAYS: '3650' })]).toEqual([true, false]);
-  }));
+  onTestFinished(() => place.close());
+  await place.load([[place.of('2026-01-06', [{ id: 'a' }])]]);
+  const page = `${place.dir}/page.html`;
+  const isLost = async (env: Record<string, string>) => {
+    const done = await runHere(['report', 'duckdb', place.place, '-o', page], { env });
+    expect(done.code, done.stderr).toBe(0);
+    return readFileSync(page, 'utf8').includes('class="lost" title="2026-01-07: lost');
+  };
+  expect([await isLost({}), await isLost({ DFINERY_HISTORY_DAYS: '3650' })]).toEqual([true, false]);
+});

@@ -145,29 +145,27 @@ describe('sessions', () => {
   });
 });
 
-describe('purchases', () => {
-  it('are listed once each, with their items and prices', async () => {
-    const item = (price: string, quantity: string) => ({ df_items_df_price: price, df_items_df_quantity: quantity });
-    await loadDay([
-      { ...of('a:0', '10:00', 'df_purchase'), df_total_purchase_amount: '30', ...item('10', '2') },
-      { ...of('a:1', '10:00', 'df_purchase'), df_total_purchase_amount: '30', ...item('5', '2') },
-      { ...of('b', '11:00', 'df_purchase'), df_total_purchase_amount: '7' },
-      { ...of('c:0', '11:00', 'df_add_to_cart'), ...item('99', '1') },
-    ]);
-    await models();
-    const purchases = await place.read('SELECT df_event_log_id AS id, amount FROM analytics.purchases ORDER BY id');
-    expect(purchases).toEqual([
-      { id: 'a', amount: 30 },
-      { id: 'b', amount: 7 },
-    ]);
-    const items = await place.read('SELECT item_position AS n, amount FROM analytics.purchase_items ORDER BY n');
-    expect(items).toEqual([
-      { n: '0', amount: 20 },
-      { n: '1', amount: 10 },
-    ]);
-    const [user] = await place.read('SELECT events, purchases, purchase_amount FROM analytics.users');
-    expect(user).toEqual({ events: '3', purchases: '2', purchase_amount: 37 });
-  });
+it('purchases are listed once each, with their items and prices', async () => {
+  const item = (price: string, quantity: string) => ({ df_items_df_price: price, df_items_df_quantity: quantity });
+  await loadDay([
+    { ...of('a:0', '10:00', 'df_purchase'), df_total_purchase_amount: '30', ...item('10', '2') },
+    { ...of('a:1', '10:00', 'df_purchase'), df_total_purchase_amount: '30', ...item('5', '2') },
+    { ...of('b', '11:00', 'df_purchase'), df_total_purchase_amount: '7' },
+    { ...of('c:0', '11:00', 'df_add_to_cart'), ...item('99', '1') },
+  ]);
+  await models();
+  const purchases = await place.read('SELECT df_event_log_id AS id, amount FROM analytics.purchases ORDER BY id');
+  expect(purchases).toEqual([
+    { id: 'a', amount: 30 },
+    { id: 'b', amount: 7 },
+  ]);
+  const items = await place.read('SELECT item_position AS n, amount FROM analytics.purchase_items ORDER BY n');
+  expect(items).toEqual([
+    { n: '0', amount: 20 },
+    { n: '1', amount: 10 },
+  ]);
+  const [user] = await place.read('SELECT events, purchases, purchase_amount FROM analytics.users');
+  expect(user).toEqual({ events: '3', purchases: '2', purchase_amount: 37 });
 });
 
 describe('users over time', () => {

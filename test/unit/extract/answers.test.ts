@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { addDays, type Day } from '../../../src/base/days.ts';
+import type { Day } from '../../../src/base/days.ts';
 import type { ExportSettings } from '../../../src/extract/export-settings.ts';
 import { Extraction } from '../../../src/extract/extraction.ts';
 import type { PlanInput } from '../../../src/extract/which-days.ts';
@@ -351,13 +351,11 @@ describe('a day that is not over', () => {
   });
 });
 
-describe('a limit that stays', () => {
-  it('fails its day with the 50th refusal, whatever else is attempted between', async () => {
-    const fault = onDay('2026-01-17', (nth) => refusal(nth === 30 ? 503 : 429));
-    const error = await failure({ fault });
-    expect(error).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-17: .* for the 50th time/) });
-    expect(requestsOf('2026-01-17')).toBe(51);
-  });
+it('a limit that stays fails its day with the 50th refusal, whatever else is attempted between', async () => {
+  const fault = onDay('2026-01-17', (nth) => refusal(nth === 30 ? 503 : 429));
+  const error = await failure({ fault });
+  expect(error).toMatchObject({ exitCode: 3, message: expect.stringMatching(/2026-01-17: .* for the 50th time/) });
+  expect(requestsOf('2026-01-17')).toBe(51);
 });
 
 it('a service that is away for twenty seconds costs no day', async () => {
@@ -597,20 +595,6 @@ describe('an implausible day', () => {
     ]);
     expect(fixture.target.days.get('2026-01-18')).toHaveLength(120);
     expect(fixture.target.state?.read_again).toEqual([]);
-  });
-
-  it('without rows that arrive days later is not lost', async () => {
-    await start({ rows: usual });
-    await fixture.run(settings);
-    const late = usual.map((row) => ({ ...row, shownFrom: row.at + 3.5 * 24 * HOUR }));
-    fixture.serve({ rows: late.map((row, i) => (row.id.includes('2026-01-2') ? row : usual[i])) });
-    for (let day = 0; day < 8; day++) {
-      fixture.clock.time += 24 * HOUR;
-      await fixture.run(settings);
-    }
-    expect(fixture.target.days.get('2026-01-21')).toHaveLength(120);
-    expect(fixture.target.days.get('2026-01-23')).toHaveLength(120);
-    expect(fixture.target.state?.from_date).toBe(addDays('2026-01-20', 8));
   });
 });
 

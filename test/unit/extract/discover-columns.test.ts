@@ -14,6 +14,10 @@ const shortAnswers: FaultRule = ({ from, to }) =>
         change: (csv) => csv.replace(/^.+$/gm, (line, at) => `${line},${at === 0 ? 'age' : 42}`),
       };
 
+const SERVICE = { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token' };
+const configOf = (more: object = {}) =>
+  parseSourceConfig({ ...SERVICE, to_date_inclusive: 'true', ...more }, {}).config;
+
 it.each<[number, string, object]>([
   [400, '2026-01-19', { day: '2026-01-19' }],
   [401, '2026-01-17 to 2026-01-19', {}],
@@ -21,11 +25,7 @@ it.each<[number, string, object]>([
   'ends with exit 2, and names the days that it asked for last, if they are refused: %s',
   async (status, days, where) => {
     const fixture = await Fixture.start('2026-01-20T14:00:00Z', { fault: () => refusal(status) });
-    const { config } = parseSourceConfig(
-      { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: 'true' },
-      {},
-    );
-    const error = await discoverColumns(config, fixture.deps()).catch((reason) => reason);
+    const error = await discoverColumns(configOf(), fixture.deps()).catch((reason) => reason);
     expect(error).toMatchObject({ exitCode: 2, message: expect.stringContaining(`does not export ${days}: `) });
     expect(error.where).toEqual(where);
     await fixture.close();
@@ -36,11 +36,7 @@ it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be 
   const rows = steadyRows('2026-01-15', '2026-01-20', 4);
   const days = { to_date_inclusive: end === 'true' };
   const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows, days, fault: shortAnswers });
-  const { config } = parseSourceConfig(
-    { base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: end },
-    {},
-  );
-  const columns = await discoverColumns(config, fixture.deps());
+  const columns = await discoverColumns(configOf({ to_date_inclusive: end }), fixture.deps());
   expect(columns).toContainEqual({ source: 'age', group: 'custom', type: 'long' });
   await fixture.close();
 });
@@ -48,14 +44,7 @@ it.each(['auto', 'true', 'false'])('finds types in days with rows if few can be 
 it('gives the event name the type that column_types gives event_name, as a place does', async () => {
   const rows = steadyRows('2026-01-15', '2026-01-20', 4);
   const fixture = await Fixture.start('2026-01-20T14:00:00Z', { rows });
-  const { config } = parseSourceConfig(
-    {
-      ...{ base_url: 'http://127.0.0.1', service_id: 'svc', export_token: 'canary-token', to_date_inclusive: 'true' },
-      column_types: { event_name: 'long' },
-    },
-    {},
-  );
-  const columns = await discoverColumns(config, fixture.deps());
+  const columns = await discoverColumns(configOf({ column_types: { event_name: 'long' } }), fixture.deps());
   expect(columns).toContainEqual({ source: 'df_event_name', group: 'system', type: 'long' });
   await fixture.close();
 });

@@ -222,30 +222,28 @@ describe('datetimes', () => {
   });
 });
 
-describe('event_items', () => {
-  it('has a record for each item: system columns, item columns without prefix, the position', async () => {
-    const csv = [
-      'df_event_detail_log_id,df_event_log_id,df_unified_id,custom,df_items_df_price,df_items_,df_items_tags',
-      'e:0,e,u,c,1.5,bare,null',
-      'e:12,e,u,c,,,"[""t""]"',
-      'f,f,u,c,,bare,null',
-    ].join('\n');
-    const { data } = await fixture.write(csv, [
-      streamOf('event_items', {
-        _key: 'string',
-        df_unified_id: 'string',
-        custom: 'string',
-        df_items_: 'string',
-        df_price: 'double',
-        tags: 'string[]',
-        item_position: 'long',
-      }),
-    ]);
-    expect(data('event_items')).toEqual([
-      { _key: 'e:0', df_unified_id: 'u', df_price: 1.5, item_position: 0 },
-      { _key: 'e:12', df_unified_id: 'u', tags: ['t'], item_position: 12 },
-    ]);
-  });
+it('event_items has a record for each item: system columns, item columns without prefix, the position', async () => {
+  const csv = [
+    'df_event_detail_log_id,df_event_log_id,df_unified_id,custom,df_items_df_price,df_items_,df_items_tags',
+    'e:0,e,u,c,1.5,bare,null',
+    'e:12,e,u,c,,,"[""t""]"',
+    'f,f,u,c,,bare,null',
+  ].join('\n');
+  const { data } = await fixture.write(csv, [
+    streamOf('event_items', {
+      _key: 'string',
+      df_unified_id: 'string',
+      custom: 'string',
+      df_items_: 'string',
+      df_price: 'double',
+      tags: 'string[]',
+      item_position: 'long',
+    }),
+  ]);
+  expect(data('event_items')).toEqual([
+    { _key: 'e:0', df_unified_id: 'u', df_price: 1.5, item_position: 0 },
+    { _key: 'e:12', df_unified_id: 'u', tags: ['t'], item_position: 12 },
+  ]);
 });
 
 const NUMBERED = Array.from({ length: 2_000 }, (_, i) => `n${i}`);
@@ -272,17 +270,15 @@ describe('a record much longer than its row', () => {
   });
 });
 
-describe('a run that is stopped', () => {
-  it('writes no more records', async () => {
-    const stop = new AbortController();
-    let pieces = 0;
-    const onBlock = () => {
-      pieces++;
-      stop.abort(new Error('stopped'));
-    };
-    const csv = `${KEYS},note\n${`x,x,${'n'.repeat(1_000)}\n`.repeat(2_500)}`;
-    const stopped = fixture.write(csv, events({ note: 'string' }), { signal: stop.signal, onBlock });
-    await expect(stopped).rejects.toThrow();
-    expect(pieces).toBe(1);
-  });
+it('a run that is stopped writes no more records', async () => {
+  const stop = new AbortController();
+  let pieces = 0;
+  const onBlock = () => {
+    pieces++;
+    stop.abort(new Error('stopped'));
+  };
+  const csv = `${KEYS},note\n${`x,x,${'n'.repeat(1_000)}\n`.repeat(2_500)}`;
+  const stopped = fixture.write(csv, events({ note: 'string' }), { signal: stop.signal, onBlock });
+  await expect(stopped).rejects.toThrow();
+  expect(pieces).toBe(1);
 });

@@ -23,27 +23,14 @@ const transport = (baseUrl: string, more: Partial<TransportOptions> = {}) => {
 };
 
 describe('limit headers', () => {
-  it.each<
-    [
-      title: string,
-      headers: Record<string, string>,
-      remaining?: number | undefined,
-      resetAt?: number | undefined,
-      retryAt?: number,
-    ]
-  >([
-    ['milliseconds', { 'x-ratelimit-remaining': '7', 'x-ratelimit-reset': `${NOW + MINUTE}` }, 7, NOW + MINUTE],
-    ['seconds', { 'x-rate-limit-remaining': '0', 'x-rate-limit-reset': `${NOW / 1e3 + 60}` }, 0, NOW + MINUTE],
+  const LATER = NOW + MINUTE;
+  it.each<[string, Record<string, string>, (number | undefined)?, (number | undefined)?, number?]>([
+    ['milliseconds', { 'x-ratelimit-remaining': '7', 'x-ratelimit-reset': `${LATER}` }, 7, LATER],
+    ['seconds', { 'x-rate-limit-remaining': '0', 'x-rate-limit-reset': `${LATER / 1e3}` }, 0, LATER],
     ['a reset that is over', { 'x-ratelimit-reset': `${NOW}` }],
     ['nonsense', { 'x-ratelimit-remaining': '-1', 'x-ratelimit-reset': 'soon', 'retry-after': 'later' }],
-    ['Retry-After in seconds', { 'retry-after': '60' }, undefined, undefined, NOW + MINUTE],
-    [
-      'Retry-After as a date',
-      { 'retry-after': new Date(NOW + MINUTE).toUTCString() },
-      undefined,
-      undefined,
-      NOW + MINUTE,
-    ],
+    ['Retry-After in seconds', { 'retry-after': '60' }, undefined, undefined, LATER],
+    ['Retry-After as a date', { 'retry-after': new Date(LATER).toUTCString() }, undefined, undefined, LATER],
   ])('are read: %s', (_title, headers, remaining, resetAt, retryAt) => {
     expect(readQuotaReport(headers, NOW)).toEqual({ remaining, resetAt, retryAt });
   });
