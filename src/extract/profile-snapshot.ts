@@ -3,7 +3,6 @@ import { dayAt } from '../base/days.ts';
 import { configError, transientError, type UserError } from '../base/errors.ts';
 import { plainCount } from '../base/quantities.ts';
 import { sentenceOf } from '../base/text.ts';
-import { UNIFIED_ID } from '../cells/csv/header.ts';
 import { RunFolder } from '../fs/run-folder.ts';
 import type { NoData } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles } from '../service/export/profiles.ts';
@@ -42,13 +41,12 @@ export async function loadSnapshot(
   deps: ExtractDeps,
   store: (snapshot: CheckedDay, commitInfo: CommitInfo) => Promise<void>,
 ): Promise<void> {
-  const { service, spoolDir, scannerOptions, clock, logger } = deps;
+  const { service, spoolDir, clock, logger } = deps;
   const requestedAt = clock.now();
   const spool = await RunFolder.open(spoolDir, clock);
   try {
     const answer = await downloadProfiles(ALL_PROPERTIES, {
       ...deps,
-      scannerOptions: { ...scannerOptions, idColumn: UNIFIED_ID },
       openOutput: () => openSpoolOutput(spool),
     });
     if (answer.kind !== 'checked') throw snapshotError(answer, lastSnapshot);

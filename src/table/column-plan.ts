@@ -9,7 +9,7 @@ import type { CheckedDay } from '../extract/checked-day.ts';
 import { columnsToAdd } from './column-names.ts';
 import { type ColumnSettings, type TypeAfterDay, typeAfterDay } from './column-type.ts';
 import type { ColumnChange } from './place-state.ts';
-import { EVENTS, type StoredColumn } from './tables.ts';
+import { EVENTS, type StoredColumn, type TypedColumn } from './tables.ts';
 
 /** A column of the table after a batch. */
 export interface PlannedColumn extends StoredColumn {
@@ -43,10 +43,10 @@ const withoutDays = (column: StoredColumn): PlannedColumn => {
   return { ...column, typeBefore: column.type, formsByDay: new Map() };
 };
 
-type WidenedColumn = PlannedColumn & { readonly typeBefore: ColumnType; readonly type: ColumnType };
-
 /** True if the batch gives a column of the table another type. */
-export const isWidened = (column: PlannedColumn): column is WidenedColumn =>
+export const isWidened = (
+  column: PlannedColumn,
+): column is TypedColumn<PlannedColumn> & { readonly typeBefore: ColumnType } =>
   column.typeBefore !== null && column.type !== null && column.type !== column.typeBefore;
 
 /** Plans the columns of a table from day to day. `isNewTable`: the columns before are those that every table has. */

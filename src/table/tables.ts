@@ -27,10 +27,8 @@ export interface StoredColumn {
 /** A column that has a type, and so a column in the table. */
 export type TypedColumn<C extends StoredColumn = StoredColumn> = C & { readonly type: ColumnType };
 
-const isTyped = <C extends StoredColumn>(column: C): column is TypedColumn<C> => column.type !== null;
-
 export const typedColumns = <C extends StoredColumn>(columns: readonly C[]): TypedColumn<C>[] =>
-  columns.filter(isTyped);
+  columns.filter((column): column is TypedColumn<C> => column.type !== null);
 
 /** The first column of a name in the export. */
 export const findColumn = <C extends StoredColumn>(columns: readonly C[], source: string): C | undefined =>

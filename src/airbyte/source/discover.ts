@@ -56,7 +56,6 @@ async function discoverProfileColumns(
         ...deps,
         signal: timeLimit,
         openOutput: () => ({ write() {} }),
-        scannerOptions: { ...deps.scannerOptions, idColumn: UNIFIED_ID },
       }),
     );
     if (download.kind !== 'checked') throw transientError(sentenceOf(download.clause));

@@ -1,5 +1,5 @@
 import { LOWER_BIT } from '../../base/ascii.ts';
-import { type DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, type UNIFIED_ID } from '../csv/header.ts';
+import { DETAIL_LOG_ID, EVENT_NAME, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
 import { type ColumnType, formsOf, typeOf } from '../types/column-types.ts';
 import { type CellForms, DATE, DATETIME_DASH, DATETIME_DOT, DATETIME_OFFSET, STRING } from '../types/forms.ts';
@@ -52,15 +52,12 @@ function shapeOfCharacter(character: string): string {
   return /\p{C}/u.test(character) ? '·' : character;
 }
 
-/** A column whose cells identify rows. */
-export type RowIdColumn = typeof DETAIL_LOG_ID | typeof UNIFIED_ID;
-
 /**
  * What is done with each filled cell of a column, beside counting it.
  *
  *   examined     its forms are collected
  *   unread       nothing: the forms can change no more, or nobody asks for them
- *   row_id       it is an id; its forms are not collected, since a `RowIdColumn` is a declared string
+ *   row_id       it is an id; its forms are not collected, since its column is a declared string
  *   event_name   it is the name of an event, which is a declared string too
  */
 type CellUse = 'examined' | 'unread' | 'row_id' | 'event_name';
@@ -102,7 +99,9 @@ export class ColumnScanner {
   readonly #eventNames = new Set<string>();
 
   /** `names`: the header. */
-  constructor(names: readonly string[], columns: EditedColumns, idColumn: RowIdColumn, zone: Zone | undefined) {
+  constructor(names: readonly string[], columns: EditedColumns, zone: Zone | undefined) {
+    // A row of an export of profiles is a person.
+    const idColumn = names.includes(DETAIL_LOG_ID) ? DETAIL_LOG_ID : UNIFIED_ID;
     this.#tallies = columns.map((column, i): Tally => {
       const mayRepeatHeader = HEADER_NAMES.has(names[i].toLowerCase());
       const use = useOf(column, idColumn);
@@ -183,7 +182,7 @@ export class ColumnScanner {
   }
 }
 
-function useOf(column: KeptColumn | undefined, idColumn: RowIdColumn): CellUse {
+function useOf(column: KeptColumn | undefined, idColumn: string): CellUse {
   if (column === undefined) return 'unread';
   const { source, occurrence, declared, isHashed } = column;
   // An event name that is hashed must not be remembered. A hashed id still identifies its row.

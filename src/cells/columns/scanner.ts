@@ -2,13 +2,13 @@
 // with hashes. `scanner.ts` does both while the export arrives.
 
 import { configError } from '../../base/errors.ts';
-import { DETAIL_LOG_ID, missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
+import { missingColumns, REQUIRED_COLUMNS, UNIFIED_ID } from '../csv/header.ts';
 import { UnusableCsv } from '../csv/malformed.ts';
 import { CellText, type CsvRow } from '../csv/row.ts';
 import { RowReader } from '../csv/row-reader.ts';
 import { zoneOf } from '../types/zone.ts';
 import { type ColumnEdits, editHeader, NO_EDITS } from './column-edits.ts';
-import { type ColumnScan, ColumnScanner, type RowIdColumn } from './column-scan.ts';
+import { type ColumnScan, ColumnScanner } from './column-scan.ts';
 import { InvalidCells, type InvalidUtf8 } from './invalid-cells.ts';
 import { RowWriter } from './row-writer.ts';
 
@@ -21,8 +21,6 @@ export interface ScannerOptions {
   readonly suppression?: Suppression | undefined;
   /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
-  /** Default: df_event_detail_log_id. */
-  readonly idColumn?: RowIdColumn | undefined;
   /** As `RowReader` has it. */
   readonly gatheredBytes?: number | undefined;
 }
@@ -137,7 +135,7 @@ export class Scanner {
 
   /** Reads the current row as the header, and writes it. */
   #readHeader(): ScanStages {
-    const { needsEventColumns, suppression, edits = NO_EDITS, idColumn = DETAIL_LOG_ID, timezone } = this.#options;
+    const { needsEventColumns, suppression, edits = NO_EDITS, timezone } = this.#options;
     const names = this.#reader.row.texts();
     if (names.every((name) => name === '')) {
       throw this.#reader.malformedRow('no_header', 'column names', 'empty cells');
@@ -149,7 +147,7 @@ export class Scanner {
       throw configError('columns_drop names every column there is: leave one.');
     const writer = new RowWriter(columns, edits.hashKey);
     writer.write(this.#reader.row, true);
-    const columnScanner = new ColumnScanner(names, columns, idColumn, zoneOf(timezone));
+    const columnScanner = new ColumnScanner(names, columns, zoneOf(timezone));
     return { isSuppressed, editedNames, invalidCells: new InvalidCells(columns), columnScanner, writer };
   }
 

@@ -1,10 +1,7 @@
-/** A type of Arrow, as Arrow writes schemas in JSON. */
-interface ArrowType {
-  readonly name: string;
-  readonly [parameter: string]: string | number | boolean;
-}
-
-/** DuckDB's scalar types, as DESCRIBE prints them (but for TIMESTAMPTZ), each with the same type elsewhere. */
+/**
+ * DuckDB's scalar types, as DESCRIBE prints them (but for TIMESTAMPTZ), each with the same type of Delta, and of Arrow's
+ * schemas in JSON.
+ */
 export const SCALAR_TYPES = {
   BOOLEAN: { delta: 'boolean', arrow: { name: 'bool' } },
   BIGINT: { delta: 'long', arrow: { name: 'int', bitWidth: 64, isSigned: true } },
@@ -13,7 +10,7 @@ export const SCALAR_TYPES = {
   TIMESTAMP: { delta: 'timestamp_ntz', arrow: { name: 'timestamp', unit: 'MICROSECOND' } },
   TIMESTAMPTZ: { delta: 'timestamp', arrow: { name: 'timestamp', unit: 'MICROSECOND', timezone: 'UTC' } },
   VARCHAR: { delta: 'string', arrow: { name: 'utf8' } },
-} as const satisfies Readonly<Record<string, { readonly delta: string; readonly arrow: ArrowType }>>;
+} as const;
 
 export type DuckDbScalar = keyof typeof SCALAR_TYPES;
 export type DuckDbType = DuckDbScalar | `${DuckDbScalar}[]`;

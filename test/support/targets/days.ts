@@ -7,7 +7,6 @@ import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import { addDays, type Day, startOf } from '../../../src/base/days.ts';
 import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { Scanner } from '../../../src/cells/columns/scanner.ts';
-import { UNIFIED_ID } from '../../../src/cells/csv/header.ts';
 import type { CheckedDay, CheckedFile, Receipt } from '../../../src/extract/checked-day.ts';
 import { type HashedColumns, NOTHING_HASHED } from '../../../src/extract/export-settings.ts';
 import type { CommitInfo } from '../../../src/extract/export-state.ts';
@@ -114,15 +113,13 @@ export class Days {
   /** A snapshot of profiles, as a download of the day at which it was requested. */
   snapshot(csv: string, facts: Partial<Receipt> = {}): CheckedDay {
     const download = this.ofCsv('2026-01-05', [], facts);
-    const file = this.#spool(csv, UNIFIED_ID);
+    const file = this.#spool(csv);
     return { ...download, receipt: { ...download.receipt, rows: file.rows, ...facts }, files: [file] };
   }
 
-  #spool(csv: string, idColumn?: typeof UNIFIED_ID): CheckedFile {
-    const { result, written } = scanIn(
-      new Scanner({ timezone: this.timezone, needsEventColumns: false, idColumn }),
-      Buffer.from(csv),
-    );
+  #spool(csv: string): CheckedFile {
+    const scanner = new Scanner({ timezone: this.timezone, needsEventColumns: false });
+    const { result, written } = scanIn(scanner, Buffer.from(csv));
     const path = join(this.dir, `spool-${++this.#made}.csv`);
     writeFileSync(path, written);
     return { path, ...result };
