@@ -10,7 +10,7 @@ import { ERASURE_PART, LOCAL_PART } from '../config/local.ts';
 import { describeUnknownKeys, parsePart, requireObject } from '../config/parse.ts';
 import { isWrong, problemsError } from '../config/problems.ts';
 import { SOURCE_PART } from '../config/source.ts';
-import type { ConfigHaving, RequiredKey } from '../config/values.ts';
+import type { ConfigWith, RequiredKey } from '../config/values.ts';
 import { isAddress } from '../fs/local-path.ts';
 import { readJsonFile } from '../fs/named-file.ts';
 import { STATEFUL_TARGETS } from '../targets/targets.ts';
@@ -82,8 +82,8 @@ const HASHING_KEYS = ['hash_key', 'suppression_key'] as const;
 /** What a plan needs, and what an export needs. */
 export const PLAN_KEYS = ['service_id', ...HASHING_KEYS] as const;
 export const EXPORT_KEYS = ['base_url', 'export_token', ...PLAN_KEYS] as const;
-export type PlanConfig = ConfigHaving<CommandConfig, 'service_id'>;
-export type ExportConfig = ConfigHaving<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
+export type PlanConfig = ConfigWith<CommandConfig, 'service_id'>;
+export type ExportConfig = ConfigWith<CommandConfig, 'base_url' | 'service_id' | 'export_token'>;
 
 /** The same configuration. Throws a UserError that names each of the keys that is missing, with its variable. */
 export function requireKeys<K extends RequiredKey | (typeof HASHING_KEYS)[number]>(
@@ -91,7 +91,7 @@ export function requireKeys<K extends RequiredKey | (typeof HASHING_KEYS)[number
   ...keys: readonly K[]
 ) {
   const problems = keys.flatMap((key) => config.missingProblems.find((problem) => problem.key === key) ?? []);
-  if (problems.length === 0) return config as ConfigHaving<CommandConfig, K & RequiredKey>;
+  if (problems.length === 0) return config as ConfigWith<CommandConfig, K & RequiredKey>;
   const missingKeys = problems.flatMap((problem) => CONFIG_KEYS.find(({ key }) => key === problem.key) ?? []);
   const names = missingKeys.map(
     ({ variableName, schema }) => `${variableName}${schema.airbyte_secret ? ' (or …_FILE)' : ''}`,

@@ -13,7 +13,7 @@ import type { Validator } from '../base/validator.ts';
 import { type ConfigKey, type ConfigSchema, configKeysOf, type KeySchema, readVariables } from './environment.ts';
 import { nearest } from './nearest.ts';
 import { isWrong, type Problem, problemsError, schemaProblems, wrongValue } from './problems.ts';
-import type { ConfigHaving, RequiredKey, ValuesOf } from './values.ts';
+import type { ConfigWith, RequiredKey, ValuesOf } from './values.ts';
 
 /** The keys of one schema, with what it cannot say. */
 interface ConfigPart<S extends ConfigSchema, C> {
@@ -41,7 +41,7 @@ export function parseForConnector<S extends ConfigSchema, C extends object = Val
   part: ConfigPart<S, C>,
   value: unknown,
   env: Env,
-): ParsedConfig<ConfigHaving<C, RequiredKey>> {
+): ParsedConfig<ConfigWith<C, RequiredKey>> {
   const object = requireObject(value);
   const configKeys = configKeysOf(part.schema);
   const missingSecrets = configKeys.filter(({ key, schema }) => schema.airbyte_secret && isLeftOut(object[key]));
@@ -50,7 +50,7 @@ export function parseForConnector<S extends ConfigSchema, C extends object = Val
   const { config, problems } = parsePart(part, { ...object, ...fromEnvironment.values });
   if (config === undefined || problems.length > 0) throw problemsError('the configuration', problems);
   return {
-    config: config as ConfigHaving<C, RequiredKey>,
+    config: config as ConfigWith<C, RequiredKey>,
     unknownKeyTexts: describeUnknownKeys(configKeys, object),
     secrets: Object.values(config).filter((field) => field instanceof Secret),
   };

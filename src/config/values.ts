@@ -40,6 +40,6 @@ type CamelCase<K extends string> = K extends `${infer First}_${infer Rest}`
 export type RequiredKey = 'base_url' | 'service_id' | 'export_token' | 'import_token';
 
 /** A configuration in which the fields of these keys are not missing. */
-export type ConfigHaving<C, K extends RequiredKey> = Readonly<C> & {
+export type ConfigWith<C, K extends RequiredKey> = Readonly<C> & {
   readonly [F in keyof C & CamelCase<K>]: NonNullable<C[F]>;
 };
