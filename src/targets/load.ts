@@ -12,10 +12,12 @@ import type { ObservedService } from '../extract/observed-service.ts';
 import type { Plan } from '../extract/which-days.ts';
 import { type Commit, NOTHING_STORED } from '../table/commit.ts';
 import { USER_PROFILES } from '../table/tables.ts';
-import type { OnSent, Sink, StreamSink } from './contract.ts';
+import type { Sink, StreamSink } from './contract.ts';
 
-/** What a load has brought into a place. */
-interface LoadResult {
+/** What a load has brought into a place, and what the service has answered. */
+export interface LoadCounts
+  extends Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'>,
+    Pick<ObservedService, 'answeredExports' | 'bytes' | 'includesEnd'> {
   /** The sum of all commits. A column counts as widened if the place had it before, and once, with both types. */
   readonly total: Commit;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
@@ -26,22 +28,14 @@ interface LoadResult {
   readonly cursor: Day | undefined;
 }
 
-export const NOTHING_LOADED: LoadResult = {
-  total: NOTHING_STORED,
-  suppressed: 0,
-  profiles: undefined,
-  cursor: undefined,
-};
-
-export type LoadCounts = LoadResult &
-  Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'> &
-  Pick<ObservedService, 'answeredExports' | 'bytes' | 'includesEnd'>;
-
 /** Loads days and profiles into a place, and counts what is stored. */
 export class Load {
   readonly #deps: ExtractDeps;
   #outcome: DaysOutcome | undefined;
-  #result = NOTHING_LOADED;
+  #total = NOTHING_STORED;
+  #suppressed = 0;
+  #profiles: number | undefined;
+  #cursor: Day | undefined;
 
   constructor(deps: ExtractDeps) {
     this.#deps = deps;
@@ -51,7 +45,8 @@ export class Load {
   get counts(): LoadCounts {
     const { answeredExports, bytes, includesEnd } = this.#deps.service;
     const { gaps = [], openDays = [], implausibleDays = [] } = this.#outcome ?? {};
-    return { ...this.#result, answeredExports, bytes, includesEnd, gaps, openDays, implausibleDays };
+    const stored = { total: this.#total, suppressed: this.#suppressed, profiles: this.#profiles, cursor: this.#cursor };
+    return { ...stored, answeredExports, bytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**
@@ -98,7 +93,7 @@ export class Load {
       const { daysWritten, rowsWritten: rows, rescuedCells } = await sink.commit([snapshot], commitInfo, USER_PROFILES);
       logRescued(logger, rescuedCells);
       if (daysWritten.length === 0) return;
-      this.#result = { ...this.#result, profiles: rows };
+      this.#profiles = rows;
       logger.info('profiles.committed', `Stored: ${plainCount(rows, 'profile')}.`, { rows });
     };
     await loadSnapshot(storedReceipt, settings, this.#deps, store);
@@ -121,11 +116,11 @@ export class Load {
     const { logger } = this.#deps;
     const commit = await sink.commit(batch, commitInfo);
     logRescued(logger, commit.rescuedCells);
-    const cursor = sink.state?.events.exportState?.from_date;
+    this.#cursor = sink.state?.events.exportState?.from_date;
     // The others of the batch had a later download in the place.
     const storedDays = new Set([...commit.daysWritten, ...commit.daysUnchanged]);
     const downloads = batch.filter(({ receipt }) => storedDays.has(receipt.day));
-    this.#result = { ...addCommit(this.#result, downloads, commit), cursor };
+    this.#add(downloads, commit);
     for (const { receipt } of downloads) {
       const { day, rows, bytes } = receipt;
       const what = commit.daysUnchanged.includes(day) ? 'is as it was' : 'is committed';
@@ -135,16 +130,19 @@ export class Load {
 
   async #sendDays(extraction: Extraction, sink: StreamSink): Promise<void> {
     try {
-      const onSent: OnSent = (download, sent) => {
-        this.#result = addCommit(this.#result, [download], sent);
-      };
-      await sink.write(extraction.days(), onSent);
+      await sink.write(extraction.days(), (download, sent) => this.#add([download], sent));
     } catch (error) {
-      if (sink.isAllOrNothing) this.#result = NOTHING_LOADED;
+      if (sink.isAllOrNothing) [this.#total, this.#suppressed] = [NOTHING_STORED, 0];
       throw error;
     } finally {
-      logRescued(this.#deps.logger, this.#result.total.rescuedCells);
+      logRescued(this.#deps.logger, this.#total.rescuedCells);
     }
+  }
+
+  /** Adds a commit. `downloads`: those whose rows are in the place after it. */
+  #add(downloads: readonly CheckedDay[], commit: Commit): void {
+    this.#total = sumOfCommits(this.#total, commit);
+    for (const { receipt } of downloads) this.#suppressed += receipt.suppressed;
   }
 }
 
@@ -156,9 +154,7 @@ function logRescued(logger: Logger, rescuedCells: ReadonlyMap<string, number>): 
   }
 }
 
-/** Adds a commit. `downloads`: those whose rows are in the place after it. */
-function addCommit(loaded: LoadResult, downloads: readonly CheckedDay[], commit: Commit): LoadResult {
-  const { total, suppressed } = loaded;
+function sumOfCommits(total: Commit, commit: Commit): Commit {
   const columnsAdded = [...total.columnsAdded, ...commit.columnsAdded];
   const widenedColumns = new Map(total.columnsWidened.map((column) => [column.name, column]));
   for (const column of commit.columnsWidened) {
@@ -168,17 +164,13 @@ function addCommit(loaded: LoadResult, downloads: readonly CheckedDay[], commit:
   const rescuedCells = new Map(total.rescuedCells);
   for (const [column, cells] of commit.rescuedCells) rescuedCells.set(column, (rescuedCells.get(column) ?? 0) + cells);
   return {
-    ...loaded,
-    total: {
-      daysWritten: [...total.daysWritten, ...commit.daysWritten],
-      rowsWritten: total.rowsWritten + commit.rowsWritten,
-      rowsNew: total.rowsNew + commit.rowsNew,
-      daysUnchanged: [...total.daysUnchanged, ...commit.daysUnchanged],
-      daysChanged: [...new Set([...total.daysChanged, ...commit.daysChanged])].sort(),
-      columnsAdded,
-      columnsWidened: [...widenedColumns.values()],
-      rescuedCells,
-    },
-    suppressed: downloads.reduce((sum, { receipt }) => sum + receipt.suppressed, suppressed),
+    daysWritten: [...total.daysWritten, ...commit.daysWritten],
+    rowsWritten: total.rowsWritten + commit.rowsWritten,
+    rowsNew: total.rowsNew + commit.rowsNew,
+    daysUnchanged: [...total.daysUnchanged, ...commit.daysUnchanged],
+    daysChanged: [...new Set([...total.daysChanged, ...commit.daysChanged])].sort(),
+    columnsAdded,
+    columnsWidened: [...widenedColumns.values()],
+    rescuedCells,
   };
 }

@@ -1,13 +1,14 @@
 import { expect, it } from 'vitest';
 import { terminalColumns } from '../../../src/cli/process-terminal.ts';
 import { progressOf } from '../../../src/cli/progress.ts';
-import { NOTHING_LOADED } from '../../../src/targets/load.ts';
+import { NOTHING_STORED } from '../../../src/table/commit.ts';
 
 /** How far a run of 31 days is 100 s after its begin. */
 const told = (days: number, waitingUntil?: number) => {
-  const noDays = { includesEnd: true, gaps: [], openDays: [], implausibleDays: [] };
-  const counts = { ...noDays, ...NOTHING_LOADED, bytes: 914_600_000, answeredExports: 20 };
-  counts.total = { ...counts.total, daysWritten: Array<string>(days).fill(''), rowsWritten: 191_666 };
+  const total = { ...NOTHING_STORED, daysWritten: Array<string>(days).fill(''), rowsWritten: 191_666 };
+  const stored = { total, suppressed: 0, profiles: undefined, cursor: undefined };
+  const service = { bytes: 914_600_000, answeredExports: 20, includesEnd: true };
+  const counts = { ...stored, ...service, gaps: [], openDays: [], implausibleDays: [] };
   return progressOf(counts, { plannedDays: 31, began: 0, waitingUntil }, 100_000);
 };
 
