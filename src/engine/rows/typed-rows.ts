@@ -157,30 +157,25 @@ function perDaySql(files: readonly FileOfDay[], sqlOf: (receipt: Receipt) => str
 
 /** Temporary table: the rows of a day in their order, with their ids as keys. */
 const STAGE_TABLE = '_dfinery_stage';
-/**
- * Temporary table: the keys of the rows whose id an earlier row has, by their `rowid` in the stage.
- *
- *     stage_rowid  key
- *     23           a#2
- */
-const KEYS_TABLE = '_dfinery_keys';
 
-/** Stores the rows of a day with repeated ids numbered, in their order. Returns how many were stored. */
+/** Stores the rows of a day in their order. The second, third … row of an id gets the key `<id>#2`, `<id>#3` …. */
 async function storeNumbered(engine: Engine, rows: RowsQuery, runQuery: RunQuery): Promise<number> {
   await engine.keepOrder();
   await engine.run(`CREATE OR REPLACE TEMP TABLE ${STAGE_TABLE} AS ${rows.sql}`);
-  await engine.run(`
-    CREATE OR REPLACE TEMP TABLE ${KEYS_TABLE} AS
-    SELECT rowid AS stage_rowid, _key || '#' || row_number() OVER (PARTITION BY _key ORDER BY rowid) AS key
-    FROM ${STAGE_TABLE}
-    WHERE _key IN (SELECT _key FROM ${STAGE_TABLE} GROUP BY _key HAVING count(*) > 1)
-    QUALIFY row_number() OVER (PARTITION BY _key ORDER BY rowid) > 1`);
+  // Windows hold the keys of repeated ids alone, since those of whole rows take more memory.
   const sql = `
-    SELECT s.* REPLACE (coalesce(k.key, s._key) AS _key)
-    FROM ${STAGE_TABLE} s LEFT JOIN ${KEYS_TABLE} k ON s.rowid = k.stage_rowid
-    ORDER BY s.rowid`;
+    SELECT stage.* REPLACE (coalesce(numbered.key, stage._key) AS _key)
+    FROM ${STAGE_TABLE} stage
+    LEFT JOIN (
+      SELECT rowid AS stage_rowid, _key || '#' || row_number() OVER by_key AS key
+      FROM ${STAGE_TABLE}
+      WHERE _key IN (SELECT _key FROM ${STAGE_TABLE} GROUP BY _key HAVING count(*) > 1)
+      WINDOW by_key AS (PARTITION BY _key ORDER BY rowid)
+      QUALIFY row_number() OVER by_key > 1
+    ) numbered ON stage.rowid = numbered.stage_rowid
+    ORDER BY stage.rowid`;
   const storedRows = await runQuery({ ...rows, sql });
-  for (const table of [STAGE_TABLE, KEYS_TABLE]) await engine.run(`DROP TABLE ${table}`);
+  await engine.run(`DROP TABLE ${STAGE_TABLE}`);
   return storedRows;
 }
 
