@@ -46,7 +46,11 @@ export function typedCellSql(
 ): CellSql {
   const { name, type } = column;
   if ((hasAbsentNull ? forms & ~NULL_TEXT : forms) === 0) return {};
-  const rescueIf = (condition: string) => ({ condition, member: jsonMemberSql(rescueKey(column), expr, condition) });
+  const memberName = literal(`${JSON.stringify(rescueKey(column))}:`);
+  const rescueIf = (condition: string) => ({
+    condition,
+    member: `CASE WHEN ${condition} THEN ${memberName} || to_json(${expr}) END`,
+  });
   if (type === null) {
     // The table does not take the column.
     const isFilledSql = hasAbsentNull ? `coalesce(${expr} <> 'null', false)` : `${expr} IS NOT NULL`;
@@ -85,12 +89,7 @@ export function rescuedSql(cells: readonly CellSql[]): string {
   return `CASE WHEN ${isRescuedSql} THEN '{' || concat_ws(',', ${membersSql}) || '}' END`;
 }
 
-/** SQL of one member of a JSON object if the condition holds, else NULL; `expr` is VARCHAR. */
-function jsonMemberSql(key: string, expr: string, condition: string): string {
-  return `CASE WHEN ${condition} THEN ${literal(`${JSON.stringify(key)}:`)} || to_json(${expr}) END`;
-}
-
-/** Maximum length of a line with which DuckDB reads, unless a row is longer. */
+/** Maximum length of a line, unless a row is longer: DuckDB's default. */
 const USUAL_LINE_BYTES = 2_000_000;
 /** Bytes of each of a reader's buffers: DuckDB's 32 MB take 100 MB more and the same time (measured). */
 const USUAL_BUFFER_BYTES = 4_000_000;
@@ -113,7 +112,9 @@ export function readCsvSql(
   const columns = types.map((type, i) => `${literal(readerColumn(i))}: ${literal(type)}`).join(', ');
   const paths = files.map(({ path }) => pathLiteral(path)).join(', ');
   const pathOption = files.length > 1 ? `, filename = ${literal(PATH_COLUMN)}` : '';
-  const longestRowBytes = Math.max(...files.map((file) => file.longestRowBytes));
+  const longestLineBytes = Math.max(...files.map(({ longestRowBytes }) => longestRowBytes + 1));
+  const maxLineBytes = Math.max(USUAL_LINE_BYTES, longestLineBytes);
+  const bufferBytes = Math.max(USUAL_BUFFER_BYTES, longestLineBytes * LINES_PER_BUFFER);
   return `read_csv(
     [${paths}],
     auto_detect = false, header = true,
@@ -122,13 +123,7 @@ export function readCsvSql(
     strict_mode = true, null_padding = false, ignore_errors = false,
     parallel = getvariable(${literal(READS_IN_PARALLEL)}),
     hive_partitioning = false${pathOption},
-    ${lineOptions(longestRowBytes)},
+    max_line_size = ${maxLineBytes}, buffer_size = ${bufferBytes},
     columns = {${columns}}
   )`;
-}
-
-function lineOptions(longestRowBytes: number): string {
-  if (longestRowBytes < USUAL_LINE_BYTES) return `buffer_size = ${USUAL_BUFFER_BYTES}`;
-  const maxLineBytes = longestRowBytes + 1;
-  return `max_line_size = ${maxLineBytes}, buffer_size = ${maxLineBytes * LINES_PER_BUFFER}`;
 }

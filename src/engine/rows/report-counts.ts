@@ -7,11 +7,14 @@ import { columnValueSql, localTimeSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { countRescuedByKey } from './row-counts.ts';
 
-/** Events of one day; `name` is null for the events that are not among the most frequent. */
-interface ReportedEvents {
-  readonly day: Day;
-  readonly name: string | null;
-  readonly events: number;
+/** What a report counts in the rows of a place: names, counts and dates, but no values of people. */
+export interface ReportCounts {
+  readonly rows: number;
+  /** Newest `df_server_datetime`. */
+  readonly lastEventAt: string | null;
+  /** The events of each day by their name, which is null for all but the most frequent names. */
+  readonly events: readonly { readonly day: Day; readonly name: string | null; readonly events: number }[];
+  readonly columns: readonly ReportedColumn[];
 }
 
 interface ReportedColumn extends Pick<StoredColumn, 'name' | 'source' | 'group' | 'type'> {
@@ -19,15 +22,6 @@ interface ReportedColumn extends Pick<StoredColumn, 'name' | 'source' | 'group' 
   readonly filled: number;
   /** Number of cells in `_rescued`. */
   readonly rescued: number;
-}
-
-/** What a report counts in the rows of a place: names, counts and dates, but no values of people. */
-export interface ReportCounts {
-  readonly rows: number;
-  /** Newest `df_server_datetime`. */
-  readonly lastEventAt: string | null;
-  readonly events: readonly ReportedEvents[];
-  readonly columns: readonly ReportedColumn[];
 }
 
 /** Maximum number of event names that a report counts individually; the others are counted together. */
@@ -63,7 +57,7 @@ async function countEvents(
   from: string,
   columns: readonly StoredColumn[],
   zone: Zone | undefined,
-): Promise<ReportedEvents[]> {
+): Promise<ReportCounts['events']> {
   const eventName = columnValueSql(columns, EVENT_NAME, 'string', zone);
   const logId = columnValueSql(columns, LOG_ID, 'string', zone);
   // Hashes take less memory than ids.
