@@ -56,8 +56,8 @@ export const arrow = {
   placeForms: ['FILE', STDOUT],
   isAt: () => false,
   async open(options: OpenOptions) {
-    const { openArrowSink } = await import('./arrow/arrow-sink.ts');
-    return openArrowSink(options.address === STDOUT ? options.stdout : options.address, options);
+    const out = options.address === STDOUT ? options.stdout : options.address;
+    return (await import('./arrow/arrow-sink.ts')).openArrowSink(out, options);
   },
 } satisfies Target;
 

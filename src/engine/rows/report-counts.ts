@@ -2,7 +2,7 @@ import type { Day } from '../../base/days.ts';
 import { identifier } from '../../base/sql.ts';
 import { EVENT_NAME, LOG_ID, SERVER_DATETIME } from '../../cells/csv/header.ts';
 import type { Zone } from '../../cells/types/zone.ts';
-import { rescueKey, type StoredColumn, typedColumns } from '../../table/tables.ts';
+import { rescueKey, type StoredColumn } from '../../table/tables.ts';
 import { columnValueSql, localTimeSql } from '../column-sql.ts';
 import type { Engine } from '../session/engine.ts';
 import { countRescuedByKey } from './row-counts.ts';
@@ -91,18 +91,16 @@ async function countEvents(
 
 /** Counts for every column its rows with a value, and its cells in `_rescued`. */
 async function countColumns(engine: Engine, from: string, columns: readonly StoredColumn[]): Promise<ReportedColumn[]> {
-  const filledRows = new Map<string, number>();
-  const tableColumns = typedColumns(columns);
-  for (let i = 0; i < tableColumns.length; i += COLUMNS_AT_ONCE) {
-    const chunk = tableColumns.slice(i, i + COLUMNS_AT_ONCE);
-    const counts = chunk.map(({ name }, n) => `count(${identifier(name)}) AS c${n}`);
-    const row = await engine.row(`SELECT ${counts.join(', ')} FROM ${from}`);
-    for (const [n, { name }] of chunk.entries()) filledRows.set(name, Number(row[`c${n}`]));
+  const filledRows: number[] = [];
+  for (let i = 0; i < columns.length; i += COLUMNS_AT_ONCE) {
+    const chunk = columns.slice(i, i + COLUMNS_AT_ONCE);
+    // A column without a type is not in the table.
+    const counts = chunk.map(({ name, type }, n) => `count(${type === null ? 'NULL' : identifier(name)}) AS c${n}`);
+    filledRows.push(...Object.values(await engine.row(`SELECT ${counts.join(', ')} FROM ${from}`)).map(Number));
   }
   const rescuedCells = await countRescuedByKey(engine, from);
-  return columns.map((column) => {
+  return columns.map((column, i) => {
     const { name, source, group, type } = column;
-    const filled = filledRows.get(name) ?? 0;
-    return { name, source, group, type, filled, rescued: rescuedCells.get(rescueKey(column)) ?? 0 };
+    return { name, source, group, type, filled: filledRows[i], rescued: rescuedCells.get(rescueKey(column)) ?? 0 };
   });
 }

@@ -166,10 +166,7 @@ export async function createStateTables(engine: Engine, timezone: string | null)
     `CREATE TABLE ${STATE_TABLE} (v INTEGER, timezone VARCHAR, state JSON, suppression_length INTEGER, profiles JSON)`,
   );
   await engine.run(`COMMENT ON TABLE ${STATE_TABLE} IS 'The cursor and what belongs to it.'`);
-  await engine.run(`INSERT INTO ${STATE_TABLE} (v, timezone) VALUES ($version, $timezone)`, {
-    version: FORMAT_VERSION,
-    timezone,
-  });
+  await engine.run(`INSERT INTO ${STATE_TABLE} (v, timezone) VALUES (${FORMAT_VERSION}, $timezone)`, { timezone });
   for (const table of RECORD_TABLES) await createRecordTable(engine, table);
 }
 
