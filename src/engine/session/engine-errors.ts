@@ -24,26 +24,17 @@ const CSV_REFUSED = /CSV Error on Line|Parallel CSV Reader/;
 const STATEMENT_REFUSED = /^(Binder|Parser|Catalog|Dependency|Missing Extension|Not implemented) Error/;
 const TABLE_REFUSED = /^(Binder|Catalog|Constraint|Dependency|Missing Extension|Not implemented) Error/;
 
-/** What a message says beside the failure. */
-interface FailureContext {
-  /** The file or the place at work. */
-  readonly place: string;
-  /** What lies on the disk that DuckDB writes to. */
-  readonly onDisk: string;
-  /** The first line of the text, without its class. */
-  readonly sentence: string;
-}
-
 interface Failure {
   readonly patterns: readonly RegExp[];
-  readonly toUserError: (context: FailureContext) => UserError;
+  /** `sentence`: the first line of the text, without its class. */
+  readonly toUserError: (place: string, sentence: string) => UserError;
 }
 
 /** What texts of DuckDB mean. The first failure counts of which a pattern matches. */
 const FAILURES = {
   fileInUse: {
     patterns: [inFileError(/Could not set lock on file|File is already open in|being used by another process/)],
-    toUserError: ({ place, sentence }) =>
+    toUserError: (place, sentence) =>
       transientError(`${place} is in use: ${lockHolderOf(sentence)}. Close it there, or wait, and run again.`),
   },
   diskFull: {
@@ -52,23 +43,22 @@ const FAILURES = {
         /No space left|not enough space|disk (is )?full|File too large|quota exceeded|max_temp_directory_size/i,
       ),
     ],
-    toUserError: ({ onDisk }) =>
+    toUserError: (onDisk) =>
       transientError(`The disk of ${onDisk} is full: make room and run again; ${COMMITTED_IS_KEPT}.`),
   },
   diskFailed: {
     // After `fsync failed!` every statement of the instance fails, with this message in its text.
     patterns: [inFileError(/Input\/output error|Stale file handle|fsync failed!/)],
-    toUserError: ({ place, sentence }) =>
+    toUserError: (place, sentence) =>
       transientError(`${place} failed (${sentence}): try again later; ${COMMITTED_IS_KEPT}.`),
   },
   outOfMemory: {
     patterns: [/^Out of Memory/, inFileError(/(could not|failed to) (allocate|pin)/)],
-    toUserError: ({ place }) =>
-      configError(`DuckDB needs more memory for ${place} than memory_limit allows: raise it.`),
+    toUserError: (place) => configError(`DuckDB needs more memory for ${place} than memory_limit allows: raise it.`),
   },
   databaseTooNew: {
     patterns: [inFileError(/database file with version number|newer version of DuckDB/)],
-    toUserError: ({ place }) =>
+    toUserError: (place) =>
       configError(
         `${place} was made by a newer version of DuckDB than this program has. With that version, write one that can be read ` +
           `here: ATTACH '${place}' AS a (READ_ONLY); ATTACH 'copy.duckdb' AS b (STORAGE_VERSION 'v1.2.0'); COPY FROM DATABASE a TO b.`,
@@ -76,12 +66,12 @@ const FAILURES = {
   },
   databaseUnreadable: {
     patterns: [inFileError(/not a valid DuckDB database file|storage version|checksum/i)],
-    toUserError: ({ place }) =>
+    toUserError: (place) =>
       configError(`${place} is damaged, or is not a database that this DuckDB can read: restore it, or give another.`),
   },
   downloadGone: {
     patterns: [inFileError(/(No files found that match the pattern|Cannot open file) ".*\.csv"/)],
-    toUserError: ({ sentence }) =>
+    toUserError: (_place, sentence) =>
       transientError(
         `The download ${/".*\.csv"/.exec(sentence)?.[0]} is gone: another program removed it, such as a cleaner of ` +
           'temporary files. Run again; if it stays so, set spool_dir to a folder that nothing cleans.',
@@ -89,7 +79,7 @@ const FAILURES = {
   },
   parquetGone: {
     patterns: [inFileError(/No files found that match|Cannot open file ".*\.parquet": No such file/)],
-    toUserError: ({ place }) =>
+    toUserError: (place) =>
       transientError(
         `A file of ${place} is gone that was to be read: another run removed it. Run again; if it stays so, verify ` +
           'names what is missing, as after a restore without the data of that time.',
@@ -105,7 +95,7 @@ const FAILURES = {
       /^Invalid Error: (Decode bit width|Parquet file is likely corrupted|Payload value bigger|Prefetch registered)/,
       /^Not implemented Error: Unimplemented TIMESTAMP encoding/,
     ],
-    toUserError: ({ place, sentence }) => {
+    toUserError: (place, sentence) => {
       const path = /["']([^"']+\.parquet)["']/.exec(sentence)?.[1] ?? `A Parquet file of ${place}`;
       const day = /.*event_date=([\d-]{10})\//.exec(sentence)?.[1];
       const remedy = day === undefined ? 'load it again' : `read its day again with sync … --from ${day} --to ${day}`;
@@ -116,7 +106,7 @@ const FAILURES = {
   },
   fileRefused: {
     patterns: [/^(IO|Permission) Error|^TransactionContext Error: Failed to commit: (Cannot|Could not) \w+ file /],
-    toUserError: ({ place, sentence }) => configError(`${place} cannot be opened or written: ${sentence}.`),
+    toUserError: (place, sentence) => configError(`${place} cannot be opened or written: ${sentence}.`),
   },
 } satisfies Record<string, Failure>;
 
@@ -132,7 +122,7 @@ const isFailure = (thrown: unknown, kind: keyof typeof FAILURES): boolean =>
  */
 export function engineError(thrown: unknown, place: string, onDisk: string = place): UserError {
   if (thrown instanceof UserError) return thrown;
-  const subject = isDiskFull(thrown) ? onDisk : place;
+  const subject = isDiskFull(thrown) || isFailure(thrown, 'diskFull') ? onDisk : place;
   const disk = diskError(thrown, { path: place, subject, consequence: COMMITTED_IS_KEPT });
   if (disk instanceof UserError) return disk;
   // DuckDB and the system throw plain errors.
@@ -145,7 +135,7 @@ export function engineError(thrown: unknown, place: string, onDisk: string = pla
     .replace(/^[A-Z]\w+( \w+)? Error: /, '')
     .replace(/\.$/, '');
   const [, failure] = findFailure(text) ?? [];
-  if (failure !== undefined) return failure.toUserError({ place, onDisk, sentence });
+  if (failure !== undefined) return failure.toUserError(subject, sentence);
   const refusal = `DuckDB refused a statement on ${place} (${errorClassOf(text)}): please report it.`;
   return systemError(refusal, { detail: withoutCells(text), where: { file: place } });
 }

@@ -116,11 +116,10 @@ async function isLoaded(engine: Engine, names: ReadonlySet<string>): Promise<boo
   if (!names.has(STATE_TABLE))
     throw configError(`${file} has a table "${presentNames[0]}" that is not ours: give another file.`);
   const { v } = await engine.row(`SELECT max(v) AS v FROM ${STATE_TABLE}`);
-  if (Number(v) !== FORMAT_VERSION) {
-    const [which, advice] =
-      Number(v) > FORMAT_VERSION ? ['a later', 'update it'] : ['an earlier', 'load into another file'];
-    throw configError(`${file} was written by ${which} version (${v}) of this program: ${advice}.`);
-  }
+  if (Number(v) !== FORMAT_VERSION)
+    throw configError(
+      `${file} has version ${v}, this program knows ${FORMAT_VERSION}: use the newer program, or load into another file.`,
+    );
   const missingNames = TABLES_AND_VIEWS.filter((name) => !names.has(name));
   if (missingNames.length === 0) return true;
   throw configError(`${file} lacks ${missingNames.join(', ')}: restore it from a copy, or load into another file.`);

@@ -102,23 +102,13 @@ export async function storeBatch(engine: Engine, plan: PlannedBatch): Promise<Ba
   const touchedDays = [...days, ...sharingDays.map((day) => addDays(day, -1))];
   const daySql = dayOfRowSql(table, days);
   const rowsAfter = await countRowsByDay(engine, rowsOfDaysSql(table, touchedDays), daySql);
+  const hasWidenedSql = anyOfSql(columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`));
+  const widenedRows = await countRowsByDay(engine, `${table.name} WHERE ${hasWidenedSql}`, daySql);
   return {
     rowsByDay: new Map(touchedDays.map((day) => [day, rowsAfter.get(day) ?? 0])),
     rescuedCells: await countRescuedByKey(engine, `(FROM ${rowsOfDaysSql(table, days)})`),
-    widenedDays: await findWidenedDays(engine, table, columns, daySql),
+    widenedDays: new Set(widenedRows.keys()),
   };
-}
-
-/** The days with a value in a column that has widened: a value stays a value. */
-async function findWidenedDays(
-  engine: Engine,
-  { name: table }: Table,
-  columns: readonly PlannedColumn[],
-  daySql: string,
-): Promise<ReadonlySet<Day>> {
-  const hasValueSql = columns.filter(isWidened).map(({ name }) => `${identifier(name)} IS NOT NULL`);
-  if (hasValueSql.length === 0) return new Set();
-  return new Set((await countRowsByDay(engine, `${table} WHERE ${anyOfSql(hasValueSql)}`, daySql)).keys());
 }
 
 /**
