@@ -32,6 +32,12 @@ it.each(Object.values(bin))('%s says on an older Node which one it needs, before
 });
 
 describe('a release', () => {
+  const workflow = parse(read('.github/workflows/release.yml')) as {
+    permissions: Readonly<Record<string, string>>;
+    jobs: Readonly<Record<string, Job>>;
+  };
+  const { test, ...publishing } = workflow.jobs;
+
   it('has one version, wherever it is written', () => {
     expect(read('CHANGELOG.md')).toContain(`\n## ${version}\n`);
     expect(read('Dockerfile')).toContain(`org.opencontainers.image.version="${version}"`);
@@ -43,12 +49,7 @@ describe('a release', () => {
   });
 
   it('is tested before anything is published, with provenance and without a stored token', () => {
-    const workflow = parse(read('.github/workflows/release.yml')) as {
-      permissions: Readonly<Record<string, string>>;
-      jobs: Readonly<Record<string, Job>>;
-    };
     expect(workflow.permissions).toEqual({ contents: 'read' });
-    const { test, ...publishing } = workflow.jobs;
     expect(test?.steps.some(({ run }) => run === 'bash .ci/run')).toBe(true);
     for (const job of Object.values(publishing)) {
       expect(job).toMatchObject({ needs: 'test', permissions: { 'id-token': 'write' } });
@@ -62,8 +63,7 @@ describe('a release', () => {
   });
 
   it.skipIf(process.platform === 'win32')('refuses a tag while a page says that nothing is published', () => {
-    const { jobs } = parse(read('.github/workflows/release.yml')) as { jobs: Readonly<Record<string, Job>> };
-    const step = jobs.test?.steps.find(({ run }) => run?.includes('GITHUB_REF_NAME'))?.run ?? 'exit 9';
+    const step = test?.steps.find(({ run }) => run?.includes('GITHUB_REF_NAME'))?.run ?? 'exit 9';
     const folder = newFolder();
     for (const name of ['README.md', 'CHANGELOG.md', 'package.json', 'docs', 'connectors'])
       cpSync(join(ROOT, name), join(folder, name), { recursive: true });
@@ -87,8 +87,6 @@ describe('a release', () => {
   });
 
   it('publishes in jobs that install nothing', () => {
-    const { jobs } = parse(read('.github/workflows/release.yml')) as { jobs: Readonly<Record<string, Job>> };
-    const { test: _, ...publishing } = jobs;
     expect(JSON.stringify(publishing)).not.toMatch(/npm (ci|install)/);
   });
 

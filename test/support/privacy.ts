@@ -46,6 +46,8 @@ export class PrivacyFixture {
   readonly dir = mkdtempSync(join(tmpdir(), 'hashing-'));
   readonly clock = new LeapingClock();
   readonly #sim: TestService;
+  /** Called with each export, before it is answered. */
+  onExport = () => {};
   /** The bodies of the days. */
   readonly #served = new Map<Day, string>();
 
@@ -56,6 +58,7 @@ export class PrivacyFixture {
   static async start(): Promise<PrivacyFixture> {
     const clock = new LeapingClock();
     const fault: FaultRule = ({ from, to }) => {
+      fixture.onExport();
       const texts = [...fixture.#served].filter(([day]) => day >= from && day <= to).map(([, text]) => text);
       const [first = '', ...others] = texts;
       const rows = others.map((text) => text.slice(text.indexOf('\n') + 1));

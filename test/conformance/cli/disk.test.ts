@@ -72,7 +72,8 @@ describe('a full disk', () => {
 
   it('simulated by a limit on file sizes: exit 3, and the next run continues', async () => {
     fixture = await CliFixture.start({}, { rowsPerDay: 1_500 });
-    const ended = await fixture.startLimited(SMALL_KIB, fixture.syncArgs({ max_concurrent_exports: 1 })).ended;
+    const limited = ['bash', '-c', `ulimit -f ${SMALL_KIB}; exec "$@"`, 'bash'];
+    const ended = await fixture.startWords(limited, fixture.syncArgs({ max_concurrent_exports: 1 })).ended;
     expect(ended.code, ended.stderr).toBe(3);
     expect((await fixture.sync()).code).toBe(0);
     expect(await fixture.verify()).toEqual([]);

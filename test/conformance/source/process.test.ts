@@ -68,7 +68,12 @@ describe('the source as a process', () => {
     expect(output.messages).toHaveLength(1);
     expect([output.code, output.stderr]).toEqual([0, '']);
     const [spec] = output.of('SPEC');
-    expect(spec.spec?.connectionSpecification).toMatchObject({ required: ['base_url', 'service_id', 'export_token'] });
+    const { required, properties } = spec.spec?.connectionSpecification ?? {};
+    expect(required).toEqual(['base_url', 'service_id', 'export_token']);
+    const secrets = Object.entries(properties as Record<string, Json>).filter(
+      ([, { airbyte_secret }]) => airbyte_secret,
+    );
+    expect(secrets.map(([name]) => name)).toEqual(['export_token', 'suppression_key', 'hash_key']);
   });
 
   it('checks and reads without output on stderr', async () => {

@@ -110,17 +110,6 @@ describe('the vectors in every target', () => {
       expect(row?.rescued).toEqual({});
     });
   }
-
-  for (const [timezone, own] of byZone(VECTORS.columns)) {
-    it(`agree for each whole column (${timezone ?? 'no zone'})`, async () => {
-      const most = Math.max(...own.map((v) => v.cells.length));
-      const lines = Array.from({ length: most }, (_, r) =>
-        [`key${r}`, ...own.map((v) => quoted(v.cells[r] ?? ''))].join(','),
-      );
-      const csv = `df_event_detail_log_id,${own.map((_, i) => `v${i}`).join(',')}\n${lines.join('\n')}\n`;
-      expect((await agree(Buffer.from(csv), [], timezone)).size).toBe(most);
-    });
-  }
 });
 
 /** What a vector says of the value, in the words of the sinks under test. */

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Clock } from '../../../src/base/clock.ts';
 import { addDays, type Day, dayAt, daysOf } from '../../../src/base/days.ts';
 import { UserError } from '../../../src/base/errors.ts';
-import { createLogger, type LogEvent } from '../../../src/base/log.ts';
+import type { LogEvent } from '../../../src/base/log.ts';
 import { type CheckedDay, mayShareRows, type Receipt } from '../../../src/extract/checked-day.ts';
 import { type ExportSettings, scannerOptionsOf } from '../../../src/extract/export-settings.ts';
 import { type ExportState, stateAfter } from '../../../src/extract/export-state.ts';
@@ -15,7 +15,7 @@ import { ObservedService } from '../../../src/extract/observed-service.ts';
 import { type Plan, type PlanInput, planRun } from '../../../src/extract/which-days.ts';
 import type { ExportClient } from '../../../src/service/export/client.ts';
 import { LeapingClock } from '../clock.ts';
-import { CANARY, exportService } from '../service/service.ts';
+import { CANARY, exportService, recorder } from '../service/service.ts';
 import { type ScenarioPatch, TestService, type TruthRow } from '../service/test-service.ts';
 
 export const HOUR = 3_600_000;
@@ -167,7 +167,9 @@ export class Fixture {
   readonly spoolDir = mkdtempSync(join(tmpdir(), 'dfinery-test-'));
   readonly clock: LeapingClock;
   readonly sim: TestService;
-  readonly log: LogEvent[] = [];
+  readonly #recorder = recorder();
+  readonly log = this.#recorder.events;
+  readonly logger = this.#recorder.logger;
   target = new FakeTarget();
   controller = new AbortController();
   /** The last run. */
@@ -234,12 +236,7 @@ export class Fixture {
   }
 
   deps(): ExtractDeps {
-    const { clock } = this;
-    const logger = createLogger(
-      (event) => this.log.push(event),
-      'debug',
-      (text) => text,
-    );
+    const { clock, logger } = this;
     return {
       service: new ObservedService(this.#client, SETTINGS, { clock, logger }),
       scannerOptions: scannerOptionsOf(SETTINGS),

@@ -29,18 +29,15 @@ export class ArrowFixture extends Days {
     return tableFromIPC(readFileSync(this.out));
   }
 
+  /** Rows as plain values: bigints as text, lists as arrays. */
   rows(): Record<string, unknown>[] {
-    return plainRows(this.table());
+    const json = JSON.stringify(this.table().toArray(), (_, value) => (typeof value === 'bigint' ? `${value}` : value));
+    return JSON.parse(json);
   }
 }
 
 async function* each(days: Iterable<CheckedDay> | AsyncIterable<CheckedDay>): AsyncGenerator<CheckedDay> {
   yield* days;
-}
-
-/** Rows as plain values: bigints as text, lists as arrays. */
-function plainRows(table: Table): Record<string, unknown>[] {
-  return table.toArray().map((row) => JSON.parse(JSON.stringify(row, (_, v) => (typeof v === 'bigint' ? `${v}` : v))));
 }
 
 /** A column of a stream: its name in the export, and its values as the cells of its type are written, lists as arrays. */

@@ -118,11 +118,6 @@ describe('the configuration of the command line', () => {
       expect(message.split(`${key} is not usable`), key).toHaveLength(2);
   });
 
-  it('needs no token for a plan', async () => {
-    const file = write({ service_id: 'x', start_date: '2026-01-01' });
-    expect((await run({}, `plan duckdb none.duckdb --config ${file}`)).code).toBe(0);
-  });
-
   it('is refused by check where a sync could not use the suppression list', async () => {
     const file = write({ ...SERVICE, suppression_file: 'nowhere.jsonl', suppression_key: 'k'.repeat(32) });
     const { code, stderr } = await run({}, `check --config ${file}`);

@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { createLogger, type LogEvent } from '../../../src/base/log.ts';
 import { IdList } from '../../../src/erasure/id-list.ts';
 import { Ledger } from '../../../src/erasure/ledger/ledger.ts';
 import { RateLimiter } from '../../../src/erasure/rate-limiter.ts';
 import { type Decision, sendRequests } from '../../../src/erasure/requests.ts';
 import type { DeletionAnswer } from '../../../src/service/deletion-client.ts';
 import { LeapingClock } from '../../support/clock.ts';
+import { recorder } from '../../support/service/service.ts';
 
 type Kind = DeletionAnswer['kind'];
 const answerOf = (kind: Kind, remaining?: number, resetAt?: number) => ({
@@ -20,7 +20,7 @@ type Answering = (id: string, nth: number) => DeletionAnswer | Promise<DeletionA
 
 async function send(ids: readonly string[], answer: Answering, { limits = {}, stop = new AbortController() } = {}) {
   const clock = new LeapingClock();
-  const events: LogEvent[] = [];
+  const { events, logger } = recorder();
   const seen: string[] = [];
   const list = new IdList();
   for (const [i, id] of ids.entries()) list.add({ row: i + 1, id });
@@ -38,11 +38,7 @@ async function send(ids: readonly string[], answer: Answering, { limits = {}, st
     deleter,
     clock,
     random: () => 1,
-    logger: createLogger(
-      (event) => void events.push(event),
-      'debug',
-      (text) => text,
-    ),
+    logger,
     signal: stop.signal,
     limits: { requestsPerMinute: 60_000, maxConcurrentRequests: 4, ...limits },
     onDecided: (id, decision) => void decisions.set(id, decision),

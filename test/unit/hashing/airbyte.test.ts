@@ -24,15 +24,6 @@ async function discovered(more: Json) {
 }
 
 describe('the Airbyte source', () => {
-  it('has the lists and the key in its specification, the key as a secret', async () => {
-    const [{ spec }] = (await fixture.run('spec', {})).of('SPEC') as unknown[] as [
-      { spec: { connectionSpecification: { properties: Json } } },
-    ];
-    const { properties } = spec.connectionSpecification;
-    expect(properties.hash_key).toMatchObject({ airbyte_secret: true, group: 'privacy' });
-    expect(properties).toMatchObject({ columns_drop: { type: 'array' }, columns_hash: { type: 'array' } });
-  });
-
   it('discovers the hashed and dropped form', async () => {
     const plain = await discovered({});
     expect(Object.keys(plain)).toEqual(expect.arrayContaining(['fax', 'mail', 'df_keyword']));

@@ -25,6 +25,20 @@ describe('columns that are dropped or hashed', () => {
     },
   );
 
+  it('leave no byte of a value in the spool folder, from which a killed run removes nothing', async () => {
+    fixture.serve(PEOPLE);
+    fixture.serve(PEOPLE, '2026-01-16');
+    const filesSeen: number[][] = [];
+    fixture.onExport = () => filesSeen.push(['log-1', 'marked', 'phone'].map((text) => fixture.holding(text).length));
+    const done = await fixture.sync({ ...LISTS, end_date: '2026-01-16' });
+    expect(done.code, done.said).toBe(0);
+    // The second export comes once the first has been read.
+    expect(filesSeen).toEqual([
+      [0, 0, 0],
+      [1, 0, 0],
+    ]);
+  });
+
   it('hold the HMAC of the unquoted value; an empty value stays empty', async () => {
     const odd = 'he said "marked", twice';
     fixture.serve([...PEOPLE, person(6, { email: odd }), person(7, { email: '' })]);

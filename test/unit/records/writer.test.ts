@@ -193,33 +193,17 @@ describe('a cell that does not fit', () => {
   });
 });
 
-describe('datetimes', () => {
+const [LOCAL, SKIPPED] = ['2026-01-02T03:04:00.000', '2026-03-29T02:30:00.000'];
+it.each<['datetime' | 'instant', string | undefined, (string | null)[]]>([
+  ['datetime', undefined, [LOCAL, null, SKIPPED]],
+  ['datetime', 'Europe/Berlin', [LOCAL, null, SKIPPED]],
+  // A skipped local time moves forward.
+  ['instant', 'Europe/Berlin', ['2026-01-02T02:04:00.000Z', '2026-01-01T18:04:05.000Z', '2026-03-29T01:30:00.000Z']],
+  ['instant', undefined, [null, '2026-01-01T18:04:05.000Z', null]],
+])('times of a catalog with a %s, zone %s', async (kind, timezone, expected) => {
   const csv = 'df_event_detail_log_id,t\nx,2026.1.2 3:04\ny,2026-01-02T03:04:05+09:00\nz,2026-03-29 02:30:00\n';
-  const reported = async (kind: 'datetime' | 'instant', timezone?: string) =>
-    (await fixture.write(csv, events({ _key: 'string', t: kind }), timezone === undefined ? {} : { timezone }))
-      .data('events')
-      .map((d) => d.t);
-
-  it('are local times in any zone when the catalog says so', async () => {
-    expect(await reported('datetime')).toEqual(['2026-01-02T03:04:00.000', null, '2026-03-29T02:30:00.000']);
-    expect(await reported('datetime', 'Europe/Berlin')).toEqual([
-      '2026-01-02T03:04:00.000',
-      null,
-      '2026-03-29T02:30:00.000',
-    ]);
-  });
-
-  it('are instants with a zone, and skipped local times move forward', async () => {
-    expect(await reported('instant', 'Europe/Berlin')).toEqual([
-      '2026-01-02T02:04:00.000Z',
-      '2026-01-01T18:04:05.000Z',
-      '2026-03-29T01:30:00.000Z',
-    ]);
-  });
-
-  it('are instants without a configured zone only when the cell has one', async () => {
-    expect(await reported('instant')).toEqual([null, '2026-01-01T18:04:05.000Z', null]);
-  });
+  const { data } = await fixture.write(csv, events({ t: kind }), { timezone });
+  expect(data('events').map(({ t }) => t)).toEqual(expected);
 });
 
 it('event_items has a record for each item: system columns, item columns without prefix, the position', async () => {
