@@ -10,7 +10,6 @@ import {
   type PeopleInPlace,
   type PeopleQuery,
   personOf,
-  type UnifiedIdsById,
 } from '../engine/people/people.ts';
 import { differenceText, keepNearest } from '../engine/people/spelling.ts';
 import { realOrGivenPath } from '../fs/local-path.ts';
@@ -48,23 +47,6 @@ export interface SearchSettings {
   readonly io: Pick<PlaceOptions, 'spoolDir'> & Runtime;
 }
 
-/** The people of a list, as they were found before anything is changed. */
-export interface ListedPeople {
-  /** Asks a place for the rows of these people. An id whose rows name nobody has no unified id, and is a key. */
-  readonly query: PeopleQuery & { readonly unifiedIdsById: UnifiedIdsById };
-  /** Those that no way found. */
-  readonly missedIds: readonly ListedId[];
-  /** Number of ids with a profile at the service; null if it was not asked. */
-  readonly idsWithProfile: number | null;
-  /** The people whom rows name, and whose profile has another external id: the id changed hands. */
-  readonly peopleWithOtherIds: ReadonlySet<string>;
-  /** The ways in which they were looked for, in words. */
-  readonly usedWays: readonly string[];
-  /** What the mapping says of the ids, which the confirmation covers; undefined without one. */
-  readonly unifiedIdsInMapping: UnifiedIdsById | undefined;
-  readonly warnings: readonly string[];
-}
-
 const NO_WAY =
   'Nothing says how people are found in the places. Let erasure.profiles be true and set export_token ' +
   '(DFINERY_EXPORT_TOKEN). Or load user profiles (user_profiles). Or name the column that holds the external ID ' +
@@ -78,7 +60,7 @@ export async function findListedPeople(
   listedIds: readonly ListedId[],
   settings: SearchSettings,
   wasErased: (id: string) => boolean = () => false,
-): Promise<ListedPeople> {
+) {
   const { mapping, profileService, byColumn, hashKey, io } = settings;
   const ids = new Set(listedIds.map(({ id }) => id));
 
@@ -110,11 +92,17 @@ export async function findListedPeople(
   const similarIdById = new Map(profiles?.similarIdById);
   for (const [id, similarId] of inPlaces.similarIds) keepNearest(similarIdById, id, similarId);
   return {
+    /** Asks a place for the rows of these people. An id whose rows name nobody has no unified id, and is a key. */
     query: { ...query, unifiedIdsById },
+    /** Those that no way found. */
     missedIds,
+    /** Number of ids with a profile at the service; null if it was not asked. */
     idsWithProfile: profiles?.unifiedIdsById.size ?? null,
-    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set(),
+    /** The people whom rows name, and whose profile has another external id: the id changed hands. */
+    peopleWithOtherIds: profiles?.peopleWithOtherIds ?? new Set<string>(),
+    /** The ways in which they were looked for, in words. */
     usedWays,
+    /** What the mapping says of the ids, which the confirmation covers; undefined without one. */
     unifiedIdsInMapping,
     warnings: [
       ...(whyNoProfiles === undefined ? [] : [`${whyNoProfiles} People are found in the places alone.`]),
@@ -123,6 +111,9 @@ export async function findListedPeople(
     ],
   };
 }
+
+/** The people of a list, as they were found before anything is changed. */
+export type ListedPeople = Awaited<ReturnType<typeof findListedPeople>>;
 
 /** What rows of all places say of the ids, by the column and by the profiles. */
 async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) {

@@ -6,19 +6,10 @@ import type { Runtime } from '../base/runtime.ts';
 import { sentenceOf } from '../base/text.ts';
 import { EXTERNAL_ID, UNIFIED_ID } from '../cells/csv/header.ts';
 import { RowReader } from '../cells/csv/row-reader.ts';
-import { personOf, type UnifiedIdsById } from '../engine/people/people.ts';
+import { personOf } from '../engine/people/people.ts';
 import { foldedSpelling, keepNearest } from '../engine/people/spelling.ts';
 import type { ExportService, ProfileRequest } from '../service/export/export-service.ts';
 import { ALL_PROPERTIES, downloadProfiles, IDS_ALONE, type ProfileDeps } from '../service/export/profiles.ts';
-
-/** What the profiles of the service say of the ids of a list. */
-export interface ProfilesOfIds {
-  readonly unifiedIdsById: UnifiedIdsById;
-  /** The external id of a profile that is nearest to the id, and differs only in its spelling. */
-  readonly similarIdById: ReadonlyMap<string, string>;
-  /** Those whom rows name, and whose profile has an external id that is not on the list. */
-  readonly peopleWithOtherIds: ReadonlySet<string>;
-}
 
 interface ProfileQuery {
   /** The external ids of the list. */
@@ -39,7 +30,7 @@ export async function profilesOfIds(
   query: ProfileQuery,
   service: ExportService,
   io: Omit<Runtime, 'env'>,
-): Promise<{ readonly profiles?: ProfilesOfIds; readonly whyNoProfiles?: string }> {
+): Promise<{ readonly profiles?: ProfileReader; readonly whyNoProfiles?: string }> {
   const deps = { ...io, service, openOutput: () => new ProfileReader(query) };
   let answer = await download(IDS_ALONE, deps);
   if (answer.kind === 'invalid') answer = await download(ALL_PROPERTIES, deps);
@@ -68,10 +59,12 @@ async function download(request: ProfileRequest, deps: ProfileDeps<ProfileReader
   }
 }
 
-/** Reads checked CSV as it arrives. Memory: the profiles of the list. */
-class ProfileReader implements ProfilesOfIds {
+/** Reads checked CSV as it arrives, and keeps what it says of the ids. Memory: the profiles of the list. */
+class ProfileReader {
   readonly unifiedIdsById = new Map<string, string[]>();
+  /** The external id of a profile that is nearest to the id, and differs only in its spelling. */
   readonly similarIdById = new Map<string, string>();
+  /** Those whom rows name, and whose profile has an external id that is not on the list. */
   readonly peopleWithOtherIds = new Set<string>();
   hasExternalIds = false;
   readonly #query: ProfileQuery;

@@ -116,17 +116,11 @@ export async function planPurge(
 
 /**
  * Puts the people on the suppression list, then removes them, and everybody else on the list, from each place. A
- * failure in one place leaves the others to be purged. Rejects if it is stopped before or in a place.
+ * failure in one place leaves the others to be purged. Rejects if the list cannot be written, or if it is stopped.
  */
 export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
   const { io, suppressionList } = plan.settings;
-  try {
-    await suppressionList.add(unifiedIdsOf(plan), io);
-  } catch (error) {
-    const failure = diskErrorByItsPath(error);
-    if (failure instanceof UserError) return { places: plan.places, warnings: [], failures: [failure] };
-    throw failure;
-  }
+  await suppressionList.add(unifiedIdsOf(plan), io);
   const places: PurgedPlace[] = [];
   for (const [i, place] of plan.places.entries()) {
     io.signal.throwIfAborted();

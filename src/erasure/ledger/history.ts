@@ -1,14 +1,5 @@
 import type { LedgerKey } from './ledger-key.ts';
-import type {
-  AccessLine,
-  ClearOutcome,
-  CountLine,
-  LedgerContent,
-  RemovalLine,
-  RunLine,
-  ServiceAddress,
-  SignedLine,
-} from './lines.ts';
+import type { ClearOutcome, LedgerContent, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface ClearAnswer {
   readonly at: string;
@@ -18,7 +9,7 @@ export interface ClearAnswer {
 }
 
 /** The rows of an id in a place, as a run counted them right before it was to remove them. */
-interface CountedRows extends Pick<CountLine, 'run' | 'at' | 'place' | 'rows'> {
+interface CountedRows extends Pick<LineOf<'purge'>, 'run' | 'at' | 'place' | 'rows'> {
   /** By when the removal was done; null if no line says so. */
   removed_at: string | null;
   readonly line: number;
@@ -32,7 +23,7 @@ export class IdHistory {
   readonly answers: ClearAnswer[] = [];
   countedRows: readonly CountedRows[] = [];
   /** When somebody asked what places held of the person, and was shown it. */
-  readonly accesses: Pick<AccessLine, 'at' | 'rows' | 'ways' | 'places'>[] = [];
+  readonly accesses: Pick<LineOf<'access'>, 'at' | 'rows' | 'ways' | 'places'>[] = [];
   /** The runs that were to delete the id. */
   readonly runIds = new Set<string>();
   /** When the newest deletion was asked for that was answered (ms since 1970), as far as lists said so. */
@@ -63,9 +54,9 @@ export const standingAnswer = (answers: readonly ClearAnswer[]): ClearAnswer | u
  */
 export class LedgerHistory {
   /** The first lines of the runs on this service. */
-  readonly runs = new Map<string, RunLine>();
+  readonly runs = new Map<string, LineOf<'open'>>();
   /** The newest purge that was done, by place. */
-  readonly purges = new Map<string, RemovalLine>();
+  readonly purges = new Map<string, LineOf<'purged'>>();
   /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
@@ -142,7 +133,7 @@ export class LedgerHistory {
    * | another, more rows  | it was killed, and had perhaps removed some    | the earlier |
    * | another, not more   | it was killed, or failed: its rows are in both | the new one |
    */
-  #noteCounted(history: IdHistory, { run, at, place, rows }: CountLine, number: number): void {
+  #noteCounted(history: IdHistory, { run, at, place, rows }: LineOf<'purge'>, number: number): void {
     const unfinished = history.countedRows.find((earlier) => earlier.place === place && earlier.removed_at === null);
     if (unfinished !== undefined && unfinished.run !== run && unfinished.rows > rows) return;
     const counted = { run, at, place, rows, removed_at: null, line: number };
@@ -150,7 +141,7 @@ export class LedgerHistory {
   }
 
   /** What another run counted there is gone, too: it may have been killed, or have lost the race for a bucket. */
-  #noteRemoved(line: RemovalLine): void {
+  #noteRemoved(line: LineOf<'purged'>): void {
     this.purges.set(line.place, line);
     for (const { runIds, countedRows } of this.#histories.values()) {
       if (!runIds.has(line.run)) continue;

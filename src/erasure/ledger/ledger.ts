@@ -17,7 +17,7 @@ import { ensureKey, keyForReading, randomKey } from '../key-file.ts';
 import { EMPTY_CHAIN, readChain, signLines } from './chain.ts';
 import { LedgerHistory } from './history.ts';
 import { keyedLedger, LedgerKey, ledgerPathIn } from './ledger-key.ts';
-import type { LedgerContent, LedgerLine, RunLine, ServiceAddress, SignedLine } from './lines.ts';
+import type { LedgerContent, LedgerLine, LineOf, ServiceAddress, SignedLine } from './lines.ts';
 
 export interface LedgerSettings extends ServiceAddress {
   readonly ledgerDir: string | undefined;
@@ -90,7 +90,7 @@ export class Ledger {
   }
 
   /** Writes the first line of the run. */
-  begin(run: Pick<RunLine, 'ids' | 'places' | 'requests'>): Promise<void> {
+  begin(run: Pick<LineOf<'open'>, 'ids' | 'places' | 'requests'>): Promise<void> {
     const { baseUrl: base_url, serviceId: service_id, requestedBy: requested_by, reason } = this.#settings;
     return this.write({ kind: 'open', base_url, service_id, requested_by, reason, ...run });
   }

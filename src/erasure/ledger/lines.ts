@@ -47,11 +47,7 @@ export type LedgerLine = LedgerContent & {
   /** Tells a wrong key from an edited line. */
   readonly key_check: string;
 };
-type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
-export type RunLine = LineOf<'open'>;
-export type CountLine = LineOf<'purge'>;
-export type RemovalLine = LineOf<'purged'>;
-export type AccessLine = LineOf<'access'>;
+export type LineOf<K extends LedgerContent['kind']> = Extract<LedgerLine, { kind: K }>;
 /** Each line has the code (MAC) of the line before it (`prev`), and its own (`mac`), which covers both. */
 export type SignedLine = LedgerLine & { readonly prev: string; readonly mac: string };
 
