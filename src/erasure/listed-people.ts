@@ -4,6 +4,7 @@ import { groupBy } from '../base/group.ts';
 import type { HashKey } from '../base/hash-key.ts';
 import { formatCount } from '../base/quantities.ts';
 import type { Runtime } from '../base/runtime.ts';
+import { EXTERNAL_ID } from '../cells/csv/header.ts';
 import {
   columnsNamed,
   joinUnifiedIds,
@@ -83,12 +84,12 @@ export async function findListedPeople(
     ...(profiles === undefined ? [] : ['the profiles of the service']),
     ...inPlaces.usedWays,
   ];
-  if (usedWays.length === 0 && ids.size > 0) {
+  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
+  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id) && !wasErased(id));
+  if (usedWays.length === 0 && missedIds.length > 0) {
     const problem = whyNoProfiles ?? (byColumn === undefined ? '' : `No place has a column ${byColumn}.`);
     throw configError(`${problem} ${NO_WAY} Nothing was done.`.trimStart());
   }
-  const unifiedIdsById = joinUnifiedIds(profiles?.unifiedIdsById, unifiedIdsInMapping, inPlaces.unifiedIdsById);
-  const missedIds = listedIds.filter(({ id }) => !unifiedIdsById.has(id) && !wasErased(id));
   const similarIdById = new Map(profiles?.similarIdById);
   for (const [id, similarId] of inPlaces.similarIds) keepNearest(similarIdById, id, similarId);
   return {
@@ -127,12 +128,14 @@ async function searchPlaces(query: PeopleQuery, { places, io }: SearchSettings) 
     peopleInPlaces.push(people);
     if (columnsNamed(people.state.events, byColumn).length === 0) placesWithoutColumn.push(place.name);
   }
-  const hasProfiles = searchesProfiles && peopleInPlaces.some(({ state }) => state.user_profiles !== undefined);
+  // The table has the column also if `columns_drop` keeps its values out.
+  const profileColumns = peopleInPlaces.flatMap(({ state }) => state.user_profiles?.columns ?? []);
+  const hasExternalIds = profileColumns.some(({ source, firstShape }) => source === EXTERNAL_ID && firstShape !== null);
   return {
     unifiedIdsById: joinUnifiedIds(...peopleInPlaces.map(({ unifiedIdsInRows }) => unifiedIdsInRows)),
     similarIds: peopleInPlaces.flatMap(({ similarIdById }) => [...similarIdById]),
     usedWays: [
-      ...(hasProfiles ? ['the table user_profiles'] : []),
+      ...(searchesProfiles && hasExternalIds ? ['the table user_profiles'] : []),
       ...(placesWithoutColumn.length < peopleInPlaces.length ? [`the column ${byColumn}`] : []),
     ],
     warnings: [

@@ -56,7 +56,7 @@ export class LedgerHistory {
   /** The first lines of the runs on this service. */
   readonly runs = new Map<string, LineOf<'open'>>();
   /** The newest purge that was done, by place. */
-  readonly purges = new Map<string, LineOf<'purged'>>();
+  readonly lastPurgeByPlace = new Map<string, LineOf<'purged'>>();
   /** True if the service has confirmed a deletion, of whichever id; in this run also while that line is written. */
   hasConfirmed = false;
   /** Number of people on the suppression list at the last purge, for whichever service. */
@@ -142,7 +142,7 @@ export class LedgerHistory {
 
   /** What another run counted there is gone, too: it may have been killed, or have lost the race for a bucket. */
   #noteRemoved(line: LineOf<'purged'>): void {
-    this.purges.set(line.place, line);
+    this.lastPurgeByPlace.set(line.place, line);
     for (const { runIds, countedRows } of this.#histories.values()) {
       if (!runIds.has(line.run)) continue;
       for (const counted of countedRows) if (counted.place === line.place) counted.removed_at ??= line.at;

@@ -90,7 +90,7 @@ function linesOfId(id: ProvedId): string[] {
     ...removals.map(({ at, place, rows, removed_at }) => {
       if (removed_at === null)
         return `${at}  ${place}: ${formatCount(rows, 'row')} found; no line says that they were removed`;
-      return `${removed_at}  ${place}: ${rows === 0 ? 'held no row of this ID' : `${formatCount(rows, 'row')} removed`}`;
+      return `${removed_at}  ${place}: ${rows === 0 ? 'no row was found by this ID' : `${formatCount(rows, 'row')} removed`}`;
     }),
     ...shown.map(({ at, rows, ways, places }) =>
       rows > 0

@@ -49,7 +49,7 @@ export type Proof = Awaited<ReturnType<typeof proveErasure>>;
 /** How many ids are in which state; who asked for their deletion and why; when it took place; what left the places. */
 function summaryOf(
   { received, refused }: ListCounts,
-  { runs, purges }: LedgerHistory,
+  { runs, lastPurgeByPlace }: LedgerHistory,
   histories: readonly IdHistory[],
 ) {
   const counts = ID_STATES.map((state) => [state, histories.filter((history) => history.state === state).length]);
@@ -76,8 +76,8 @@ function summaryOf(
         /** Those of a person with two of these ids count for each: the ledger has a line for each id. */
         rows: removalsThere.reduce((sum, { rows, removed_at }) => sum + (removed_at === null ? 0 : rows), 0),
         unfinished: removalsThere.some(({ removed_at }) => removed_at === null),
-        stays: purges.get(place)?.stays ?? [],
-        unreached: purges.get(place)?.unreached ?? false,
+        stays: lastPurgeByPlace.get(place)?.stays ?? [],
+        unreached: lastPurgeByPlace.get(place)?.unreached ?? false,
       };
     }),
   };

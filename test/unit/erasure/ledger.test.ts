@@ -251,7 +251,9 @@ describe('a proof', () => {
     const text = proofLines(proof, true).join('\n');
     expect(text).toMatch(/Row 2 .*\n.*the service confirmed the deletion\n.*duckdb \/x: 3 rows removed\n/);
     expect(text).toMatch(/delta \/y: 2 rows found; no line says that they were removed/);
-    expect(text).toMatch(/Row 3 .*\n.*the service rejected the ID \(40000\)\n.*duckdb \/x: held no row of this ID/);
+    expect(text).toMatch(
+      /Row 3 .*\n.*the service rejected the ID \(40000\)\n.*duckdb \/x: no row was found by this ID/,
+    );
     expect(text).toMatch(/Row 4 .*\n {2}The ledger has no answer and no removal for it\.$/);
     expect(exitOfProof(await prove(['a', 'b']))).toBe(3);
     expect(text).toContain('delta /y: 0 rows removed. A purge there was not finished');

@@ -158,7 +158,7 @@ describe('an ID that no way finds', () => {
     expect(person).toMatchObject({ code: 0, result: '', said: expect.stringContaining('differs only in capitals') });
   });
 
-  it('is not warned of if an earlier run has erased it', async () => {
+  it('is neither warned of nor refused if an earlier run has erased it', async () => {
     useProfiles(csvOf(['A', u('a')], ['B', u('b')]));
     await load([row('a'), row('b')], DUCKDB);
     await erase('--id', 'A', ...IN());
@@ -168,6 +168,9 @@ describe('an ID that no way finds', () => {
       expect.stringContaining('deleted at the service before'),
       expect.stringContaining('No place holds'),
     ]);
+    // The service deleted its last profile, and the answer was lost.
+    useProfiles(csvOf(['', u('b')]));
+    expect((await planOf('--id', 'A', ...IN())).exit).toBe(0);
   });
 
   it('is found by the next run, once a row names it', async () => {
@@ -404,6 +407,15 @@ describe('the table user_profiles', () => {
     const done = await erase('--id', 'A-a', ...IN());
     expect([done.exit, done.ids_with_profile, done.places[0].rows_removed], done.said).toEqual([0, 0, 2]);
     expect(holding(u('a'))).toEqual([]);
+  });
+
+  it('is no way if df_external_id is dropped', async () => {
+    const dropped = { user_profiles: true, columns_drop: ['df_external_id'] };
+    useProfiles(CSV, {}, dropped);
+    await load([row('a')], DUCKDB);
+    useProfiles(undefined, { profiles: false }, dropped);
+    const said = expect.stringContaining('Nothing says how people are found');
+    expect(await run('forget', '--id', 'A-a', ...IN())).toMatchObject({ code: 2, said });
   });
 
   it('whose file is damaged is named by the plan, the purge, a person and the proof of its files', async () => {
