@@ -28,7 +28,6 @@ export const OPEN_BRACE = 123;
 /** The bit that makes an ASCII letter lower case. */
 export const LOWER_BIT = 0x20;
 
-/** True when the bytes are exactly the text `null`. */
 export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
   return (
     end - start === 4 &&
@@ -39,7 +38,6 @@ export function isNull(bytes: Uint8Array, start: number, end: number): boolean {
   );
 }
 
-/** True if `text` stands in `bytes` at `at`. */
 export function standsAt(bytes: Uint8Array, at: number, text: Uint8Array): boolean {
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text[i]) return false;
   return true;

@@ -16,7 +16,6 @@ export function enforceCertificateChecks(): string | undefined {
   return 'NODE_TLS_REJECT_UNAUTHORIZED=0 is not obeyed: certificates are always checked. Name a further authority in NODE_EXTRA_CA_CERTS.';
 }
 
-/** Sets a variable of this process, unless the user has. */
 export function setDefaultVariable(name: string, text: string): void {
   process.env[name] ??= text;
 }

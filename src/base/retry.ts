@@ -8,7 +8,6 @@ export interface RetryPolicy {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One of several attempts. */
 export interface Attempt {
   /** From 1. */
   readonly number: number;
@@ -38,7 +37,6 @@ export async function retry<T>(
 interface PauseBounds {
   /** Upper bound of the first pause (ms); it doubles with each further pause. */
   readonly firstPauseMs: number;
-  /** Upper bound of any pause (ms). */
   readonly maxPauseMs: number;
 }
 

@@ -6,7 +6,6 @@ export function literal(text: string): string {
   return `(${text.split('\0').map(literal).join(' || chr(0) || ')})`;
 }
 
-/** SQL of a list of these expressions. */
 export const listSql = (expressions: readonly string[]): string => `[${expressions.join(', ')}]`;
 
 /** SQL that is TRUE if the whole text matches an RE2 pattern. */

@@ -3,7 +3,6 @@
 /** A text in one form: `é` as one character, or as `e` and an accent, is the same text. */
 export const nfc = (text: string): string => text.normalize('NFC');
 
-/** Compares texts by their bytes in UTF-8. */
 export const compareUtf8 = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
 /**
@@ -19,7 +18,6 @@ const UNPRINTABLE =
 export const printable = (text: string): string =>
   text.replaceAll(UNPRINTABLE, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`);
 
-/** A clause or a noun as the beginning of a sentence. */
 export const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 
 /** A clause as a sentence. The name of a host or a path at its start stays as it is. */

@@ -161,7 +161,6 @@ function changeOf(
   return { name, sourceName, change: 'missing', fromType, toType: null, day, shape: null };
 }
 
-/** Logs which columns change their type. */
 export function logWidened(logger: Logger, changes: ColumnPlan['changes']): void {
   for (const { sourceName: column, change, fromType: from, toType: to, shape } of changes) {
     if (change !== 'widened') continue;

@@ -17,7 +17,6 @@ export interface BatchResult {
   readonly rescuedCells: ReadonlyMap<string, number>;
 }
 
-/** The result of a commit. */
 export interface Commit {
   /** The days of the batch whose rows were written. */
   readonly daysWritten: readonly Day[];

@@ -55,14 +55,12 @@ export type ProgramColumn = (typeof PROGRAM_COLUMNS)[number];
 
 export const isItemGroup = (group: ColumnGroup): boolean => group === 'standard_item' || group === 'custom_item';
 
-/** A table of a place. */
 export interface Table {
   readonly name: 'events' | 'user_profiles';
   /** False: a commit replaces days. True: the table holds one download, which the next replaces whole. */
   readonly isSnapshot: boolean;
   /** The column of the export whose cells are the keys of rows. */
   readonly idColumn: string;
-  /** The columns of this program that it has. */
   readonly programColumns: readonly ProgramColumn[];
   /** The columns that it has from the start. */
   readonly firstColumns: readonly StoredColumn[];

@@ -10,12 +10,10 @@ import { KEY_PROPERTY, RESCUED_PROPERTY, STREAMS, type StreamName } from './stre
 
 const HASH_DIGITS = 6;
 
-/** A column that a stream shows. */
 interface ShownColumn {
   /** The name that it has unless another column has the same one. */
   readonly plainName: string;
   readonly column: HeaderColumn;
-  /** Index of the column in its header. */
   readonly index: number;
 }
 

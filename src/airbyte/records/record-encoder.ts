@@ -52,7 +52,6 @@ export class RecordEncoder {
   readonly #lineStart: Uint8Array;
   /** Room (bytes) for a row beside its cells. */
   #room: number;
-  /** The cells of the row that do not fit. */
   readonly #misfits: { readonly column: RecordColumn; readonly k: number }[] = [];
   readonly #text = new CellText();
   readonly #time = new WallTime();

@@ -12,7 +12,6 @@ export interface ColumnEdits {
 
 export const NO_EDITS: ColumnEdits = { drop: new Set(), hash: new Set(), hashKey: undefined };
 
-/** A column that is not dropped. */
 export interface KeptColumn extends HeaderColumn {
   /** Each value but `null` is replaced by its hash: then the column is a string, whatever its name. */
   readonly isHashed: boolean;

@@ -98,12 +98,11 @@ export class ColumnScanner {
   /** As Latin-1, at most `MAX_SCANNED_NAMES`. */
   readonly #eventNames = new Set<string>();
 
-  /** `names`: the header. */
-  constructor(names: readonly string[], columns: EditedColumns, zone: Zone | undefined) {
+  constructor(header: readonly string[], columns: EditedColumns, zone: Zone | undefined) {
     // A row of an export of profiles is a person.
-    const idColumn = names.includes(DETAIL_LOG_ID) ? DETAIL_LOG_ID : UNIFIED_ID;
+    const idColumn = header.includes(DETAIL_LOG_ID) ? DETAIL_LOG_ID : UNIFIED_ID;
     this.#tallies = columns.map((column, i): Tally => {
-      const mayRepeatHeader = HEADER_NAMES.has(names[i].toLowerCase());
+      const mayRepeatHeader = HEADER_NAMES.has(header[i].toLowerCase());
       const use = useOf(column, idColumn);
       const times = { firstTime: Infinity, lastTime: -Infinity };
       return { column, mayRepeatHeader, use, filledCells: 0, forms: 0, ...times, firstCells: [] };
@@ -139,7 +138,6 @@ export class ColumnScanner {
     return Array.from(this.#eventNames, (name) => Buffer.from(name, 'latin1').toString()).sort();
   }
 
-  /** What was collected, of each kept column. */
   columnScans(): ColumnScan[] {
     return this.#tallies.flatMap((tally): ColumnScan[] => {
       const { column, filledCells, firstTime, lastTime, firstCells } = tally;

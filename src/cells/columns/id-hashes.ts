@@ -10,7 +10,6 @@ export class IdHashes {
   #hashes = new Float64Array(START_IDS);
   #count = 0;
 
-  /** Adds the id of these bytes. */
   add(bytes: Uint8Array, start: number, end: number): void {
     // Two hashes of 32 bits, of which 53 bits are kept. The odd factors spread each byte over all bits.
     let high = (end - start) | 0;

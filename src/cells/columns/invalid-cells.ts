@@ -24,7 +24,6 @@ export class InvalidCells {
     this.#columns = columns;
   }
 
-  /** Counts those of the current row. */
   count({ row, rowNumber, replacements }: RowReader): void {
     const { bytes, filledCells, columnNumbers, starts, ends } = row;
     let next = 0;

@@ -20,9 +20,7 @@ export class RowWriter {
   /** For each column its index in the written row: the number of kept columns before it. */
   readonly #positions: Int32Array;
   #width = 0;
-  /** Number of columns that are hashed. */
   readonly #hashedColumns: number;
-  /** True if a column is dropped or hashed. */
   readonly #hasEdits: boolean;
   /** The bytes of the rows that came last. */
   #input: Buffer = Buffer.alloc(0);

@@ -19,7 +19,6 @@ export interface ScannerOptions {
   readonly needsEventColumns: boolean;
   /** Leaves the rows of these people out of everything: counts, types, written bytes. */
   readonly suppression?: Suppression | undefined;
-  /** Columns that are dropped or hashed before anything else sees them. */
   readonly edits?: ColumnEdits | undefined;
   /** As `RowReader` has it. */
   readonly gatheredBytes?: number | undefined;
@@ -31,7 +30,6 @@ export interface Suppression {
   has(id: Buffer): boolean;
 }
 
-/** The result of scanning every byte of an export. */
 export interface ScanResult {
   /** The kept columns, in the order of the header. */
   readonly columns: readonly ColumnScan[];
@@ -54,12 +52,10 @@ export interface ScanResult {
 
 /** What the rows below a header pass through. */
 interface ScanStages {
-  /** True for a row of a person on the suppression list. */
   readonly isSuppressed: (row: CsvRow) => boolean;
   /** Of the header; rows do not change them. */
   readonly editedNames: readonly string[];
   readonly invalidCells: InvalidCells;
-  /** Collects what the cells of the kept columns tell. */
   readonly columnScanner: ColumnScanner;
   readonly writer: RowWriter;
 }

@@ -12,7 +12,6 @@ interface OtherFormat {
 
 export const JSON_OBJECT: OtherFormat = { kind: 'json', found: 'text that starts with {, as a JSON message does' };
 
-/** Other formats by their first byte. */
 const OTHER_FORMATS: ReadonlyMap<number, OtherFormat> = new Map([
   [OPEN_BRACE, JSON_OBJECT],
   [OPEN_BRACKET, { kind: 'json', found: 'text that starts with [, as a JSON message does' }],

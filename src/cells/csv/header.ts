@@ -45,7 +45,6 @@ export const columnKey = ({ source, occurrence }: Pick<HeaderColumn, 'source' | 
 
 /** A column of one header. */
 export interface HeaderColumn {
-  /** Its name in the header. */
   readonly name: string;
   /** The name that it has in every header: the event name's is always `df_event_name`. */
   readonly source: string;

@@ -1,7 +1,6 @@
 import { UserError } from '../../base/errors.ts';
 import { capitalized } from '../../base/text.ts';
 
-/** Where a body is broken, and how. */
 interface MalformedDetails {
   /** Number of the row, not of the line: the header is row 1. */
   readonly row: number;

@@ -43,7 +43,6 @@ const BROKEN_ROWS: Readonly<Record<BrokenReason | 'cut_in_quote', readonly [expe
  * the last (`finish`), `next` goes to one row after the other: `reader.push(chunk); while (reader.next()) …`
  */
 export class RowReader {
-  /** The current row. */
   readonly row = new CsvRow();
   /** Number of the current row: 1 for the header, 0 before it. */
   rowNumber = 0;
@@ -72,7 +71,6 @@ export class RowReader {
     this.#buffer.append(chunk);
   }
 
-  /** Takes the end of the body. */
   finish(): void {
     this.#isFinished = true;
     this.#buffer.finish();

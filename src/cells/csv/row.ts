@@ -17,7 +17,6 @@ const BROKEN = -2;
 /** The byte at `bytes[end]` while rows are read: it ends both inner loops, so that they need not compare with `end`. */
 export const SENTINEL = QUOTE;
 
-/** Why the bytes of a row are no CSV. */
 export type BrokenReason = 'quote_in_cell' | 'after_quote' | 'too_many_columns';
 
 /**
@@ -41,7 +40,6 @@ export class CsvRow {
   width = 0;
   /** End of the row's text, where its line end begins. */
   contentEnd = 0;
-  /** True if a cell is a BARE_CR. */
   hasBareCr = false;
   /** Why and where the row is no CSV, once `read` gave BROKEN. */
   broken: { readonly reason: BrokenReason; readonly at: number } | undefined;

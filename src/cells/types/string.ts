@@ -6,7 +6,6 @@ const ESCAPES = Array.from({ length: BACKSLASH + 1 }, (_, c) =>
   Buffer.from(JSON.stringify(String.fromCharCode(c)).slice(1, -1)),
 );
 
-/** Copies ASCII or UTF-8 bytes as they are. */
 export function copyBytes(bytes: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
   let to = at;
   for (let i = start; i < end; i++) out[to++] = bytes[i];
