@@ -34,15 +34,12 @@ export async function retry<T>(
   }
 }
 
-interface PauseBounds {
+export interface Backoff {
+  /** Attempts in all, the first one included. */
+  readonly attempts: number;
   /** Upper bound of the first pause (ms); it doubles with each further pause. */
   readonly firstPauseMs: number;
   readonly maxPauseMs: number;
-}
-
-export interface Backoff extends PauseBounds {
-  /** Attempts in all, the first one included. */
-  readonly attempts: number;
 }
 
 /** Pauses between attempts: exponential with full jitter. */
@@ -52,7 +49,10 @@ export function* jitteredPauses({ attempts, firstPauseMs, maxPauseMs }: Backoff,
 }
 
 /** Pauses at their bounds, `waitMs` in all. Pauses are counted, not clocks compared: those may jump. */
-export function* doublingPauses(waitMs: number, { firstPauseMs, maxPauseMs }: PauseBounds): Generator<number> {
+export function* doublingPauses(
+  waitMs: number,
+  { firstPauseMs, maxPauseMs }: Omit<Backoff, 'attempts'>,
+): Generator<number> {
   let next = firstPauseMs;
   for (let remaining = waitMs; remaining > 0; ) {
     const pause = Math.min(next, maxPauseMs, remaining);

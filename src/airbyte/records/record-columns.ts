@@ -1,4 +1,4 @@
-import { isObject } from '../../base/json.ts';
+import { isObject, type JsonObject } from '../../base/json.ts';
 import type { ColumnScan } from '../../cells/columns/column-scan.ts';
 import type { ColumnCodec } from '../../cells/types/codec.ts';
 import { COLUMN_TYPES, type ColumnType, codecOf, fits } from '../../cells/types/column-types.ts';
@@ -53,15 +53,8 @@ export const memberLabel = (name: string): Uint8Array => Buffer.from(`,${JSON.st
 /** A codec that no cell fits. */
 const FITS_NO_CELL: ColumnCodec = { ...codecOf('string', undefined), forms: 0 };
 
-interface PropertySchema {
-  readonly type?: unknown;
-  readonly format?: unknown;
-  readonly airbyte_type?: unknown;
-  readonly items?: unknown;
-}
-
 function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColumn, 'codec' | 'zone'> {
-  const property: PropertySchema = isObject(schema) ? schema : {};
+  const property: JsonObject = isObject(schema) ? schema : {};
   const type = typeOfSchema(property);
   if (type === undefined) return { codec: FITS_NO_CELL, zone: undefined };
   if (type !== 'datetime' || property.airbyte_type === 'timestamp_without_timezone') {
@@ -74,7 +67,7 @@ function codecOfSchema(schema: unknown, zone: Zone | undefined): Pick<RecordColu
 }
 
 /** The column type of a property; undefined if no cell can be a value of it. */
-function typeOfSchema({ type, format, items }: PropertySchema): ColumnType | undefined {
+function typeOfSchema({ type, format, items }: JsonObject): ColumnType | undefined {
   const jsonTypes: readonly unknown[] = [type ?? 'string'].flat();
   if (jsonTypes.includes('string')) return format === 'date' ? 'date' : format === 'date-time' ? 'datetime' : 'string';
   if (jsonTypes.includes('boolean')) return 'boolean';

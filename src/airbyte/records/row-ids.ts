@@ -20,7 +20,10 @@ export class RowIds {
   readonly #idColumn: number;
   readonly #logIdColumn: number;
   readonly #logIdText = new CellText();
-  readonly #digest: RowDigest;
+  readonly #names: readonly Buffer[];
+  /** The columns in the byte order of their names. */
+  readonly #sortedColumns: readonly number[];
+  readonly #text = new CellText();
   readonly #rowCountById: Map<string, number> | undefined;
 
   /** `rowCountById` counts the rows of all files of the day; undefined: no id occurs twice. */
@@ -28,7 +31,8 @@ export class RowIds {
     const sources = header.map((column) => column.source);
     this.#idColumn = sources.indexOf(idColumn);
     this.#logIdColumn = sources.indexOf(LOG_ID);
-    this.#digest = new RowDigest(sources);
+    this.#names = sources.map((source) => Buffer.from(source));
+    this.#sortedColumns = sources.map((_, i) => i).sort((a, b) => Buffer.compare(this.#names[a], this.#names[b]));
     this.#rowCountById = rowCountById;
   }
 
@@ -36,7 +40,7 @@ export class RowIds {
     const idCell = row.cellOf(this.#idColumn);
     const logIdCell = row.cellOf(this.#logIdColumn);
     if (idCell >= 0) this.id.read(row, idCell);
-    else this.id.set(Buffer.from(`hash:${this.#digest.of(row)}`));
+    else this.id.set(Buffer.from(`hash:${this.#digestOf(row)}`));
     if (logIdCell >= 0) this.#logIdText.read(row, logIdCell);
     this.logId = logIdCell >= 0 ? this.#logIdText : undefined;
     this.#readPosition(idCell >= 0 ? this.logId : undefined);
@@ -52,6 +56,20 @@ export class RowIds {
     return positionStart === positionEnd ? -1 : Number(id.bytes.toString('latin1', positionStart, positionEnd));
   }
 
+  /** SHA-256 over the non-empty cells of a row, in the byte order of their names: `3:age2:31`, with lengths in bytes. */
+  #digestOf(row: CsvRow): string {
+    const hash = createHash('sha256');
+    for (const column of this.#sortedColumns) {
+      const k = row.cellOf(column);
+      if (k < 0) continue;
+      this.#text.read(row, k);
+      const { content } = this.#text;
+      const name = this.#names[column];
+      hash.update(`${name.length}:`).update(name).update(`${content.length}:`).update(content);
+    }
+    return hash.digest('hex');
+  }
+
   /** The digits behind the log id: `7` in the id `log-1:007`. */
   #readPosition(logId: CellText | undefined): void {
     const { bytes, start, end } = this.id;
@@ -63,34 +81,5 @@ export class RowIds {
     for (let k = i; k < end; k++) if (bytes[k] < ZERO || bytes[k] > NINE) return;
     while (i < end - 1 && bytes[i] === ZERO) i++;
     if (end - i <= POSITION_DIGITS) this.positionStart = i;
-  }
-}
-
-/** SHA-256 over the non-empty cells of a row, in the byte order of their names: `3:age2:31`, with lengths in bytes. */
-class RowDigest {
-  readonly #names: readonly Buffer[];
-  readonly #sortedColumns: readonly number[];
-  readonly #cellByColumn: Int32Array;
-  readonly #text = new CellText();
-
-  constructor(sources: readonly string[]) {
-    this.#names = sources.map((source) => Buffer.from(source));
-    this.#sortedColumns = sources.map((_, i) => i).sort((a, b) => Buffer.compare(this.#names[a], this.#names[b]));
-    this.#cellByColumn = new Int32Array(sources.length);
-  }
-
-  of(row: CsvRow): string {
-    this.#cellByColumn.fill(-1);
-    for (let k = 0; k < row.filledCells; k++) this.#cellByColumn[row.columnNumbers[k]] = k;
-    const hash = createHash('sha256');
-    for (const column of this.#sortedColumns) {
-      const k = this.#cellByColumn[column];
-      if (k < 0) continue;
-      this.#text.read(row, k);
-      const { content } = this.#text;
-      const name = this.#names[column];
-      hash.update(`${name.length}:`).update(name).update(`${content.length}:`).update(content);
-    }
-    return hash.digest('hex');
   }
 }

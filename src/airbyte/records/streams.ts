@@ -44,11 +44,6 @@ const keyAndRescued = (id: string) => ({
   ...RESCUED_SCHEMA,
 });
 
-const POSITION_SCHEMA = {
-  ...codecOf('long', undefined).jsonSchema,
-  description: 'Position of the item in its event, as exported.',
-};
-
 const BY_DAYS: StreamDefinition['catalogEntry'] = {
   supported_sync_modes: ['full_refresh', 'incremental'],
   source_defined_cursor: true,
@@ -79,7 +74,13 @@ export const STREAMS: Readonly<Record<StreamName, StreamDefinition>> = {
     idColumn: DETAIL_LOG_ID,
     primaryKey: KEY_PROPERTY,
     filledProperties: [KEY_PROPERTY, ...REQUIRED_COLUMNS],
-    ownProperties: { ...keyAndRescued('detail log id'), [ITEM_POSITION]: POSITION_SCHEMA },
+    ownProperties: {
+      ...keyAndRescued('detail log id'),
+      [ITEM_POSITION]: {
+        ...codecOf('long', undefined).jsonSchema,
+        description: 'Position of the item in its event, as exported.',
+      },
+    },
     catalogEntry: BY_DAYS,
   },
   user_profiles: {

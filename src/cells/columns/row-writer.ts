@@ -20,7 +20,6 @@ export class RowWriter {
   /** For each column its index in the written row: the number of kept columns before it. */
   readonly #positions: Int32Array;
   #width = 0;
-  readonly #hashedColumns: number;
   readonly #hasEdits: boolean;
   /** The bytes of the rows that came last. */
   #input: Buffer = Buffer.alloc(0);
@@ -33,8 +32,7 @@ export class RowWriter {
     this.#columns = columns;
     this.#hashKey = hashKey;
     this.#positions = Int32Array.from(columns, (column) => (column === undefined ? this.#width : this.#width++));
-    this.#hashedColumns = columns.filter((column) => column?.isHashed).length;
-    this.#hasEdits = this.#hashedColumns > 0 || this.#width < columns.length;
+    this.#hasEdits = columns.some((column) => column === undefined || column.isHashed);
   }
 
   /** Writes a row; of a header no name is hashed. */
@@ -80,8 +78,8 @@ export class RowWriter {
   #edit(row: CsvRow, isHeader: boolean): number {
     const { filledCells, columnNumbers, start, contentEnd } = row;
     this.#flush();
-    // Room for the row with its commas, hashes, quotes around each cell, and the end of the line.
-    this.#out.reserve(contentEnd - start + this.#hashedColumns * HASH_BYTES + 2 * filledCells + 3);
+    // Room for the row with its commas, a hash or two quotes for each cell, and the end of the line.
+    this.#out.reserve(contentEnd - start + HASH_BYTES * filledCells + 3);
     const rowStart = this.#out.end;
     let commas = 0;
     for (let k = 0; k < filledCells; k++) {

@@ -34,27 +34,22 @@ function fieldOf(name: string, type: DuckDbType, metadata: Readonly<Record<strin
 /** Bytes of the end of a stream, a message without content. */
 const END_BYTES = 8;
 
-/** The bytes before the first record batch of a stream, and those after its last one. */
-function frameOf(schema: Schema): { readonly begin: Uint8Array; readonly end: Uint8Array } {
-  const writer = new RecordBatchStreamWriter();
-  writer.reset(undefined, schema);
-  writer.finish();
-  const empty = writer.toUint8Array(true);
-  return { begin: empty.subarray(0, -END_BYTES), end: empty.subarray(-END_BYTES) };
-}
-
 /**
  * Writes the messages of an Arrow IPC stream to a Node stream. Each call resolves once its bytes are accepted. A reader
  * that stands still keeps no run from stopping: it rejects as soon as the signal aborts.
  */
 export class IpcStream {
-  readonly #frame: ReturnType<typeof frameOf>;
+  /** A whole stream without a record batch. */
+  readonly #emptyStream: Uint8Array;
   readonly #output: Writable;
   readonly #signal: AbortSignal;
   #hasBegun = false;
 
   constructor(output: Writable, schema: Schema, signal: AbortSignal) {
-    this.#frame = frameOf(schema);
+    const writer = new RecordBatchStreamWriter();
+    writer.reset(undefined, schema);
+    writer.finish();
+    this.#emptyStream = writer.toUint8Array(true);
     this.#output = output;
     this.#signal = signal;
     // An error that nothing handles ends the process. Each also reaches the call that wrote.
@@ -64,7 +59,7 @@ export class IpcStream {
   async write(messages: Uint8Array): Promise<void> {
     this.#signal.throwIfAborted();
     // The schema is written together with the first message.
-    if (!this.#hasBegun) this.#output.write(this.#frame.begin);
+    if (!this.#hasBegun) this.#output.write(this.#emptyStream.subarray(0, -END_BYTES));
     this.#hasBegun = true;
     const accepted = new Promise<void>((resolve, reject) => {
       this.#output.write(messages, (error) => (error ? reject(error) : resolve()));
@@ -73,7 +68,7 @@ export class IpcStream {
   }
 
   end(): Promise<void> {
-    return this.write(this.#frame.end);
+    return this.write(this.#emptyStream.subarray(-END_BYTES));
   }
 }
 
