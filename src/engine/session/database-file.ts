@@ -56,10 +56,10 @@ export async function removeLeftovers(file: string, now: number): Promise<void> 
   await removeTemporaries(file, now - HOUR_MS).catch(() => undefined);
   // Spilled blocks hold rows, perhaps of people who are purged: each must go.
   const prefix = `${basename(file)}${SPILL_SUFFIX}`;
-  const folders = readdirSync(dirname(file)).filter(
-    (name) => name.startsWith(prefix) && /^[0-9a-f]{12}$/.test(name.slice(prefix.length)),
-  );
-  for (const name of folders) rmSync(join(dirname(file), name), { recursive: true, force: true });
+  for (const name of readdirSync(dirname(file))) {
+    if (!name.startsWith(prefix) || !/^[0-9a-f]{12}$/.test(name.slice(prefix.length))) continue;
+    rmSync(join(dirname(file), name), { recursive: true, force: true });
+  }
 }
 
 /** Options of ATTACH that make a file which DuckDB 1.2 and all later versions read. */

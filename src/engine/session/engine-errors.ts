@@ -34,8 +34,11 @@ interface Failure {
 const FAILURES = {
   fileInUse: {
     patterns: [inFileError(/Could not set lock on file|File is already open in|being used by another process/)],
-    toUserError: (place, sentence) =>
-      transientError(`${place} is in use: ${lockHolderOf(sentence)}. Close it there, or wait, and run again.`),
+    toUserError: (place, sentence) => {
+      const holder = /Conflicting lock is held in (.*?\(PID \d+\))/.exec(sentence)?.[1];
+      const why = holder === undefined ? 'another process holds its lock' : `its lock is held by ${holder}`;
+      return transientError(`${place} is in use: ${why}. Close it there, or wait, and run again.`);
+    },
   },
   diskFull: {
     patterns: [
@@ -180,8 +183,3 @@ function errorClassOf(text: string): string {
 }
 
 const firstLineOf = (text: string): string => text.split('\n', 1)[0];
-
-function lockHolderOf(text: string): string {
-  const holder = /Conflicting lock is held in (.*?\(PID \d+\))/.exec(text)?.[1];
-  return holder === undefined ? 'another process holds its lock' : `its lock is held by ${holder}`;
-}

@@ -15,7 +15,7 @@ import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
 import { checkExists, readFileState, readLoadedState, tablesOfFile, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
-import { rowsOfDaysSql, typesInFile } from './row-tables.ts';
+import { columnTypesInFile, rowsOfDaysSql } from './row-tables.ts';
 
 export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
   async readState() {
@@ -110,7 +110,7 @@ async function compareColumns(
   const actualTypes = new Map(
     rows.map(({ column_name: name, column_type: type }) => [String(name), duckDbTypeOf(type)]),
   );
-  const expectedTypes = typesInFile(table, state);
+  const expectedTypes = columnTypesInFile(table, state);
   const differences = new Map<string, Difference>();
   for (const name of [...expectedTypes.keys(), ...actualTypes.keys()]) {
     const expectedType = expectedTypes.get(name) ?? 'absent';

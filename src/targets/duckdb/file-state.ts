@@ -152,11 +152,8 @@ export async function tablesOfFile(engine: Engine) {
 
 /** The names of the tables of a file that this program did not make. */
 export async function foreignTableNames(engine: Engine, state: PlaceState): Promise<string[]> {
-  const programNames = new Set([
-    ...TABLES_AND_VIEWS,
-    ...(state.user_profiles === undefined ? [] : [USER_PROFILES.name]),
-  ]);
-  return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !programNames.has(name));
+  const programNames = state.user_profiles ? [...TABLES_AND_VIEWS, USER_PROFILES.name] : TABLES_AND_VIEWS;
+  return (await tablesOfFile(engine)).map(({ name }) => name).filter((name) => !programNames.includes(name));
 }
 
 /** Creates the tables of the state. Called inside the transaction of a commit. */

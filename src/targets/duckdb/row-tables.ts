@@ -28,7 +28,7 @@ const PROGRAM_COLUMN_COMMENTS = {
 };
 
 /** The types of the columns that a table has in a file, by name and in their order. */
-export const typesInFile = (
+export const columnTypesInFile = (
   { programColumns }: Table,
   { columns, timezone }: TableState,
 ): ReadonlyMap<string, string> =>
@@ -43,7 +43,7 @@ const columnTypeSql = ({ type }: TypedColumn, timezone: string | null): string =
 /** Creates a table, of events with its views. */
 export async function createTable(engine: Engine, table: Table, state: TableState): Promise<void> {
   const { name, programColumns } = table;
-  const columnsSql = [...typesInFile(table, state)].map(([column, type]) => `${identifier(column)} ${type}`);
+  const columnsSql = [...columnTypesInFile(table, state)].map(([column, type]) => `${identifier(column)} ${type}`);
   await engine.run(`CREATE TABLE ${name} (${columnsSql.join(', ')})`);
   await engine.run(`COMMENT ON TABLE ${name} IS ${literal(TABLE_COMMENTS[name])}`);
   for (const column of programColumns)

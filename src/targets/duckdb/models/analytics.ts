@@ -67,9 +67,8 @@ async function createModels(
 
 /** The SELECT of a model, with the relations that it names. A macro names its parameters as they are. */
 function selectOf({ name, sql, parameters = [] }: Model, relations: ReadonlyMap<string, string>): string {
-  const terms = new Map([...relations, ...parameters.map((parameter) => [parameter, parameter] as const)]);
   return sql.replaceAll(/\{\{ (.+?) \}\}/g, (_, term: string) => {
-    const termSql = terms.get(term);
+    const termSql = parameters.includes(term) ? term : relations.get(term);
     if (termSql === undefined) throw new RangeError(`${name}: what is ${term}?`);
     return termSql;
   });
@@ -162,7 +161,7 @@ function relationsOf(columns: readonly StoredColumn[], zone: Zone | undefined): 
   const logColumns = typedColumns(columns);
   const itemColumns = logColumns.map((column) => ({ ...column, name: column.itemName ?? column.name }));
   const eventName = columnValueSql(logColumns, EVENT_NAME, 'string', zone);
-  const properties = filledNamesSql(logColumns.filter(isProperty).map(({ name }) => name));
+  const properties = filledPropertiesSql(logColumns);
   const events = valuesSql(logColumns, EVENT_VALUES, zone);
   const items = [...valuesSql(itemColumns, ITEM_VALUES, zone), ITEM_POSITION];
   return new Map([
@@ -184,12 +183,12 @@ function valuesSql(columns: readonly StoredColumn[], values: ModelValues, zone: 
   ];
 }
 
-const isProperty = ({ group }: StoredColumn): boolean =>
-  !isItemGroup(group) && group !== 'unified_id' && group !== 'system';
-
-/** SQL of a VARCHAR[] aggregate: the columns among these that hold a value. */
-function filledNamesSql(names: readonly string[]): string {
-  if (names.length === 0) return 'CAST([] AS VARCHAR[])';
-  const nameIfFilled = names.map((name) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`);
+/** SQL of a VARCHAR[] aggregate: the names of the property columns that hold a value. */
+function filledPropertiesSql(columns: readonly StoredColumn[]): string {
+  const properties = columns.filter(({ group }) => !isItemGroup(group) && group !== 'unified_id' && group !== 'system');
+  if (properties.length === 0) return 'CAST([] AS VARCHAR[])';
+  const nameIfFilled = properties.map(
+    ({ name }) => `CASE WHEN count(${identifier(name)}) > 0 THEN ${literal(name)} END`,
+  );
   return `list_filter([${nameIfFilled.join(', ')}], lambda name: name IS NOT NULL)`;
 }
