@@ -14,9 +14,7 @@ export function onAbort(signal: AbortSignal, listener: () => void): () => void {
   return () => signal.removeEventListener('abort', listener);
 }
 
-/**
- * Settles as `work` does. Once the signal aborts it rejects with the signal's reason, even where `work` never settles.
- */
+/** Settles as `work` does; once the signal aborts, rejects with its reason, even where `work` never settles. */
 export async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   let unlink = () => {};
   const aborted = new Promise<never>((_, reject) => {

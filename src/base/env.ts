@@ -6,10 +6,7 @@ export type Env = Readonly<Record<string, string | undefined>>;
 
 export const systemEnv: Env = process.env;
 
-/**
- * Removes NODE_TLS_REJECT_UNAUTHORIZED=0, which would make TLS accept any certificate. Returns what to tell the user if
- * it was set.
- */
+/** Removes NODE_TLS_REJECT_UNAUTHORIZED=0, which accepts any certificate; says so if it was set. */
 export function enforceCertificateChecks(): string | undefined {
   if (process.env.NODE_TLS_REJECT_UNAUTHORIZED !== '0') return undefined;
   delete process.env.NODE_TLS_REJECT_UNAUTHORIZED;

@@ -12,9 +12,7 @@ const MAX_CACHED = 1 << 16;
 /** Maximum length of a value whose hash is cached (bytes). */
 const MAX_CACHED_BYTES = 64;
 
-/**
- * A key under which values become HMAC-SHA-256 in hex: those of `columns_hash`, or the people of a suppression list.
- */
+/** A key under which values become HMAC-SHA-256 in hex: those of `columns_hash`, or suppressed people. */
 export class HashKey {
   /** Check value of the key: 16 hex digits. It gives away no more of the key than any stored hash does. */
   readonly checkValue: string;

@@ -4,9 +4,7 @@ import { printable } from './text.ts';
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/**
- * One thing that happened. `event` is a stable, dotted name (`export.retry`); fields hold numbers and short texts only.
- */
+/** One thing that happened. `event` is a stable, dotted name (`export.retry`). Fields hold no long texts. */
 export interface LogEvent {
   readonly level: LogLevel;
   readonly event: string;

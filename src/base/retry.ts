@@ -15,10 +15,7 @@ export interface Attempt {
   readonly pause: number | undefined;
 }
 
-/**
- * Attempts `work` until it gives a value; undefined if no attempt gave one. Throws what `work` throws, and the signal's
- * reason.
- */
+/** Attempts `work` until it gives a value, else undefined. Throws what `work` throws, and the signal's reason. */
 export async function retry<T>(
   { pauses, clock, signal }: RetryPolicy,
   work: (attempt: Attempt) => T | undefined | Promise<T | undefined>,

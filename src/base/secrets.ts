@@ -31,9 +31,7 @@ export class Secret {
   }
 }
 
-/**
- * Replaces every known secret in texts, as it stands and as a URL or JSON would spell it. One per run, never global.
- */
+/** Replaces every known secret in texts, as it stands and as a URL or JSON spells it. One per run. */
 export class Redactor {
   #longestFirst: readonly string[] = [];
 

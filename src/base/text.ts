@@ -5,9 +5,7 @@ export const nfc = (text: string): string => text.normalize('NFC');
 
 export const compareUtf8 = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-/**
- * Characters that move a cursor, end a line or turn the direction of a text. Also the usual ones that show nothing.
- */
+/** Characters that move a cursor, end a line or turn the direction of a text, and some that show nothing. */
 const UNPRINTABLE =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|\p{Surrogate}/gu;
 

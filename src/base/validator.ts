@@ -1,7 +1,4 @@
-/**
- * Whether a value fits one of our schemas, and so has type T. A default of the schema is filled in where a value has
- * none.
- */
+/** True if a value fits one of our schemas, and so has type T. It then has the defaults of the schema. */
 export interface Validator {
   <T>(value: unknown): value is T;
   readonly errors?: readonly SchemaError[] | null;

@@ -35,10 +35,7 @@ export interface StreamStats {
   readonly rescuedCells: Map<string, number>;
 }
 
-/**
- * Writes rows of one file as RECORD lines of one stream. No object is made for a cell: methods get its number
- * `k` in the row.
- */
+/** Writes rows of one file as RECORD lines of one stream. A cell is its number `k` in the row, and no object. */
 export class RecordEncoder {
   readonly selection: RowSelection;
   /** By column of the header; undefined for a column that is not sent. */

@@ -84,9 +84,7 @@ interface Tally {
   readonly firstCells: FirstCell[];
 }
 
-/**
- * Collects from every cell what `ColumnScan` reports. No object is made for a cell. Nothing is kept of a hashed value.
- */
+/** Collects from every cell what `ColumnScan` reports, without an object for it, and nothing of a hashed value. */
 export class ColumnScanner {
   /** By the column of the export. */
   readonly #tallies: readonly Tally[];
@@ -126,10 +124,7 @@ export class ColumnScanner {
     return true;
   }
 
-  /**
-   * Asked after the last of `rows` rows. True if a row had no id, or the id of another row.
-   * Also true if there were too many ids to tell.
-   */
+  /** True if one of `rows` rows had no id or that of another row, or if there were too many ids to tell. */
   hasDuplicateOrMissingIds(rows: number): boolean {
     return this.#ids.distinctCount() !== rows;
   }

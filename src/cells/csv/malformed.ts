@@ -46,10 +46,7 @@ export class MalformedCsv extends UserError {
   }
 }
 
-/**
- * The body is whole, but no CSV as it is documented. Another download would be the same, so that nobody asks for one:
- * its kind is `config`.
- */
+/** The body is whole, but no CSV as it is documented. Another download would be the same: its kind is `config`. */
 export class UnusableCsv extends UserError {
   override readonly name = 'UnusableCsv';
   /** What is wrong with the body: `text in another encoding, wanted UTF-8`. */

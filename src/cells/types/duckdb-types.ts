@@ -1,7 +1,4 @@
-/**
- * DuckDB's scalar types, as DESCRIBE prints them (but for TIMESTAMPTZ), each with the same type of Delta, and of Arrow's
- * schemas in JSON.
- */
+/** DuckDB's scalar types, as DESCRIBE prints them (but for TIMESTAMPTZ), with those of Delta and Arrow's JSON. */
 export const SCALAR_TYPES = {
   BOOLEAN: { delta: 'boolean', arrow: { name: 'bool' } },
   BIGINT: { delta: 'long', arrow: { name: 'int', bitWidth: 64, isSigned: true } },

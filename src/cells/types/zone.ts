@@ -19,9 +19,7 @@ export const instantSql = (wall: string, { name }: Zone): string => `timezone(${
 /** SQL of the wall-clock TIMESTAMP of a TIMESTAMPTZ. */
 export const wallSql = (instant: string, { name }: Zone): string => `timezone(${literal(name)}, ${instant})`;
 
-/**
- * True for the name of a zone of the runtime; false for an offset such as +09:00, which later versions of Node take.
- */
+/** True for a zone of the runtime; false for an offset such as +09:00, which later versions of Node take. */
 export function isZoneName(name: string): boolean {
   try {
     return /^[A-Za-z]/.test(name) && zoneOf(name) !== undefined;
