@@ -54,7 +54,10 @@ export async function acquireLock(path: string, options: LockOptions): Promise<L
   const { waitMs, subject, clock } = options;
   const where = { file: path };
   const pauses = doublingPauses(waitMs, LOCK_PAUSES);
-  const token = await retry({ ...options, pauses }, () => takeLock(path));
+  const token = await retry(
+    { ...options, pauses },
+    () => createOwnerFile(path) ?? (removeDeadOwner(path) ? createOwnerFile(path) : undefined),
+  );
   if (token === undefined) {
     const { pid, host } = readOwner(path)?.identity ?? {};
     const who = pid === undefined ? '' : ` by process ${pid} on ${host}`;
@@ -131,13 +134,6 @@ export function ownerState(path: string): 'alive' | 'dead' | 'none' {
   const owner = readOwner(path);
   if (owner === undefined) return 'none';
   return isDead(owner) ? 'dead' : 'alive';
-}
-
-/** Takes a lock without a living owner. Returns its token; undefined if another process has it, or takes it now. */
-function takeLock(path: string): string | undefined {
-  const token = createOwnerFile(path);
-  if (token !== undefined) return token;
-  return removeDeadOwner(path) ? createOwnerFile(path) : undefined;
 }
 
 /** Removes the file of a dead owner. True if the lock now has no owner. Throws as `readOwner` and `createOwnerFile`. */

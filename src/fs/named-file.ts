@@ -9,8 +9,6 @@ import { diskError, whyUnreadable } from './disk-failure.ts';
 import { checkLocalPath } from './local-path.ts';
 import { isForeignOwner, PERMISSION_BITS } from './permissions.ts';
 
-const NEW_FILE_MODE = 0o644;
-
 /**
  * The path under which a file is replaced: for a link, the file that it leads to, if there is one. Undefined for a
  * device or a pipe, which is written as it is. Throws the system's error. An address, a link of another user and a
@@ -58,7 +56,7 @@ const unescaped = (point: string): string =>
  * Writes a small file that a user has named; without `mode` others may read a new one. A reader sees the old text or
  * the new one, whole. A device or a pipe is written as it is. Throws a UserError, which calls the file `subject`.
  */
-export async function writeNamedFile(path: string, text: string, subject: string, mode = NEW_FILE_MODE): Promise<void> {
+export async function writeNamedFile(path: string, text: string, subject: string, mode = 0o644): Promise<void> {
   try {
     const realPath = replaceablePath(path);
     if (realPath === undefined) return await writeFile(path, text);
