@@ -9,7 +9,7 @@ import { isatty } from 'node:tty';
  * a write. For a terminal Node's own stream is used: only its user can stop it.
  */
 export function openOutputStream(fd: 1 | 2): Writable {
-  if (isatty(fd)) return ownStream(fd);
+  if (isatty(fd)) return nodeStream(fd);
   try {
     const stat = fstatSync(fd);
     if (!stat.isFIFO() && !stat.isSocket()) return createWriteStream('', { fd, autoClose: false });
@@ -19,8 +19,8 @@ export function openOutputStream(fd: 1 | 2): Writable {
     return out;
   } catch {
     // This stream cannot be opened a second time.
-    return ownStream(fd);
+    return nodeStream(fd);
   }
 }
 
-const ownStream = (fd: 1 | 2): Writable => (fd === 1 ? process.stdout : process.stderr);
+const nodeStream = (fd: 1 | 2): Writable => (fd === 1 ? process.stdout : process.stderr);

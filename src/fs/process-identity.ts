@@ -19,7 +19,7 @@ export type StoredIdentity = { readonly [member in keyof ProcessIdentity]?: unkn
 export const THIS_PROCESS: ProcessIdentity = {
   pid: process.pid,
   host: hostname(),
-  pidSpace: ownPidSpace(),
+  pidSpace: findPidSpace(),
   started: readStatus('self')?.started ?? '',
 };
 
@@ -59,7 +59,7 @@ function readStatus(pid: string): { readonly started: string; readonly isOver: b
 }
 
 /** Identifies the boot and the namespace of process ids. */
-function ownPidSpace(): string {
+function findPidSpace(): string {
   try {
     return `${readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()} ${readlinkSync('/proc/self/ns/pid')}`;
   } catch {
