@@ -5,9 +5,7 @@ import type { PlaceState } from '../table/place-state.ts';
 export const noTableError = (address: string): UserError =>
   configError(
     `${address} does not exist, or holds no table of this program. Is the path right, and its disk mounted?`,
-    {
-      where: { file: address },
-    },
+    { where: { file: address } },
   );
 
 /** The failure for a configured time zone that is not that of the place's first load. */

@@ -18,7 +18,6 @@ export const DATABASE = 'main_file';
  * 41, and twice the processor time.
  */
 export const KEEP_ROW_GROUPS = 'SET max_vacuum_tasks = 0';
-const JOIN_ROW_GROUPS = 'RESET max_vacuum_tasks';
 
 export type ResultRow = Readonly<Record<string, unknown>>;
 
@@ -172,7 +171,7 @@ export class Engine {
 
   /** Lets checkpoints from now on also join row groups that removed rows have left partly empty. */
   joinRowGroups(): Promise<number> {
-    return this.run(JOIN_ROW_GROUPS);
+    return this.run('RESET max_vacuum_tasks');
   }
 
   /** Lets all statements from now on run to their end: what a run does last is done after an abort, too. */
