@@ -34,7 +34,7 @@ export function answerText({ state, answers, asked_at }: ProvedId, timeOf: (at: 
 export function removalSentence({ place, rows, unfinished, unreached }: Proof['summary']['places'][number]): string {
   const unfinishedText = ' A purge there was not finished, and people may still be there: run the same command again.';
   const unreachedText = ' Something there could not be reached, and may hold the people: repair it, and purge again.';
-  return `${place}: ${formatCount(rows, 'row')} removed.${unfinished ? unfinishedText : ''}${unreached ? unreachedText : ''}`;
+  return `${place}: ${formatCount(rows, 'row')} found by ID and removed.${unfinished ? unfinishedText : ''}${unreached ? unreachedText : ''}`;
 }
 
 /** How many ids are in which state, as a sentence. */

@@ -256,7 +256,7 @@ describe('a proof', () => {
     );
     expect(text).toMatch(/Row 4 .*\n {2}The ledger has no answer and no removal for it\.$/);
     expect(exitOfProof(await prove(['a', 'b']))).toBe(3);
-    expect(text).toContain('delta /y: 0 rows removed. A purge there was not finished');
+    expect(text).toContain('delta /y: 0 rows found by ID and removed. A purge there was not finished');
     expect(exitOfProof(await prove(['b']))).toBe(0);
   });
 
@@ -288,7 +288,7 @@ describe('a proof', () => {
     expect(exitOfProof(killed)).toBe(3);
     expect(proofLines(killed, false).slice(1, 3)).toEqual([
       '1 ID: 0 confirmed by the service, 0 rejected by the service, 0 open, 1 without a request to the service.',
-      'duckdb /x: 0 rows removed. A purge there was not finished, and people may still be there: run the same command again.',
+      'duckdb /x: 0 rows found by ID and removed. A purge there was not finished, and people may still be there: run the same command again.',
     ]);
     expect(proofLines(killed, false).join()).toContain('no line says that they were removed');
     await purge(0, {});
