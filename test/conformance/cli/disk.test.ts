@@ -137,72 +137,66 @@ describe('a disk that fails', () => {
   });
 });
 
-describe('a location that cannot be written', () => {
-  it('is named with exit 2: the spool folder, the folder of the database, a file that is not a database', async () => {
+it('a location that cannot be written is named with exit 2: spool, folder or file of the database', async () => {
+  fixture = await CliFixture.start();
+  const plain = join(fixture.dir, 'plain.txt');
+  writeFileSync(plain, 'a text that is no database, and long enough to be read as one, perhaps. '.repeat(200));
+  const spool = await fixture.sync({ spool_dir: join(plain, 'spool') });
+  expect([spool.code, spool.stderr]).toEqual([2, expect.stringContaining(join(plain, 'spool'))]);
+  const missing = join(fixture.dir, 'no', 'such', 'folder', 'x.duckdb');
+  for (const file of [missing, join(plain, 'x.duckdb'), plain, fixture.dir]) {
+    const ended = await fixture.run(['sync', 'duckdb', file, '--config', fixture.config(), '--json']);
+    expect([ended.code, ended.stderr], ended.stderr).toEqual([2, expect.stringContaining(file)]);
+    expect(summaryIn(ended)).toMatchObject({ days: 0, exports: 0 });
+  }
+  expect(fixture.sim.requests()).toEqual([]);
+  rmSync(plain);
+});
+
+it.for(DISK_TARGETS)(
+  'a disk that is mounted for reading alone ends sync %s with exit 2 before its first export, and nothing is lost',
+  async (target, context) => {
     fixture = await CliFixture.start();
-    const plain = join(fixture.dir, 'plain.txt');
-    writeFileSync(plain, 'a text that is no database, and long enough to be read as one, perhaps. '.repeat(200));
-    const spool = await fixture.sync({ spool_dir: join(plain, 'spool') });
-    expect([spool.code, spool.stderr]).toEqual([2, expect.stringContaining(join(plain, 'spool'))]);
-    const missing = join(fixture.dir, 'no', 'such', 'folder', 'x.duckdb');
-    for (const file of [missing, join(plain, 'x.duckdb'), plain, fixture.dir]) {
-      const ended = await fixture.run(['sync', 'duckdb', file, '--config', fixture.config(), '--json']);
-      expect([ended.code, ended.stderr], ended.stderr).toEqual([2, expect.stringContaining(file)]);
-      expect(summaryIn(ended)).toMatchObject({ days: 0, exports: 0 });
-    }
+    const disk = smallDisk(65_536);
+    if (disk === undefined) return context.skip(NO_MOUNT);
+    const place = join(disk, target);
+    const until = (end_date: string) => fixture.run(fixture.syncInto(target, place, { end_date }));
+    const mountAgain = (how: string) => spawnSync('mount', ['-o', `remount,${how}`, disk]);
+    mountAgain('ro');
+    const first = await until(daysBack(4));
+    expect([first.code, first.stderr]).toEqual([2, expect.stringContaining(place)]);
     expect(fixture.sim.requests()).toEqual([]);
-    rmSync(plain);
-  });
-});
+    mountAgain('rw');
+    expect(await until(daysBack(4))).toMatchObject({ code: 0 });
+    mountAgain('ro');
+    const requests = fixture.sim.requests().length;
+    const ended = await until(daysBack(2));
+    expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(place)]);
+    expect(fixture.sim.requests()).toHaveLength(requests);
+    expect(await fixture.run(['verify', target, place])).toMatchObject({ code: 0 });
+    mountAgain('rw');
+    const last = await until(daysBack(2));
+    expect(summaryIn(last)).toMatchObject({ exit: 0, next_from_date: daysBack(1) });
+  },
+);
 
-describe('a disk that is mounted for reading alone', () => {
-  it.for(DISK_TARGETS)(
-    'ends sync %s with exit 2 before its first export, and nothing is lost',
-    async (target, context) => {
-      fixture = await CliFixture.start();
-      const disk = smallDisk(65_536);
-      if (disk === undefined) return context.skip(NO_MOUNT);
-      const place = join(disk, target);
-      const until = (end_date: string) => fixture.run(fixture.syncInto(target, place, { end_date }));
-      const mountAgain = (how: string) => spawnSync('mount', ['-o', `remount,${how}`, disk]);
-      mountAgain('ro');
-      const first = await until(daysBack(4));
-      expect([first.code, first.stderr]).toEqual([2, expect.stringContaining(place)]);
-      expect(fixture.sim.requests()).toEqual([]);
-      mountAgain('rw');
-      expect(await until(daysBack(4))).toMatchObject({ code: 0 });
-      mountAgain('ro');
-      const requests = fixture.sim.requests().length;
-      const ended = await until(daysBack(2));
-      expect([ended.code, ended.stderr]).toEqual([2, expect.stringContaining(place)]);
-      expect(fixture.sim.requests()).toHaveLength(requests);
-      expect(await fixture.run(['verify', target, place])).toMatchObject({ code: 0 });
-      mountAgain('rw');
-      const last = await until(daysBack(2));
-      expect(summaryIn(last)).toMatchObject({ exit: 0, next_from_date: daysBack(1) });
-    },
-  );
-});
-
-describe('a folder named like a Hive partition', () => {
-  it('adds no column and changes no row, wherever it stands in the path', async () => {
-    fixture = await CliFixture.start();
-    const folder = join(fixture.dir, 'c3=zz', 'df_event_name=no');
-    mkdirSync(folder, { recursive: true });
-    const config = fixture.config({ spool_dir: join(folder, 'spool') });
-    const [file, dataset] = [join(folder, 'x.duckdb'), join(folder, 'dataset')];
-    for (const target of [
-      ['duckdb', file],
-      ['parquet', dataset],
-    ]) {
-      const ended = await fixture.run(['sync', ...target, '--config', config]);
-      expect(ended.code, ended.stderr).toBe(0);
-      expect((await fixture.run(['verify', ...target])).code).toBe(0);
-    }
-    expect(await fixture.rows(file)).toBe(fixture.sim.countRows(WANTED));
-    const odd = "SELECT count(*)::INTEGER AS n FROM events WHERE df_event_name = 'no'";
-    expect(await query(file, odd)).toEqual([{ n: 0 }]);
-    const named = "SELECT count(*)::INTEGER AS n FROM duckdb_columns() WHERE column_name = 'c3'";
-    expect(await query(file, named)).toEqual([{ n: 0 }]);
-  });
+it('a folder named like a Hive partition adds no column and changes no row, wherever it stands', async () => {
+  fixture = await CliFixture.start();
+  const folder = join(fixture.dir, 'c3=zz', 'df_event_name=no');
+  mkdirSync(folder, { recursive: true });
+  const config = fixture.config({ spool_dir: join(folder, 'spool') });
+  const [file, dataset] = [join(folder, 'x.duckdb'), join(folder, 'dataset')];
+  for (const target of [
+    ['duckdb', file],
+    ['parquet', dataset],
+  ]) {
+    const ended = await fixture.run(['sync', ...target, '--config', config]);
+    expect(ended.code, ended.stderr).toBe(0);
+    expect((await fixture.run(['verify', ...target])).code).toBe(0);
+  }
+  expect(await fixture.rows(file)).toBe(fixture.sim.countRows(WANTED));
+  const odd = "SELECT count(*)::INTEGER AS n FROM events WHERE df_event_name = 'no'";
+  expect(await query(file, odd)).toEqual([{ n: 0 }]);
+  const named = "SELECT count(*)::INTEGER AS n FROM duckdb_columns() WHERE column_name = 'c3'";
+  expect(await query(file, named)).toEqual([{ n: 0 }]);
 });

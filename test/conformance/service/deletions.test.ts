@@ -80,18 +80,11 @@ describe('network faults during a deletion', () => {
       `http_${status}`,
     ]),
     ['a redirect', () => whole(307, '', { Location: 'https://elsewhere.example/' }), 'stop', 'redirect'],
-  ] as [string, Script, string, string][])('%s', async (_name, script, kind, code) => {
-    const answer = await remove(script);
+    ['an untrusted certificate', () => json(200, OK), 'stop', 'certificate', { tls: selfSigned() }],
+  ] as [string, Script, string, string, object?][])('%s', async (_name, script, kind, code, options) => {
+    const answer = await remove(script, options);
     expect(answer).toMatchObject({ kind, code });
     expect(JSON.stringify(answer).replace(/127\.0\.0\.1:\d+/, '')).not.toMatch(/4711|canary/);
-  });
-
-  it('an untrusted certificate stops the run', async () => {
-    expect(await remove(() => json(200, OK), { tls: selfSigned() })).toMatchObject({
-      kind: 'stop',
-      code: 'certificate',
-    });
-    expect(server.requests).toEqual([]);
   });
 
   it('a silent connection times out after a minute, before the head and within the body', async () => {

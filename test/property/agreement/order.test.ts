@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import * as forms from '../../support/column-types.ts';
 import fc from '../../support/property.ts';
 import { type Cells, csvOf } from '../../support/targets/csv.ts';
@@ -77,19 +77,17 @@ const threeDays = fc
     ),
   }));
 
-describe('columns of arbitrary cells over three days', () => {
-  it('have the same types and values in every order, in a batch, in DuckDB and in Parquet', async () => {
-    await fc.assert(
-      fc.asyncProperty(threeDays, async ({ days, timezone }) => {
-        const first = await inOrder(days, ORDERS_OF_THREE[0], timezone);
-        for (const order of ORDERS_OF_THREE.slice(1)) {
-          expect({ order, ...(await inOrder(days, order, timezone)) }).toEqual({ order, ...first });
-        }
-        expect(await inOrder(days, ORDERS_OF_THREE[0], timezone, true)).toEqual(first);
-        const names = first.columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
-        expect(await inParquet(days, ORDERS_OF_THREE[3], names, timezone)).toEqual(first.rows);
-      }),
-      { numRuns: RUNS, endOnFailure: true },
-    );
-  });
+it('columns of any cells come to the same in every order, in a batch, in DuckDB and in Parquet', async () => {
+  await fc.assert(
+    fc.asyncProperty(threeDays, async ({ days, timezone }) => {
+      const first = await inOrder(days, ORDERS_OF_THREE[0], timezone);
+      for (const order of ORDERS_OF_THREE.slice(1)) {
+        expect({ order, ...(await inOrder(days, order, timezone)) }).toEqual({ order, ...first });
+      }
+      expect(await inOrder(days, ORDERS_OF_THREE[0], timezone, true)).toEqual(first);
+      const names = first.columns.flatMap((c) => (c.type === null ? [] : [String(c.table_name)]));
+      expect(await inParquet(days, ORDERS_OF_THREE[3], names, timezone)).toEqual(first.rows);
+    }),
+    { numRuns: RUNS, endOnFailure: true },
+  );
 });

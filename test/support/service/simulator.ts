@@ -15,31 +15,24 @@ export function startTestSimulator(scenario: ScenarioPatch = {}, more: Partial<T
   });
 }
 
-export function exportRequest(
-  sim: { readonly url: string },
-  body: unknown,
-  headers: Record<string, string> = {},
-): Promise<Response> {
-  return fetch(`${sim.url}/api/v1/export/event?service_id=${SERVICE_ID}`, {
+type Service = { readonly url: string };
+type Headers = Readonly<Record<string, string>>;
+
+const post = ({ url }: Service, path: string, headers: Headers, body: unknown): Promise<Response> =>
+  fetch(`${url}/api/v1/${path}?service_id=${SERVICE_ID}`, {
     method: 'POST',
     redirect: 'manual',
-    headers: { Authorization: `Bearer ${TOKENS.export}`, 'Content-Type': 'application/json', ...headers },
-    body: typeof body === 'string' ? body : JSON.stringify(body),
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
   });
-}
+
+export const exportRequest = (sim: Service, body: unknown, headers: Headers = {}) =>
+  post(sim, 'export/event', { Authorization: `Bearer ${TOKENS.export}`, ...headers }, body);
 
 /** One day, both ends the same, every event. */
 export const dayBody = (day: string, to = day) => ({ events_condition_type: 'all', from_date: day, to_date: to });
 
-export function deleteRequest(
-  sim: { readonly url: string },
-  id: unknown,
-  headers: Record<string, string> = {},
-): Promise<Response> {
-  return fetch(`${sim.url}/api/v1/identities/delete?service_id=${SERVICE_ID}`, {
-    method: 'POST',
-    redirect: 'manual',
-    headers: { access_token: TOKENS.import, 'Content-Type': 'application/json', ...headers },
-    body: JSON.stringify({ identity: { external_id: id }, request_datetime: '2026-01-20T03:00:00.000Z' }),
-  });
+export function deleteRequest(sim: Service, id: unknown, headers: Headers = {}): Promise<Response> {
+  const body = { identity: { external_id: id }, request_datetime: '2026-01-20T03:00:00.000Z' };
+  return post(sim, 'identities/delete', { access_token: TOKENS.import, ...headers }, body);
 }

@@ -124,13 +124,11 @@ export class TestService {
   #running = 0;
   /** Exports since the rule of the faults was set. */
   #sinceRule = 0;
-  #token: string;
   #scenario: Scenario = DEFAULTS;
 
   private constructor(options: TestServiceOptions, server: FaultyServer) {
     this.#options = options;
     this.#server = server;
-    this.#token = options.exportToken;
     this.url = server.url;
     this.setScenario(options.scenario ?? {});
   }
@@ -163,11 +161,6 @@ export class TestService {
     this.#scenario = { ...this.#scenario, ...Object.fromEntries(sections) };
     if (patch.fault !== undefined) this.#sinceRule = 0;
     this.#generated.clear();
-  }
-
-  /** Reissues the token: the old one no longer works. */
-  setToken(token: string): void {
-    this.#token = token;
   }
 
   requests(): readonly SeenRequest[] {
@@ -230,9 +223,9 @@ export class TestService {
     const end = (isClosed: boolean) => {
       seen.end = isClosed ? 'closed by the client' : 'sent';
     };
-    const { latencyMs = 0, clock, serviceId } = this.#options;
+    const { latencyMs = 0, clock, serviceId, exportToken } = this.#options;
     if (latencyMs > 0) await clock.sleep(latencyMs);
-    const isAllowed = searchParams.get('service_id') === serviceId && headers.authorization === `Bearer ${this.#token}`;
+    const isAllowed = searchParams.get('service_id') === serviceId && headers.authorization === `Bearer ${exportToken}`;
     if (pathname !== EXPORT_PATH) return [...this.#fail(seen, 404, 'not_found'), { end }];
     if (!isAllowed) return [...this.#fail(seen, 401, 'unauthorized_token'), { end }];
     return [...(await this.#limited(seen)), { end }];

@@ -5,7 +5,7 @@ import { literal } from '../../../src/base/sql.ts';
 import type { PeopleQuery } from '../../../src/engine/people/people.ts';
 import type { CheckedDay } from '../../../src/extract/checked-day.ts';
 import type { Commit } from '../../../src/table/commit.ts';
-import { USER_PROFILES } from '../../../src/table/tables.ts';
+import { type Table, USER_PROFILES } from '../../../src/table/tables.ts';
 import type { OnFound, OpenOptions, StatefulTarget } from '../../../src/targets/contract.ts';
 import { compactFile } from '../../../src/targets/duckdb/file-copy.ts';
 import { STATEFUL_TARGETS } from '../../../src/targets/targets.ts';
@@ -85,34 +85,31 @@ export class Place extends Days {
   }
 
   /** Rows of a query over `user_profiles`, as a reader of the place sees them. */
-  async readProfiles(sql: string): Promise<Record<string, unknown>[]> {
-    if (this.target.name === 'duckdb') return query(this.place, sql);
-    const paths =
-      this.target.name === 'parquet' ? [join(this.root, 'user_profiles/*.parquet')] : await this.live('user_profiles');
-    if (paths.length === 0) return [];
-    const files = `read_parquet([${paths.map(literal).join(', ')}], hive_partitioning = false)`;
-    return query(':memory:', `WITH user_profiles AS (SELECT * FROM ${files}) ${sql}`);
+  readProfiles(sql: string): Promise<Record<string, unknown>[]> {
+    return this.#read('user_profiles', '*.parquet', 'hive_partitioning = false', sql);
   }
 
   /** Rows of a query over `events`, as a reader of the place sees them. */
-  async read(sql: string): Promise<Record<string, unknown>[]> {
-    if (this.target.name === 'duckdb') return query(this.place, sql);
+  read(sql: string): Promise<Record<string, unknown>[]> {
     this.bucket?.dump('lake/', this.root);
-    const paths = this.target.name === 'parquet' ? [join(this.root, 'events/*/*.parquet')] : await this.live();
+    const days = 'hive_partitioning = true, hive_types = {event_date: DATE}, union_by_name = true';
+    return this.#read('events', '*/*.parquet', days, sql);
+  }
+
+  async #read(table: Table['name'], parquetFiles: string, options: string, sql: string) {
+    if (this.target.name === 'duckdb') return query(this.place, sql);
+    const folder = join(this.root, table);
+    const paths =
+      this.target.name === 'parquet' ? [join(folder, parquetFiles)] : [...(await liveDeltaFiles(folder)).keys()];
     if (paths.length === 0) return [];
-    const files = `[${paths.map(literal).join(', ')}], hive_partitioning = true, hive_types = {event_date: DATE}`;
-    return query(':memory:', `WITH events AS (SELECT * FROM read_parquet(${files}, union_by_name = true)) ${sql}`);
+    const files = `read_parquet([${paths.map(literal).join(', ')}], ${options})`;
+    return query(':memory:', `WITH ${table} AS (SELECT * FROM ${files}) ${sql}`);
   }
 
   /** `event_date` and `_key` of every row, sorted. */
   async keys(): Promise<string[]> {
     const rows = await this.read("SELECT event_date::VARCHAR || ' ' || _key AS k FROM events ORDER BY 1");
     return rows.map(({ k }) => String(k));
-  }
-
-  /** The live files of a Delta table. */
-  async live(table = 'events'): Promise<string[]> {
-    return [...(await liveDeltaFiles(join(this.root, table))).keys()];
   }
 
   async state() {
@@ -150,10 +147,7 @@ export class Place extends Days {
 
   /** Every file of the place, by its whole path. */
   files(): string[] {
-    if (this.target.name === 'duckdb') {
-      return filesBelow(dirname(this.root));
-    }
-    return filesBelow(this.root);
+    return filesBelow(this.target.name === 'duckdb' ? dirname(this.root) : this.root);
   }
 }
 

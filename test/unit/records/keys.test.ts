@@ -17,32 +17,30 @@ async function keysOf(csv: string): Promise<unknown[]> {
 const ID = 'df_event_detail_log_id';
 const LOG = 'df_event_log_id';
 
-describe('the position of an item', () => {
-  const cases: [id: string, log: string, position: number | undefined][] = [
-    ['x:0', 'x', 0],
-    ['x:007', 'x', 7],
-    ['x:0000000000000000000000005', 'x', 5],
-    ['x:123456789012345678', 'x', Number('123456789012345678')],
-    ['x:1234567890123456789', 'x', undefined],
-    ['x:', 'x', undefined],
-    ['x#1', 'x', undefined],
-    ['x:1a', 'x', undefined],
-    ['x:-1', 'x', undefined],
-    ['y:1', 'x', undefined],
-    ['xy:1', 'xz', undefined],
-    ['x:1', 'x:1:2', undefined],
-    ['x:1', '', undefined],
-    ['', 'x', undefined],
-    ['a:b:3', 'a:b', 3],
-    ['say "no":4', 'say "no"', 4],
-    ['한글:5', '한글', 5],
-  ];
+const cases: [id: string, log: string, position: number | undefined][] = [
+  ['x:0', 'x', 0],
+  ['x:007', 'x', 7],
+  ['x:0000000000000000000000005', 'x', 5],
+  ['x:123456789012345678', 'x', Number('123456789012345678')],
+  ['x:1234567890123456789', 'x', undefined],
+  ['x:', 'x', undefined],
+  ['x#1', 'x', undefined],
+  ['x:1a', 'x', undefined],
+  ['x:-1', 'x', undefined],
+  ['y:1', 'x', undefined],
+  ['xy:1', 'xz', undefined],
+  ['x:1', 'x:1:2', undefined],
+  ['x:1', '', undefined],
+  ['', 'x', undefined],
+  ['a:b:3', 'a:b', 3],
+  ['say "no":4', 'say "no"', 4],
+  ['한글:5', '한글', 5],
+];
 
-  it.each(cases)('for id %s and event %s is %s', async (id, log, position) => {
-    const stream = streamOf('event_items', { df_items_a: 'string', a: 'string', item_position: 'long' });
-    const { data } = await fixture.write(csvOf([ID, LOG, 'df_items_a'], [[id, log, 'v']]), [stream]);
-    expect(data('event_items')).toEqual([position === undefined ? { a: 'v' } : { a: 'v', item_position: position }]);
-  });
+it.each(cases)('the position of an item with id %s and event %s is %s', async (id, log, position) => {
+  const stream = streamOf('event_items', { df_items_a: 'string', a: 'string', item_position: 'long' });
+  const { data } = await fixture.write(csvOf([ID, LOG, 'df_items_a'], [[id, log, 'v']]), [stream]);
+  expect(data('event_items')).toEqual([position === undefined ? { a: 'v' } : { a: 'v', item_position: position }]);
 });
 
 describe('the row that represents an event', () => {

@@ -237,21 +237,19 @@ const ESCAPED = '\u0001';
 const all = (kind: PropertyKind) => Object.fromEntries(NUMBERED.map((name) => [name, kind]));
 const texts = (values: readonly string[]) => values.map(quoted).join(',');
 
-describe('a record much longer than its row', () => {
-  it.each<[string, readonly string[], readonly string[], Readonly<Record<string, PropertyKind>>]>([
-    ['an id that is escaped wholly', [ID], [ESCAPED.repeat(LARGE)], { _key: 'string', [ID]: 'string' }],
-    ['many cells that do not fit', NUMBERED, NUMBERED.map(() => 'x'), { ...all('long'), _rescued: 'object' }],
-    ['a misfit below a very long name', [LONG_NAME], ['x'], { [LONG_NAME]: 'long', _rescued: 'object' }],
-    ['a misfit that is escaped wholly', ['n'], [ESCAPED.repeat(LARGE)], { n: 'long', _rescued: 'object' }],
-    ['numbers that become texts', ['l'], [`[${'1.0E15,'.repeat(LARGE / 7)}1.0E15]`], { l: 'string[]' }],
-    ['times that become longer', NUMBERED, NUMBERED.map(() => '2026.1.2 3:04'), all('instant')],
-  ])('is written whole: %s', async (_, header, cells, properties) => {
-    const csv = `${texts(header)}\n${`${texts(cells)}\n`.repeat(20)}`;
-    const { lines } = await fixture.write(csv, events(properties), { timezone: 'Asia/Seoul' });
-    expect(lines).toHaveLength(20);
-    expect(lines.at(-1)?.record.meta).toEqual(lines[0].record.meta);
-    expect(Object.keys(lines[0].record.data).length).toBe(Object.keys(properties).length);
-  });
+it.each<[string, readonly string[], readonly string[], Readonly<Record<string, PropertyKind>>]>([
+  ['an id that is escaped wholly', [ID], [ESCAPED.repeat(LARGE)], { _key: 'string', [ID]: 'string' }],
+  ['many cells that do not fit', NUMBERED, NUMBERED.map(() => 'x'), { ...all('long'), _rescued: 'object' }],
+  ['a misfit below a very long name', [LONG_NAME], ['x'], { [LONG_NAME]: 'long', _rescued: 'object' }],
+  ['a misfit that is escaped wholly', ['n'], [ESCAPED.repeat(LARGE)], { n: 'long', _rescued: 'object' }],
+  ['numbers that become texts', ['l'], [`[${'1.0E15,'.repeat(LARGE / 7)}1.0E15]`], { l: 'string[]' }],
+  ['times that become longer', NUMBERED, NUMBERED.map(() => '2026.1.2 3:04'), all('instant')],
+])('a record much longer than its row is written whole: %s', async (_, header, cells, properties) => {
+  const csv = `${texts(header)}\n${`${texts(cells)}\n`.repeat(20)}`;
+  const { lines } = await fixture.write(csv, events(properties), { timezone: 'Asia/Seoul' });
+  expect(lines).toHaveLength(20);
+  expect(lines.at(-1)?.record.meta).toEqual(lines[0].record.meta);
+  expect(Object.keys(lines[0].record.data).length).toBe(Object.keys(properties).length);
 });
 
 it('a run that is stopped writes no more records', async () => {
