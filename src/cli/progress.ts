@@ -47,7 +47,7 @@ export function progressOf(
   { plannedDays, began, waitingUntil }: { plannedDays: number; began: number; waitingUntil: number | undefined },
   now: number,
 ): Progress {
-  const { total, answeredExports, bytes } = counts;
+  const { total, answeredExports, receivedBytes } = counts;
   const days = total.daysWritten.length + total.daysUnchanged.length;
   const planned = Math.max(plannedDays, days);
   const isWaiting = waitingUntil !== undefined;
@@ -58,9 +58,9 @@ export function progressOf(
     `${days} of ${formatCount(planned, 'day')} stored`,
     isWaiting && `waiting ${formatDuration(Math.max(0, waitingUntil - now))} for the service`,
     !isWaiting && days > 0 && daysToGo > 0 && `${formatDuration((elapsed / days) * daysToGo)} left`,
-    `${formatCount(answeredExports, 'export')}, ${formatBytes(bytes)}`,
+    `${formatCount(answeredExports, 'export')}, ${formatBytes(receivedBytes)}`,
     formatCount(total.rowsWritten, 'row'),
-    elapsed > 0 && `${(bytes / 1e3 / elapsed).toFixed(1)} MB/s`,
+    elapsed > 0 && `${(receivedBytes / 1e3 / elapsed).toFixed(1)} MB/s`,
   ];
   const fullColumns = Math.round((days / Math.max(1, planned)) * BAR_COLUMNS);
   return {

@@ -12,11 +12,11 @@ import { includesEndOf, type Plan } from './which-days.ts';
 const CLOCK_WARNING_MS = HOUR_MS;
 const CLOCK_LIMIT_MS = 12 * HOUR_MS;
 
-/** The service, and what its answers have shown so far. Each checked export may add to it. */
+/** The service, and what its answers have shown so far. Others read its fields; its methods alone change them. */
 export class ObservedService implements ExportService {
   answeredExports = 0;
   /** Bytes of CSV received, also of exports that fail. */
-  bytes = 0;
+  receivedBytes = 0;
   /** Whether an export includes its `to_date`; undefined while it is not known. */
   includesEnd: boolean | undefined;
   /** False if files end without a line end; undefined while it is not known. */
@@ -52,7 +52,7 @@ export class ObservedService implements ExportService {
 
   async *#counted(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
     for await (const chunk of bytes) {
-      this.bytes += chunk.length;
+      this.receivedBytes += chunk.length;
       yield chunk;
     }
   }

@@ -17,7 +17,7 @@ import type { Sink, StreamSink } from './contract.ts';
 /** What a load has brought into a place, and what the service has answered. */
 export interface LoadCounts
   extends Pick<DaysOutcome, 'gaps' | 'openDays' | 'implausibleDays'>,
-    Pick<ObservedService, 'answeredExports' | 'bytes' | 'includesEnd'> {
+    Pick<ObservedService, 'answeredExports' | 'receivedBytes' | 'includesEnd'> {
   /** The sum of all commits. A column counts as widened if the place had it before, and once, with both types. */
   readonly total: Commit;
   /** Number of rows of the stored days that were left out, since the person asked to be forgotten. */
@@ -43,10 +43,10 @@ export class Load {
 
   /** The counts so far, also of a load that failed. */
   get counts(): LoadCounts {
-    const { answeredExports, bytes, includesEnd } = this.#deps.service;
+    const { answeredExports, receivedBytes, includesEnd } = this.#deps.service;
     const { gaps = [], openDays = [], implausibleDays = [] } = this.#outcome ?? {};
     const stored = { total: this.#total, suppressed: this.#suppressed, profiles: this.#profiles, cursor: this.#cursor };
-    return { ...stored, answeredExports, bytes, includesEnd, gaps, openDays, implausibleDays };
+    return { ...stored, answeredExports, receivedBytes, includesEnd, gaps, openDays, implausibleDays };
   }
 
   /**

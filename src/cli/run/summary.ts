@@ -12,7 +12,7 @@ export function summaryOf(
   counts: LoadCounts,
   { seconds, keepsCursor }: { readonly seconds: number; readonly keepsCursor: boolean },
 ): Summary {
-  const { total, answeredExports, bytes } = counts;
+  const { total, answeredExports, receivedBytes } = counts;
   return {
     ...EMPTY_SUMMARY,
     rows: total.rowsWritten,
@@ -20,7 +20,7 @@ export function summaryOf(
     days: total.daysWritten.length + total.daysUnchanged.length,
     days_changed: total.daysChanged,
     exports: answeredExports,
-    bytes,
+    bytes: receivedBytes,
     seconds,
     from_date: plan.days[0] ?? null,
     next_from_date: keepsCursor ? (counts.cursor ?? cursorOf(plan)) : null,

@@ -63,7 +63,7 @@ export class DayDownload {
     this.#isOver = day <= lastDayOver(this.#requestedAt);
   }
 
-  /** The `to_date` of its requests and of its receipt. Only the day that proves the end has had others before. */
+  /** The `to_date` of its requests and of its receipt. It changes once, for the day that proves the end. */
   get #toDate(): Day {
     return toDateOf(this.#day, this.#deps.service.includesEnd);
   }
