@@ -129,7 +129,7 @@ export async function purgePlaces(plan: PurgePlan): Promise<PurgeOutcome> {
     places.push(await purgePlace(place, otherPlaces, plan));
   }
   const { stuckFolders, liveFolders, foreignFolders } = await sweepRunFolders(io.spoolDir);
-  const inUse = [...places.flatMap(({ removal }) => removal?.inUse ?? []), ...liveFolders];
+  const inUse = [...places.flatMap(({ removal }) => removal?.liveFolders ?? []), ...liveFolders];
   const remains = 'may name the people, and stay';
   return {
     places,

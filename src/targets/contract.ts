@@ -91,9 +91,10 @@ export interface Sink {
   close(): Promise<void>;
 }
 
-/** A place that takes all days of a run as one stream and stores nothing about them. No state, no record of runs. */
-export interface StreamSink extends Omit<Sink, 'kind' | 'commit'> {
+/** A place that takes all days of a run as one stream and stores nothing about them: `recordRun` does nothing. */
+export interface StreamSink extends Omit<Sink, 'kind' | 'state' | 'commit'> {
   readonly kind: 'stream';
+  readonly state: undefined;
   /** True if a stream that failed is of no use to its reader. */
   readonly isAllOrNothing: boolean;
   /** Sends all days, in their order; it may move their files away. A reader that closes the stream before the end is no failure. */
@@ -117,7 +118,7 @@ export interface Maintenance {
   /** Reads all that is stored, and compares it with what was loaded. */
   verify(): Promise<VerifyResult>;
   /** Counts the rows for the page of `report`. */
-  report(): Promise<TargetReport>;
+  report(): Promise<PlaceReport>;
   /**
    * Removes the days before `firstKeptDay`, if `execute` says so; gives what is, or would be, removed. Their receipts
    * stay, so that cursor and gaps are not touched.
@@ -126,7 +127,7 @@ export interface Maintenance {
 }
 
 /** The contents of the report page of a place: names, counts and dates, but no values of people. */
-export interface TargetReport extends ReportCounts {
+export interface PlaceReport extends ReportCounts {
   readonly state: PlaceState;
   readonly sizeBytes: number;
   /** The runs that the place remembers, oldest first: all, or the last one. */
@@ -179,7 +180,7 @@ export interface PurgePreview {
 export type OnFound = (people: PeopleInPlace) => Promise<number>;
 
 export interface PurgeResult {
-  /** What `onFound` returned last. */
+  /** What `onFound` returned. */
   readonly suppressionLength: number;
   readonly rowsRemoved: number;
   readonly bytesBefore: number;
@@ -187,5 +188,5 @@ export interface PurgeResult {
   /** Sentences about what may still hold the people and could not be reached: the erasure ends with 3. */
   readonly unreached: readonly string[];
   /** Folders of the place with rows of other runs that may be alive; absent if there can be none. */
-  readonly inUse?: readonly string[];
+  readonly liveFolders?: readonly string[];
 }

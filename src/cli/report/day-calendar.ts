@@ -3,7 +3,7 @@ import { groupBy } from '../../base/group.ts';
 import { formatCount } from '../../base/quantities.ts';
 import { daysLeftOf, SOON_DAYS } from '../../extract/calendar.ts';
 import type { StoredReceipt } from '../../table/receipts.ts';
-import type { TargetReport } from '../../targets/contract.ts';
+import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
 
 /** Each state of a day, as a cell names it, with its meaning in the legend. Its class has hyphens for blanks. */
@@ -28,7 +28,7 @@ const MAX_DAYS = 1_100;
  * Every day from the first that was wanted through today, with what became of it. `rows` are those of its latest
  * export. `daysLeft`: until the service drops it.
  */
-export function reportedDays(report: TargetReport, now: number, historyDays: number) {
+export function reportedDays(report: PlaceReport, now: number, historyDays: number) {
   const today = dayAt(now);
   const { exportState, receipts } = report.state.events;
   const gaps = new Set(exportState?.gaps);

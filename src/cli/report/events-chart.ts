@@ -1,6 +1,6 @@
 import { type Day, daysBetween, daysOf } from '../../base/days.ts';
 import { groupBy } from '../../base/group.ts';
-import type { TargetReport } from '../../targets/contract.ts';
+import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html, htmlTable } from './html.ts';
 
 const OTHER_EVENTS = 'all others';
@@ -22,7 +22,7 @@ interface Series {
 }
 
 /** Stacked bars, one a day, as wide as the page. The bars are a stretched image; all text is text of the page. */
-export function eventsSection({ events }: TargetReport): Html {
+export function eventsSection({ events }: PlaceReport): Html {
   if (events.length === 0) return html``;
   const shownDays = events.map(({ day }) => day).sort();
   const days = daysOf(shownDays[0], shownDays[shownDays.length - 1]);
@@ -46,7 +46,7 @@ export function eventsSection({ events }: TargetReport): Html {
 }
 
 /** The most frequent name first, all others last. */
-function seriesOf(events: TargetReport['events'], days: readonly Day[]): Series[] {
+function seriesOf(events: PlaceReport['events'], days: readonly Day[]): Series[] {
   return [...groupBy(events, ({ name }) => name)]
     .map(([name, counts]) => {
       const values = days.map(() => 0);

@@ -5,7 +5,7 @@
 import { formatBytes, formatCount, withSeparators } from '../../base/quantities.ts';
 import { VERSION } from '../../base/version.ts';
 import type { ColumnChange, RunRecord } from '../../table/place-state.ts';
-import type { TargetReport } from '../../targets/contract.ts';
+import type { PlaceReport } from '../../targets/contract.ts';
 import { minuteText, percent, timeText } from '../text-layout.ts';
 import { dayCalendar, type ReportedDay, reportedDays } from './day-calendar.ts';
 import { eventsSection } from './events-chart.ts';
@@ -17,7 +17,7 @@ const MAX_RECORDS = 100;
 
 /** `place`: target and place, as on the command line. `now`: the instant at which the report is made (ms). */
 export function reportPage(
-  report: TargetReport,
+  report: PlaceReport,
   { place, now, historyDays }: { readonly place: string; readonly now: number; readonly historyDays: number },
 ): string {
   const days = reportedDays(report, now, historyDays);
@@ -34,7 +34,7 @@ ${changeSection(report)}`;
   return pageOf(`Events in ${place}`, REPORT_STYLE, content);
 }
 
-function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
+function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
   const { exportState, timezone } = report.state.events;
   const [snapshot] = report.state.user_profiles?.receipts.values() ?? [];
   const daysThatAre = (state: ReportedDay['state']) => days.filter((day) => day.state === state).length;
@@ -57,7 +57,7 @@ function keyFigures(report: TargetReport, days: readonly ReportedDay[]): Html {
 }
 
 /** The runs that opened the target, the latest first, with what they cost and how they ended. */
-function runSection({ runs }: TargetReport): Html {
+function runSection({ runs }: PlaceReport): Html {
   if (runs.length === 0) return html``;
   const failed = runs.filter(({ exitCode }) => exitCode !== 0).length;
   const outcome =
@@ -87,7 +87,7 @@ function runOutcome({ exitCode, cause }: RunRecord): string {
   return `exit ${exitCode}${cause === null ? '' : `: ${cause}`}`;
 }
 
-function columnSection({ columns, rows }: TargetReport): Html {
+function columnSection({ columns, rows }: PlaceReport): Html {
   const columnTable = htmlTable(
     'Columns',
     {
@@ -103,7 +103,7 @@ function columnSection({ columns, rows }: TargetReport): Html {
 }
 
 /** What changed after the first commit, which brought the first columns. */
-function changeSection({ state }: TargetReport): Html {
+function changeSection({ state }: PlaceReport): Html {
   const changes = state.events.changes.filter(({ changedAt }) => changedAt !== state.events.changes[0].changedAt);
   if (changes.length === 0) return html``;
   const changeTable = htmlTable<ColumnChange>(

@@ -12,7 +12,7 @@ import type { PlaceState, TableState } from '../../table/place-state.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES, type Table } from '../../table/tables.ts';
-import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
+import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../contract.ts';
 import { checkExists, readFileState, readLoadedState, tablesOfFile, withLoadedFile, writeState } from './file-state.ts';
 import { RUNS_TABLE, readRecords } from './record-tables.ts';
 import { columnTypesInFile, rowsOfDaysSql } from './row-tables.ts';
@@ -39,7 +39,7 @@ export const maintenanceOfFile = (options: PlaceOptions): Maintenance => ({
     ),
 });
 
-async function countReport(engine: Engine, state: PlaceState): Promise<TargetReport> {
+async function countReport(engine: Engine, state: PlaceState): Promise<PlaceReport> {
   const { columns, timezone } = state.events;
   return {
     state,

@@ -6,7 +6,7 @@ import { countForReport } from '../../engine/rows/report-counts.ts';
 import { dayWarnings } from '../../table/place-warnings.ts';
 import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.ts';
 import { EVENTS, TABLES } from '../../table/tables.ts';
-import type { Maintenance, PlaceOptions, PruneResult, TargetReport } from '../contract.ts';
+import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
 import { readPlace, requireLoaded, warnOfDamage, withLoadedPlace, withPlace } from './open-place.ts';
 import { bytesIn, type PlaceVersion } from './place-version.ts';
@@ -52,7 +52,7 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
   return { differences, warnings };
 }
 
-async function report(place: OpenPlace, version: PlaceVersion): Promise<TargetReport> {
+async function report(place: OpenPlace, version: PlaceVersion): Promise<PlaceReport> {
   const { state } = version;
   const { columns, timezone } = state.events;
   const events = await relationOf(place, EVENTS.name, state.events, version.files);

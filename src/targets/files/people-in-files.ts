@@ -73,7 +73,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
     });
     const { people, suppressionLength, bytesBefore } = result;
     const eraseFailures = await eraseBytes(place, version);
-    const { inUse, sweepFailures } = await sweepRuns(place);
+    const { liveFolders, sweepFailures } = await sweepRuns(place);
     const damageNotes = format.damageWarnings(version).map((message) => `They may hold the people: ${message}`);
     return {
       suppressionLength,
@@ -81,7 +81,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
       bytesBefore,
       bytesAfter: bytesIn(version),
       unreached: [...eraseFailures, ...damageNotes, ...sweepFailures],
-      inUse,
+      liveFolders,
     };
   });
 }
@@ -102,17 +102,17 @@ async function eraseBytes(place: OpenPlace, version: PlaceVersion): Promise<stri
 
 /** Removes what dead runs left in this place. Names what was not removed, and the folders of live runs. */
 async function sweepRuns({ storage, runFolder }: OpenPlace) {
-  if (storage.workFolder === undefined) return { sweepFailures: [], inUse: [] };
-  const { liveFolders, stuckFolders, foreignFolders } = await sweepRunFolders(storage.workFolder);
+  if (storage.workFolder === undefined) return { sweepFailures: [], liveFolders: [] };
+  const sweep = await sweepRunFolders(storage.workFolder);
   const sweepFailures = [
-    ...stuckFolders.map(
+    ...sweep.stuckFolders.map(
       (path) => `${path} is that of a dead run, may hold the people, and could not be removed: remove it.`,
     ),
-    ...foreignFolders.map(
+    ...sweep.foreignFolders.map(
       (path) => `${path} may hold the people, and is not of this user alone: remove it once its run is over.`,
     ),
   ];
-  return { sweepFailures, inUse: liveFolders.filter((path) => path !== runFolder.path) };
+  return { sweepFailures, liveFolders: sweep.liveFolders.filter((path) => path !== runFolder.path) };
 }
 
 async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query: PeopleQuery) {

@@ -1,13 +1,13 @@
 import { addDays, type Day, daysOf } from '../../../src/base/days.ts';
 import { newPlaceState, type PlaceState, type TableState } from '../../../src/table/place-state.ts';
 import { receiptsOf, type StoredReceipt } from '../../../src/table/receipts.ts';
-import type { TargetReport } from '../../../src/targets/contract.ts';
+import type { PlaceReport } from '../../../src/targets/contract.ts';
 
 /** A name made of markup and of characters that turn the direction of the text. */
 export const HOSTILE = `<b onclick="x">&'\u202e`;
 
 /** A report with every kind of day, name, run and change in it. Today is 2026-02-10. */
-export function exampleReport(): TargetReport {
+export function exampleReport(): PlaceReport {
   const loaded = daysOf('2026-01-16', '2026-02-07');
   const names = ['df_start_session', HOSTILE, '설문 응답', null];
   const state: PlaceState = {
