@@ -7,8 +7,8 @@ import { EVENTS, type Table, typedColumns } from '../../table/tables.ts';
 
 export const PARTITION_COLUMN = 'event_date';
 
-/** The types of columns by their names. */
-export type ColumnTypes = ReadonlyMap<string, DuckDbType>;
+/** The columns that a file has, or may have: their types in it, by name. */
+export type FileColumns = ReadonlyMap<string, DuckDbType>;
 
 /** Where the files of a format are, and which columns they have. */
 export interface FileLayout {
@@ -22,7 +22,7 @@ export interface FileLayout {
 }
 
 /** True if a file has its columns as its table has them now. */
-export const hasCurrentColumns = ({ hasAllColumns }: FileLayout, file: ColumnTypes, table: ColumnTypes): boolean =>
+export const hasCurrentColumns = ({ hasAllColumns }: FileLayout, file: FileColumns, table: FileColumns): boolean =>
   (!hasAllColumns || file.size === table.size) && [...file].every(([name, type]) => table.get(name) === type);
 
 /** The folder of a day, from the root of the storage. */
@@ -36,7 +36,7 @@ export const fileProgramColumns = ({ loadedAtType }: FileLayout, timezone: strin
 ];
 
 /** All columns that a file can have but its partition, in their order. */
-export function fileColumns(layout: FileLayout, { columns, timezone }: TableState): ColumnTypes {
+export function fileColumns(layout: FileLayout, { columns, timezone }: TableState): FileColumns {
   const zone = zoneOf(timezone);
   return new Map([
     ...fileProgramColumns(layout, timezone).map(({ name, type }) => [name, type] as const),
@@ -45,7 +45,7 @@ export function fileColumns(layout: FileLayout, { columns, timezone }: TableStat
 }
 
 /** True if a table has all columns of a file, each in its type or in one that it widens to. */
-export function fitsTable(layout: FileLayout, file: ColumnTypes, { columns, timezone }: TableState): boolean {
+export function fitsTable(layout: FileLayout, file: FileColumns, { columns, timezone }: TableState): boolean {
   const zone = zoneOf(timezone);
   const tableColumns = new Map(typedColumns(columns).map((column) => [column.name, column]));
   const programTypes = new Map(fileProgramColumns(layout, timezone).map(({ name, type }) => [name, type]));

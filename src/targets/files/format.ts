@@ -30,8 +30,6 @@ export interface FilesFormat<V extends PlaceVersion = PlaceVersion, S extends St
    * For a load of profiles it throws a configuration failure if others' files lie where their table would.
    */
   read(place: OpenPlace<S>, before?: V): Promise<V>;
-  /** A sentence about each table with damaged files. */
-  damageWarnings(version: V): string[];
   /** True if a file was replaced under its name. Then what was read may be of two versions. */
   hasReplacedFiles(place: OpenPlace<S>, version: V): boolean;
   /**
@@ -75,8 +73,8 @@ export interface OpenPlace<S extends Storage = Storage> {
   readonly engine: Engine;
   /** The folder of this run on this machine. */
   readonly runFolder: RunFolder;
-  /** The local copies of files of a bucket, by the path of the file. */
-  readonly copies: Map<string, string>;
+  /** The local paths of the files that were fetched, by their paths in the storage. */
+  readonly localPaths: Map<string, string>;
 }
 
 export const foreignFilesError = (address: string, table: Table['name'] = 'events'): UserError =>

@@ -8,7 +8,7 @@ import { nextChangedAt, prunableBefore, withPruned } from '../../table/receipts.
 import { EVENTS, TABLES } from '../../table/tables.ts';
 import type { Maintenance, PlaceOptions, PlaceReport, PruneResult } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
-import { readPlace, requireLoaded, warnOfDamage, withLoadedPlace, withPlace } from './open-place.ts';
+import { damageWarnings, readPlace, requireLoaded, warnOfDamage, withLoadedPlace, withPlace } from './open-place.ts';
 import { bytesIn, type PlaceVersion } from './place-version.ts';
 import { fetchFile, relationOf } from './read-files.ts';
 import { hashFile } from './read-parquet.ts';
@@ -31,7 +31,7 @@ async function verify(place: OpenPlace, version: PlaceVersion): Promise<VerifyRe
   const foreignMessages = foreignFiles
     .filter(({ isSeenByReaders }) => isSeenByReaders)
     .map(({ path }) => `${path} is not of this program, and readers see it`);
-  const messages = [...place.format.damageWarnings(version), ...foreignMessages];
+  const messages = [...damageWarnings(version), ...foreignMessages];
   for (const file of version.files) {
     place.options.signal.throwIfAborted();
     const hash = await hashFile(await fetchFile(place, file)).catch(undefinedIfAbsent);

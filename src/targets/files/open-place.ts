@@ -1,13 +1,17 @@
 import { join } from 'node:path';
+import { formatDays } from '../../base/days.ts';
 import { transientError } from '../../base/errors.ts';
 import type { Engine } from '../../engine/session/engine.ts';
 import { engineError } from '../../engine/session/engine-errors.ts';
 import { openEngine } from '../../engine/session/open-engine.ts';
 import { COMMITTED_IS_KEPT } from '../../fs/disk-failure.ts';
 import { RunFolder } from '../../fs/run-folder.ts';
+import { syncAdvice } from '../../table/place-warnings.ts';
+import { EVENTS } from '../../table/tables.ts';
 import type { PlaceOptions } from '../contract.ts';
 import { noTableError } from '../failures.ts';
 import type { FilesFormat, OpenPlace, Purpose } from './format.ts';
+import { STATE_FILE } from './parquet/folder-state.ts';
 import type { PlaceVersion } from './place-version.ts';
 
 /** Number of attempts at reading one version of a place that is written. */
@@ -30,7 +34,7 @@ export async function openPlace(format: FilesFormat, options: PlaceOptions, purp
     engine = await openEngine(join(runFolder.path, 'engine'), 'write', options);
     // Files are replaced under their names.
     await engine.run('SET enable_external_file_cache = false');
-    return { format, options, purpose, storage, engine, runFolder, copies: new Map() };
+    return { format, options, purpose, storage, engine, runFolder, localPaths: new Map() };
   } catch (error) {
     await engine?.close();
     storage.close();
@@ -125,6 +129,23 @@ export function readPlace<T>(
   });
 }
 
-export function warnOfDamage({ format, options: { logger, address } }: OpenPlace, version: PlaceVersion): void {
-  for (const message of format.damageWarnings(version)) logger.warn('files.damaged', `${address}: ${message}`);
+/** A sentence about each table with damaged files. */
+export function damageWarnings({ damagedFiles }: PlaceVersion): string[] {
+  const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
+  const warnings: string[] = [];
+  if (days.length > 0)
+    warnings.push(
+      `the files of ${formatDays(days)} are damaged, or do not match ${STATE_FILE}, and stay as they are. ` +
+        `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`,
+    );
+  if (damagedFiles.length > days.length)
+    warnings.push(
+      'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
+        'user_profiles set to true.',
+    );
+  return warnings;
+}
+
+export function warnOfDamage({ options: { logger, address } }: OpenPlace, version: PlaceVersion): void {
+  for (const message of damageWarnings(version)) logger.warn('files.damaged', `${address}: ${message}`);
 }

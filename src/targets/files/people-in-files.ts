@@ -15,7 +15,7 @@ import { nextChangedAt } from '../../table/receipts.ts';
 import { TABLES } from '../../table/tables.ts';
 import type { OnFound, PeopleOperations, PlaceOptions, PurgeResult } from '../contract.ts';
 import type { FilesFormat, OpenPlace } from './format.ts';
-import { readPlace, requireLoaded, withLoadedPlace } from './open-place.ts';
+import { damageWarnings, readPlace, requireLoaded, withLoadedPlace } from './open-place.ts';
 import { bytesIn, type FileChange, type PlaceChange, type PlaceVersion } from './place-version.ts';
 import { relationOf } from './read-files.ts';
 import { rewriteFile } from './rewrite-files.ts';
@@ -74,7 +74,7 @@ function purge(format: FilesFormat, options: PlaceOptions, query: PeopleQuery, o
     const { people, suppressionLength, bytesBefore } = result;
     const eraseFailures = await eraseBytes(place, version);
     const { liveFolders, sweepFailures } = await sweepRuns(place);
-    const damageNotes = format.damageWarnings(version).map((message) => `They may hold the people: ${message}`);
+    const damageNotes = damageWarnings(version).map((message) => `They may hold the people: ${message}`);
     return {
       suppressionLength,
       rowsRemoved: people.rowCount + people.suppressedOthers.rowCount,
@@ -124,10 +124,7 @@ async function findPeopleInFiles(place: OpenPlace, version: PlaceVersion, query:
   const { address } = place.options;
   const searchedPlace = { engine: place.engine, name: address, state, relations };
   const { people, conditions } = await findPeople(searchedPlace, query);
-  const warnings = [
-    ...people.warnings,
-    ...place.format.damageWarnings(version).map((message) => `${address}: ${message}`),
-  ];
+  const warnings = [...people.warnings, ...damageWarnings(version).map((message) => `${address}: ${message}`)];
   return { searchedPlace, conditions, people: { ...people, warnings } };
 }
 

@@ -1,7 +1,7 @@
 import type { Day } from '../../base/days.ts';
 import type { PlaceState } from '../../table/place-state.ts';
 import type { Table } from '../../table/tables.ts';
-import type { ColumnTypes } from './file-layout.ts';
+import type { FileColumns } from './file-layout.ts';
 
 /** A file that is part of a table: all rows of a day, or of the profiles. */
 export interface LiveFile {
@@ -15,7 +15,7 @@ export interface LiveFile {
   /** SHA-256 of the whole file (hex). */
   readonly sha256: string;
   /** The columns in the file; other columns are NULL in all of its rows. */
-  readonly columns: ColumnTypes;
+  readonly columns: FileColumns;
 }
 
 /** DuckDB's statistics of a column of a file that it wrote. */
@@ -44,7 +44,7 @@ export interface PlaceVersion {
   readonly state: PlaceState;
   /** The live files. Profiles have one, or none if they have no row. */
   readonly files: readonly LiveFile[];
-  /** They stay as they are until their day or table is loaded again. */
+  /** They stay as they are until their day or table is loaded again. In Delta none: a damaged file fails what needs it. */
   readonly damagedFiles: readonly DamagedFile[];
   /** Days whose file somebody removed; the state has them as pruned. */
   readonly removedDays: readonly Day[];

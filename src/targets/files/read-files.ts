@@ -65,12 +65,15 @@ export async function countRows(
 }
 
 /** The local path of a file: on a disk the file itself, else a copy, made once. */
-export async function fetchFile({ storage, runFolder, copies }: OpenPlace, { day, path }: LiveFile): Promise<string> {
-  const copy = copies.get(path);
-  if (copy !== undefined) return copy;
-  const local = await storage.localFile(path, join(runFolder.path, `${PARTITION_COLUMN}=${day}`, randomUUID()));
-  copies.set(path, local);
-  return local;
+export async function fetchFile(
+  { storage, runFolder, localPaths }: OpenPlace,
+  { day, path }: LiveFile,
+): Promise<string> {
+  const fetchedPath = localPaths.get(path);
+  if (fetchedPath !== undefined) return fetchedPath;
+  const localPath = await storage.localFile(path, join(runFolder.path, `${PARTITION_COLUMN}=${day}`, randomUUID()));
+  localPaths.set(path, localPath);
+  return localPath;
 }
 
 /**
@@ -79,12 +82,12 @@ export async function fetchFile({ storage, runFolder, copies }: OpenPlace, { day
  * is empty.
  */
 export async function fetchColumns(
-  { storage, engine, runFolder, copies }: OpenPlace,
+  { storage, engine, runFolder, localPaths }: OpenPlace,
   { path, bytes }: LiveFile,
   columns: readonly string[],
 ): Promise<string> {
-  const fetched = copies.get(path);
-  if (fetched !== undefined) return fetched;
+  const fetchedPath = localPaths.get(path);
+  if (fetchedPath !== undefined) return fetchedPath;
   const copy = join(runFolder.path, randomUUID());
   const readRange = storage.readRange?.bind(storage, path);
   if (readRange === undefined) return storage.localFile(path, copy);

@@ -4,7 +4,7 @@ import { literal, pathLiteral } from '../../base/sql.ts';
 import type { DuckDbType } from '../../cells/types/duckdb-types.ts';
 import { duckDbTypeOf } from '../../engine/column-sql.ts';
 import type { Engine } from '../../engine/session/engine.ts';
-import type { ColumnTypes } from './file-layout.ts';
+import type { FileColumns } from './file-layout.ts';
 
 const READ_BYTES = 1 << 20;
 
@@ -23,7 +23,7 @@ export const readParquetSql = (paths: readonly string[], options = 'hive_partiti
   `read_parquet([${paths.map(pathLiteral).join(', ')}], union_by_name = ${paths.length > 1}, ${options})`;
 
 /** The columns of a Parquet file, as they are in it. */
-export async function readColumnTypes(engine: Engine, path: string): Promise<ColumnTypes> {
+export async function readFileColumns(engine: Engine, path: string): Promise<FileColumns> {
   const rows = await engine.rows(`DESCRIBE SELECT * FROM ${readParquetSql([path])}`);
   return new Map(
     rows.map(({ column_name: name, column_type: type }) => {

@@ -9,7 +9,7 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 import type { Table } from '../../table/tables.ts';
 import type { OpenPlace } from './format.ts';
 import type { ColumnStatistics, NewFile } from './place-version.ts';
-import { hashFile, METADATA_KEYS, readColumnTypes, readParquetSql } from './read-parquet.ts';
+import { hashFile, METADATA_KEYS, readFileColumns, readParquetSql } from './read-parquet.ts';
 
 /** Number of rows of a row group, which a filter skips or a reader reads as a whole. */
 const ROW_GROUP_ROWS = 61_440;
@@ -53,7 +53,7 @@ export async function writeTableFile(
     'RETURN_STATS, USE_TMP_FILE false',
   ];
   const [row] = await engine.rows(`COPY (${query}) TO ${literal(localPath)} (${options.join(', ')})`);
-  const columns = await readColumnTypes(engine, localPath);
+  const columns = await readFileColumns(engine, localPath);
   const listColumns = [...columns].flatMap(([name, type]) => (scalarOf(type).isList ? name : []));
   const statistics = new Map([...statisticsOf(row), ...(await statisticsOfLists(engine, localPath, listColumns))]);
   const [count, bytes] = [row.count, row.file_size_bytes].map(Number);

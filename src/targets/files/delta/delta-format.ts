@@ -35,8 +35,6 @@ interface DeltaVersion extends PlaceVersion {
 
 export const DELTA: FilesFormat<DeltaVersion> = {
   layout: DELTA_LAYOUT,
-  // A damaged file fails what needs it.
-  damageWarnings: () => [],
   openStorage: (options) => openStorage(options.address, options),
   // A first load may have stored profiles alone.
   mayBeLoaded: async (storage) =>

@@ -10,7 +10,7 @@ import {
   tableToJson,
 } from '../../../table/place-state.ts';
 import { type ByTable, EVENTS, type Table, USER_PROFILES } from '../../../table/tables.ts';
-import { type ColumnTypes, dayFolder, type FileLayout, fileColumns, hasCurrentColumns } from '../file-layout.ts';
+import { dayFolder, type FileColumns, type FileLayout, fileColumns, hasCurrentColumns } from '../file-layout.ts';
 import type { LiveFile } from '../place-version.ts';
 import { checkVersion, parseJson, requireValid } from '../stored-state.ts';
 
@@ -47,7 +47,7 @@ export interface FolderFile extends LiveFile {
 /** A file as the state file has it. */
 export interface StoredFile extends Omit<FolderFile, 'columns'> {
   /** Those of its table; undefined if it has others, which must be read from the file. */
-  readonly columns: ColumnTypes | undefined;
+  readonly columns: FileColumns | undefined;
 }
 
 /** `_dfinery.json`, and what it says. */
@@ -72,7 +72,7 @@ interface FolderJson {
   readonly files: readonly FileJson[];
 }
 
-const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTable<ColumnTypes> => ({
+const columnsOfTables = ({ events, user_profiles: profiles }: PlaceState): ByTable<FileColumns> => ({
   events: fileColumns(FOLDER_LAYOUT, events),
   user_profiles: profiles === undefined ? new Map() : fileColumns(FOLDER_LAYOUT, profiles),
 });

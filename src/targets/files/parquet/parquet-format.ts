@@ -2,14 +2,12 @@
 // `_dfinery.json` says what it holds; a commit replaces it last. Each file carries its own receipt, so no journal is
 // needed. `read-folder.ts` finds what a kill left half-way, and `commit-to-folder.ts` mends it.
 
-import { formatDays } from '../../../base/days.ts';
 import { removeTemporaries } from '../../../fs/atomic-file.ts';
 import { makeFolders } from '../../../fs/folders.ts';
 import { awaitUnlocked, type LockOptions, withLockFile } from '../../../fs/lock.ts';
 import { DiskStorage } from '../../../storage/disk.ts';
 import { hasObjects, listAll, OWN_FOLDER } from '../../../storage/storage.ts';
 import type { PlaceState } from '../../../table/place-state.ts';
-import { syncAdvice } from '../../../table/place-warnings.ts';
 import { EVENTS, TABLES, type Table, USER_PROFILES } from '../../../table/tables.ts';
 import { type FilesFormat, foreignFilesError } from '../format.ts';
 import type { PlaceChange, PlaceVersion, PreparedChange } from '../place-version.ts';
@@ -38,22 +36,6 @@ export const PARQUET: FilesFormat<FolderVersion, DiskStorage> = {
     }
     const isLatest = before?.stateFile.text === version.stateFile.text && !hasReplacedFiles(place, before);
     return isLatest ? before : version;
-  },
-
-  damageWarnings({ damagedFiles }) {
-    const days = damagedFiles.filter(({ table }) => table === EVENTS.name).map(({ day }) => day);
-    const warnings: string[] = [];
-    if (days.length > 0)
-      warnings.push(
-        `the files of ${formatDays(days)} are damaged, or do not match ${STATE_FILE}, and stay as they are. ` +
-          `Put the right copy back, or replace them: ${syncAdvice(days)}, or load each day from a file.`,
-      );
-    if (damagedFiles.length > days.length)
-      warnings.push(
-        'the file of user_profiles is damaged, or older than its receipt, and stays as it is. Replace it: sync with ' +
-          'user_profiles set to true.',
-      );
-    return warnings;
   },
 
   hasReplacedFiles,

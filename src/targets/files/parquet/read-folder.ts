@@ -20,7 +20,7 @@ import { EVENTS, USER_PROFILES } from '../../../table/tables.ts';
 import { fitsTable } from '../file-layout.ts';
 import type { OpenPlace } from '../format.ts';
 import type { DamagedFile, PlaceVersion } from '../place-version.ts';
-import { countRowsOfFile, hashFile, METADATA_KEYS, readColumnTypes } from '../read-parquet.ts';
+import { countRowsOfFile, hashFile, METADATA_KEYS, readFileColumns } from '../read-parquet.ts';
 import { parseReceipt, parseTableState } from '../stored-state.ts';
 import {
   DATA_FILE,
@@ -137,7 +137,7 @@ async function compareFile(
   const hasSameHash = storedFile?.sha256 === sha256;
   if (hasSameHash && storedReceipt?.rows_stored !== 0) {
     const storedColumns = hasSameSizeAndTime ? storedFile.columns : undefined;
-    const columns = storedColumns ?? (await readColumnTypes(engine, localPath));
+    const columns = storedColumns ?? (await readFileColumns(engine, localPath));
     return { kind: 'unchanged', file: { ...storedFile, modified, columns } };
   }
   const metadata = await readMetadata(engine, localPath, fileOnDisk);
@@ -190,7 +190,7 @@ async function readMetadata(
       path !== filePath(receipt.day, table) || (profilesState !== undefined) !== (table === USER_PROFILES.name);
     if (isMoved || (await countRowsOfFile(engine, localPath)) !== receipt.rows_stored) return undefined;
     const writtenAt = texts.get(METADATA_KEYS.writtenAt) ?? '';
-    return { receipt, profilesState, writtenAt, columns: await readColumnTypes(engine, localPath) };
+    return { receipt, profilesState, writtenAt, columns: await readFileColumns(engine, localPath) };
   } catch (error) {
     engine.throwIfAborted();
     if (isOutOfMemory(error)) throw error;
