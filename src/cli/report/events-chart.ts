@@ -7,7 +7,7 @@ const OTHER_EVENTS = 'all others';
 /** Maximum length of a name in the legend and the table (characters). */
 const MAX_NAME_LENGTH = 60;
 /** Approximate number of days that have a label below the chart. */
-const DAY_LABELS = 5;
+const DAY_LABEL_COUNT = 5;
 /** Minimum length (days) of a span whose labels are months and years. */
 const LONG_SPAN_DAYS = 300;
 const SCALE_STEPS = 4;
@@ -50,8 +50,8 @@ function seriesOf(events: PlaceReport['events'], days: readonly Day[]): Series[]
   return [...groupBy(events, ({ name }) => name)]
     .map(([name, counts]) => {
       const values = days.map(() => 0);
-      for (const { day, events } of counts) values[daysBetween(days[0], day)] += events;
-      return { name, values, total: counts.reduce((sum, { events }) => sum + events, 0) };
+      for (const count of counts) values[daysBetween(days[0], count.day)] += count.events;
+      return { name, values, total: counts.reduce((sum, count) => sum + count.events, 0) };
     })
     .sort((a, b) => Number(a.name === null) - Number(b.name === null) || b.total - a.total)
     .map(({ name, ...counts }) => ({ ...counts, name: shownName(name) }));
@@ -59,7 +59,8 @@ function seriesOf(events: PlaceReport['events'], days: readonly Day[]): Series[]
 
 function shownName(name: string | null): string {
   if (name === null) return OTHER_EVENTS;
-  return name.length > MAX_NAME_LENGTH ? `${name.slice(0, MAX_NAME_LENGTH)}…` : name;
+  const characters = [...name];
+  return characters.length > MAX_NAME_LENGTH ? `${characters.slice(0, MAX_NAME_LENGTH).join('')}…` : name;
 }
 
 /** One SVG path for each series; its bars stand on those of the series before it. */
@@ -86,7 +87,7 @@ function stepOf(largest: number): number {
 
 /** Labels for some of the days: `01-02`, or `2026-01` in a long span. */
 function dayLabels(days: readonly Day[]): Html[] {
-  const step = Math.ceil(days.length / DAY_LABELS);
+  const step = Math.ceil(days.length / DAY_LABEL_COUNT);
   return days.flatMap((day, i) => {
     if (i % step !== 0) return [];
     const text = days.length > LONG_SPAN_DAYS ? day.slice(0, 7) : day.slice(5);

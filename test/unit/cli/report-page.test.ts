@@ -101,6 +101,11 @@ describe('the page of a target', () => {
     expect(totals).toEqual([10, 9, 7, 8]);
   });
 
+  it('cuts a long name of an event between two characters', async () => {
+    const events = [{ day: '2026-02-01', name: `${'n'.repeat(59)}🎁 received`, events: 7 }];
+    expect(await reportPage({ ...exampleReport(), events }, OPTIONS)).toContain('n🎁…');
+  });
+
   it('lists columns with fill and rescued cells, changes, and runs with their causes', async () => {
     const page = await reportPage(exampleReport(), OPTIONS);
     expect(section(page, 'Columns')).toContain('<td class="number">25.0%</td><td class="number">3</td>');
