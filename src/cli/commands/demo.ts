@@ -13,7 +13,7 @@ import type { Summary } from '../results.ts';
 import { runSync } from '../run/run.ts';
 import { describeSummary } from '../run/summary.ts';
 import { shellWord, tableLines, wrappedLines } from '../text-layout.ts';
-import { readReport } from './report.ts';
+import { makeReportPage } from './report.ts';
 
 const DEMO_DAYS = 14;
 const EVENTS_PER_DAY = 2_000;
@@ -36,7 +36,7 @@ export const command = defineCommand({
     const config = readConfiguration({}, context);
     const place = { target: duckdb, address: file, ...placeSettings(config, context) };
     const summary = await loadDemo(place, context);
-    await writeNamedFile(output, await readReport(place, config), `the report ${output}`);
+    await writeNamedFile(output, await makeReportPage(place, config), `the report ${output}`);
     const lines = [
       ...wrappedLines(describeSummary(summary, place), columns),
       '',

@@ -18,7 +18,7 @@ export const command = defineCommand({
   async run(values, context) {
     const { config, place } = placeAndConfig(values, STATEFUL_TARGETS, context);
     const { output } = values;
-    const page = await withElapsedTime(`Reading ${place.address}`, readReport(place, config), context);
+    const page = await withElapsedTime(`Reading ${place.address}`, makeReportPage(place, config), context);
     await writePage(page, output, 'the report', context.terminal);
     const result = { v: 1, target: place.target.name, place: place.address, output };
     const size = formatBytes(Buffer.byteLength(page));
@@ -26,7 +26,7 @@ export const command = defineCommand({
   },
 });
 
-export async function readReport(place: Place<StatefulTarget>, { historyDays }: CommandConfig): Promise<string> {
+export async function makeReportPage(place: Place<StatefulTarget>, { historyDays }: CommandConfig): Promise<string> {
   const { target, address, clock } = place;
   const report = await (await target.maintenance(place)).report();
   return reportPage(report, { place: `${target.name} ${address}`, now: clock.now(), historyDays });

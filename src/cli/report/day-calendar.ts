@@ -6,15 +6,15 @@ import type { StoredReceipt } from '../../table/receipts.ts';
 import type { PlaceReport } from '../../targets/contract.ts';
 import { type Html, html } from './html.ts';
 
-/** Each state of a day, as a cell names it, with its meaning in the legend. Its class has hyphens for blanks. */
+/** Each state of a day, which is also the class of its cell, with its meaning in the legend. */
 export const DAY_STATES = {
   loaded: 'loaded',
-  'read again': 'loaded with no rows or few: the next run reads it again',
+  'read-again': 'loaded with no rows or few: the next run reads it again',
   pruned: 'loaded, its rows were removed since',
-  'so far': 'read so far, not over yet: the next run reads it again',
+  'so-far': 'read so far, not over yet: the next run reads it again',
   lost: 'lost: not loaded whole, and the service no longer has it',
-  'not there yet': 'not there yet',
-  'lost soon': 'not loaded whole, and soon lost at the service (days left)',
+  'not-there-yet': 'not there yet',
+  'lost-soon': 'not loaded whole, and soon lost at the service (days left)',
 };
 
 type DayState = keyof typeof DAY_STATES;
@@ -49,25 +49,24 @@ function stateOfDay(
   receipt: StoredReceipt | undefined,
   { isReadAgain, isGap, daysLeft }: { isReadAgain: boolean; isGap: boolean; daysLeft: number },
 ): DayState {
-  if (isReadAgain && receipt?.is_over === true) return 'read again';
+  if (isReadAgain && receipt?.is_over === true) return 'read-again';
   if (receipt?.pruned === true) return 'pruned';
   if (receipt?.is_over === true) return 'loaded';
   if (isGap || daysLeft < 0) return 'lost';
-  if (daysLeft <= SOON_DAYS) return 'lost soon';
-  return receipt === undefined ? 'not there yet' : 'so far';
+  if (daysLeft <= SOON_DAYS) return 'lost-soon';
+  return receipt === undefined ? 'not-there-yet' : 'so-far';
 }
 
 const WEEKDAYS = ['Mo', 'Tu', 'We', 'Th', 'Fr', 'Sa', 'Su'];
+
 /** A table a month, a cell a day. The state of a day is in the cell's text and in its colour. */
 export function dayCalendar(days: readonly ReportedDay[]): Html {
   const months = groupBy(days.slice(-MAX_DAYS), ({ day }) => day.slice(0, 7));
   const legend = Object.entries(DAY_STATES).map(
-    ([state, meaning]) => html`<li><span class="swatch ${classOfState(state)}"></span>${meaning}</li>`,
+    ([state, meaning]) => html`<li><span class="swatch ${state}"></span>${meaning}</li>`,
   );
   return html`<ul class="legend">${legend}</ul><div class="months">${[...months].map(([month, daysOfMonth]) => monthTable(month, daysOfMonth))}</div>`;
 }
-
-export const classOfState = (state: string): string => state.replaceAll(' ', '-');
 
 function monthTable(month: string, days: readonly ReportedDay[]): Html {
   const cells: Html[] = Array.from({ length: weekdayOf(days[0].day) }, () => html`<td></td>`);
@@ -79,12 +78,12 @@ function monthTable(month: string, days: readonly ReportedDay[]): Html {
 }
 
 function dayCell({ day, state, rows, daysLeft }: ReportedDay): Html {
-  const isLostSoon = state === 'lost soon';
+  const isLostSoon = state === 'lost-soon';
   const lossText = daysLeft === 0 ? 'lost after today' : `lost in ${formatCount(daysLeft, 'day')}`;
-  const stateText = isLostSoon ? lossText : state;
+  const stateText = isLostSoon ? lossText : state.replaceAll('-', ' ');
   const description = rows === undefined ? stateText : `${stateText}, ${formatCount(rows, 'row')}`;
   const daysLeftText = isLostSoon ? html`<b>${daysLeft}d</b>` : html``;
-  return html`<td class="${classOfState(state)}" title="${day}: ${description}"
+  return html`<td class="${state}" title="${day}: ${description}"
     ><time datetime="${day}">${Number(day.slice(8))}</time>${daysLeftText}<span class="hidden">: ${description}</span></td>`;
 }
 

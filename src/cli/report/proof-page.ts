@@ -48,7 +48,7 @@ export function proofPage(proof: Proof, { now, isList }: { readonly now: number;
 ${summary.open === 0 ? '' : html`<p>Some requests have no clear answer yet: the erasure must be run again.</p>`}
 <h2>What stays</h2>
 <ul>
-${stayingOf(proof).map((sentence) => html`<li>${sentence}</li>`)}
+${whatStays(proof).map((sentence) => html`<li>${sentence}</li>`)}
 </ul>
 <h2>The ledger</h2>
 <p>Every line carries a keyed code of the line before it; the chain is whole. The code of its last line:</p>
@@ -81,7 +81,7 @@ function rowOf(id: Proof['ids'][number], places: Proof['summary']['places']): Ht
   return html`<tr><td>${id.row}</td><td>${answerText(id, minuteText)}${accessText}</td>${cells}</tr>`;
 }
 
-const stayingOf = ({ summary }: Proof): string[] => [
+const whatStays = ({ summary }: Proof): string[] => [
   ...summary.places.flatMap(({ place, stays }) =>
     stays.length === 0 ? [] : [`In ${place}, made by others: ${stays.join(', ')}.`],
   ),

@@ -46,9 +46,9 @@ function keyFigures(report: PlaceReport, days: readonly ReportedDay[]): Html {
     'Newest event': report.lastEventAt === null ? 'none' : `${minuteText(report.lastEventAt)} ${timezone ?? ''}`,
     ...(snapshot && { 'User profiles': profileCount(snapshot.rows_stored, snapshot.requested_at) }),
     'Next run starts at': exportState?.from_date ?? 'the first day',
-    'Days loaded and over': formatCount(daysThatAre('loaded') + daysThatAre('read again'), 'day'),
+    'Days loaded and over': formatCount(daysThatAre('loaded') + daysThatAre('read-again'), 'day'),
     'Days lost': formatCount(daysThatAre('lost'), 'day'),
-    'Soon lost, not loaded': formatCount(daysThatAre('lost soon'), 'day'),
+    'Soon lost, not loaded': formatCount(daysThatAre('lost-soon'), 'day'),
     Size: formatBytes(report.sizeBytes),
     to_date: toDateText,
   };

@@ -1,13 +1,12 @@
-import { classOfState, DAY_STATES } from './day-calendar.ts';
+import { DAY_STATES } from './day-calendar.ts';
 import { Html } from './html.ts';
 
-const SERIES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
+const SERIES_RULES = [1, 2, 3, 4, 5, 6, 7, 8, 9]
   .map((n) => `.series-${n} { fill: var(--series-${n}); background: var(--series-${n}); }`)
   .join('\n');
 
-const STATES = Object.keys(DAY_STATES)
-  .map(classOfState)
-  .map((name) => `.${name} { background: var(--${name}); }`)
+const DAY_STATE_RULES = Object.keys(DAY_STATES)
+  .map((state) => `.${state} { background: var(--${state}); }`)
   .join('\n');
 
 /** The page's only style sheet: light and dark as the reader chooses, for narrow screens and for paper. */
@@ -39,7 +38,7 @@ table.month caption { text-align: left; font-weight: 600; padding-bottom: .25rem
 table.month th { font-weight: 400; font-size: .8rem; color: var(--quiet); }
 table.month th, table.month td { width: 2.3rem; height: 2.1rem; text-align: center; position: relative; }
 table.month td time { font-size: .85rem; } table.month td b { display: block; font-size: .65rem; line-height: 1; }
-${STATES}
+${DAY_STATE_RULES}
 table.month td[class] { border: 2px solid var(--page); border-radius: .35rem; }
 .scroll { overflow-x: auto; max-width: 100%; /* a shadow on the side where more columns are */
   background: linear-gradient(to right, var(--page) 40%, transparent) left / 2.5rem 100% no-repeat local,
@@ -59,7 +58,7 @@ figure.chart .unit { grid-column: 1 / -1; margin: 0 0 .6rem; }
 .labels { grid-column: 2; position: relative; height: 1.6rem; margin-top: .35rem; }
 .labels span { position: absolute; left: var(--at); transform: translateX(-50%); white-space: nowrap; }
 figure.chart .legend { grid-column: 1 / -1; color: var(--text); overflow-wrap: anywhere; }
-${SERIES}
+${SERIES_RULES}
 @media (max-width: 48rem) { dl.figures { grid-template-columns: 1fr 1fr; } dl.figures div:last-child:nth-child(odd) { grid-column: 1 / -1; } }
 @media (max-width: 30rem) { table.list { font-size: .72rem; } table.list th, table.list td { padding-right: .4rem; }
   table.list .text { min-width: 3.9rem; max-width: 7.5rem; overflow-wrap: anywhere; } table.list .number { padding-right: .5rem; }
